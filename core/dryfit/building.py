@@ -161,7 +161,7 @@ class Builder(KnownAttributes):
             NetworkError: the network is wrong; all problems are listed.
             ConfigError: config and network do not fit together, such as a dynamic input without a profile.
             CalibrationError: the config's calibrator or its samples fail.
-            PlacementError: parts of the network can run nowhere; of many that fail the same rules the first are named.
+            PlacementError: parts of the network unplaced; of many that fail the same rules the first are named.
             BuildError: something was asked for that cannot be built, a pass fails, or the progress monitor cancelled.
         """
         return build_plan(network, config, _found_ranges(network, config), dump_directory=self._dump_directory)

@@ -78,7 +78,7 @@ def test_check_answers_as_if_they_were_not_there(broken_packages: Path, tmp_path
     assert nothing == ""
     # Only modules of hooks were looked at, since any of them may have a say in a placement.
     told = sorted(line.split(" in ")[0] for line in left_out.splitlines())
-    assert told == ["Left out: misspelled 1.2 (misspelled)", "Left out: newer 1.2 (newer)"]
+    assert told == ["Skipped: misspelled 1.2 (misspelled)", "Skipped: newer 1.2 (newer)"]
     assert own <= foreign
     assert not {one for one in foreign if "misspelled" in one or "newer" in one or "TWICE" in one.upper()}
 

@@ -45,9 +45,9 @@ def test_operations_may_repeat_a_dequantization():
     [
         (["x.dq", "a", "a.q", "b", "b.q"], "run twice"),
         (["x.dq", "x.dq", "b", "b.q"], "run twice"),
-        (["b", "b.q"], "before what it needs"),
-        (["b", "x.dq", "b.q"], "before what it needs"),
-        (["x.dq", "b"], "run by no operation"),
+        (["b", "b.q"], "An operation must run after its inputs are computed"),
+        (["b", "x.dq", "b.q"], "An operation must run after its inputs are computed"),
+        (["x.dq", "b"], "Every layer must belong to an operation"),
     ],
 )
 def test_nothing_else_may_be_repeated_left_out_or_mixed(layers, message):

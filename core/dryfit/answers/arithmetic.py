@@ -9,7 +9,7 @@ import attrs
 
 from dryfit.answers.json_data import Count
 from dryfit.answers.placement import LayerAnswer, placement_of
-from dryfit.answers.text import Block, Entries, Table
+from dryfit.answers.text import Block, Entries, Table, type_text
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.resolved_operation import version_numbers
 from dryfit.network.data_types import DataType
@@ -145,16 +145,16 @@ def arithmetic_blocks(entries: Sequence[LayerArithmetic], title: str = "Arithmet
     rows = [
         (
             f"{one.device} {one.software}".strip(),
-            one.precision,
+            type_text(one.precision),
             one.layers,
-            one.accumulator,
-            f"{one.rounding}, once a {one.rounds}",
+            type_text(one.accumulator),
+            f"{one.rounding}, once per {one.rounds}",
             one.weight_rounding,
             one.fidelity,
         )
         for one in entries
     ]
-    columns = ["device", "precision", "layers", "sums in", "results rounded", "weights rounded", "fidelity"]
+    columns = ["device", "precision", "layers", "accumulator", "results rounded", "weights rounded", "fidelity"]
     if rows:
         yield Table(title, columns, rows)
     approximations = [

@@ -42,7 +42,7 @@ class Asked:
         config: the user's own, or the one that the options describe.
         options: what was said, with defaults filled in; None where a config was given.
         assumed: the defaults that were filled in, as options.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
         source: the ONNX model that the network came from; None for a network.
         folder: where that model's external data lie.
     """
@@ -116,7 +116,7 @@ def asked(
     source, folder, name = model_source(model, said.pop(EXAMPLE_INPUTS, None))
     if config is not None:
         if said:
-            raise ConfigError("Options and a config exclude each other", found=", ".join(said))
+            raise ConfigError("Options and a config cannot be combined", found=", ".join(said))
         network = source if isinstance(source, Network) else network_from_onnx(source, folder=folder)
         onnx_source = None if isinstance(source, Network) else source
         return Asked(name or network.name, network, config, None, source=onnx_source, folder=folder)
@@ -184,7 +184,7 @@ def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
                 fixed not in (-1, extent) for fixed, extent in zip(tensor.shape, shape, strict=True)
             ):
                 raise ConfigError(
-                    "The shape does not fit the model's input",
+                    "The shape must match the model's input",
                     where=f"--shape {name}",
                     found=shape_text(shape),
                     allowed=_open_shape(tensor.shape),
@@ -241,7 +241,7 @@ def model_source(model: Model, example_inputs: Any = None) -> tuple[ModelSource 
     if torch_module is not None and isinstance(model, torch_module.nn.Module | torch_module.export.ExportedProgram):
         return _exported(torch_module, model, example_inputs), None, type(model).__name__
     if example_inputs is not None:
-        raise ConfigError("example_inputs are for PyTorch modules", where=EXAMPLE_INPUTS, found=type(model).__name__)
+        raise ConfigError("example_inputs require a PyTorch module", where=EXAMPLE_INPUTS, found=type(model).__name__)
     if isinstance(model, Network):
         return model, None, ""
     if isinstance(model, onnx.ModelProto):
@@ -251,7 +251,7 @@ def model_source(model: Model, example_inputs: Any = None) -> tuple[ModelSource 
     if isinstance(model, str | os.PathLike):
         return Path(model), Path(model).parent, os.fspath(model)
     raise ConfigError(
-        "This is not a model",
+        "model must be a path, a network or a module",
         where="model",
         found=type(model).__name__,
         allowed="a path, an onnx.ModelProto, a dryfit.Network, a torch.nn.Module or a torch ExportedProgram",
@@ -268,7 +268,7 @@ def _exported(torch_module: Any, model: Any, example_inputs: Any) -> onnx.ModelP
     is_module = isinstance(model, torch_module.nn.Module)
     if is_module and example_inputs is None:
         raise ConfigError(
-            "A PyTorch module needs example inputs",
+            "A PyTorch module requires example inputs",
             where=EXAMPLE_INPUTS,
             remedy="Pass example_inputs=(tensor, ...), as for torch.onnx.export",
         )

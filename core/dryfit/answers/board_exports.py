@@ -129,7 +129,7 @@ def _require_same(read: tuple[BoardBuild, BoardFiles], meant: tuple[BoardBuild, 
         f"{name} {told[name]!r} instead of {value!r}" for name, value in wanted.items() if told[name] != value
     ]
     if differences:
-        raise ConfigError(f"The {what} would say something else than the config", found="; ".join(differences)[:1000])
+        raise ConfigError(f"The {what} does not match the config", found="; ".join(differences)[:1000])
 
 
 def _write(path: Path, text: bytes, *, is_program: bool) -> None:

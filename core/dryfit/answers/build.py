@@ -21,9 +21,8 @@ from dryfit.answers.placement_text import (
     defaults_line,
     heading,
     offloading_blocks,
+    outcome_lines,
     placement_blocks,
-    summary_line,
-    verdict_lines,
 )
 from dryfit.answers.text import Answer, Block, Line, bytes_text
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -45,10 +44,10 @@ class BuildAnswer(Placement, Answer):
     Attributes:
         engine: the file that was written.
         engine_bytes: its size.
-        engine_layers: how many it has; a fused group is one.
+        engine_layers: number of engine layers; a fused group counts as one.
         overflows: FP16 tensors whose layers overflow on the samples and not in FP32; None without samples.
         is_stripped: whether the engine has no weights.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
     """
 
     COMMAND: ClassVar[str] = "build"
@@ -62,7 +61,7 @@ class BuildAnswer(Placement, Answer):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
+        """Remarks about options that were adjusted."""
         return self._notes
 
     @property
@@ -83,14 +82,13 @@ class BuildAnswer(Placement, Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
         """What `dryfit build` prints."""
         if verbose:
-            yield from placement_blocks(self, verbose=True)
+            yield from placement_blocks(self, verbose=True, is_built=True)
         else:
-            yield from verdict_lines(self)
+            yield from outcome_lines(self, is_built=True)
             yield Line(heading(self))
             yield from defaults_line(self.assumed)
             yield from offloading_blocks(self)
-            yield Line(summary_line(self))
-        yield Line(self.summary_line())
+        yield Line(f"Built {self.summary_line()}")
 
 
 def build(
@@ -137,7 +135,11 @@ def build(
     network, config = subject.network, subject.config
     if data is not None and (stripped or is_standalone(config)):
         raise ConfigError(
-            "Samples are for an engine that runs here: not for a stripped one, nor for a loadable", where="--data"
+            "Samples cannot be used here: a stripped engine or a loadable cannot run in this build",
+            where="--data",
+            found="--stripped" if stripped else "a standalone loadable",
+            allowed="an engine with weights",
+            remedy="Leave out --data, or build an engine with its weights",
         )
     name_kernels(kernels, network, config)
     for pattern in forbid_kernels:
@@ -178,7 +180,12 @@ def name_kernels(kernels: Sequence[tuple[str, str]], network: Network, config: B
     patterns = [(LayerPattern(pattern, f"{pattern}={name}"), name) for pattern, name in kernels]
     problems = [pattern.problem(network.layers) for pattern, _ in patterns if not pattern.layers_in(network.layers)]
     if problems:
-        raise ConfigError("The kernels do not fit the network", where="--kernel", found="; ".join(problems))
+        raise ConfigError(
+            "Each kernel pattern must match a layer",
+            where="--kernel",
+            found="; ".join(problems),
+            remedy="Use names or patterns of layers: `dryfit check --verbose` lists them",
+        )
     for pattern, name in patterns:
         for layer in pattern.layers_in(network.layers):
             config.set_kernel(layer, name)

@@ -118,7 +118,7 @@ def _listed(given: str, option: str) -> tuple[str, str]:
     if not given.startswith("@"):
         return given, option
     where = f"{option}, {given[1:]}"
-    return _text(Path(given[1:]), "The list of layers cannot be read", where).replace("\n", ","), where
+    return _text(Path(given[1:]), "The list of layers cannot be parsed", where).replace("\n", ","), where
 
 
 def refuse_quantize_methods(options: NetworkOptions, problem: str) -> None:
@@ -132,7 +132,7 @@ def refuse_quantize_methods(options: NetworkOptions, problem: str) -> None:
             problem,
             where=METHOD_OPTION,
             found=", ".join(sorted({method for _, method in options.quantize_method})),
-            remedy="Leave the option out: quantize methods are computed on this machine",
+            remedy="Leave out --device: quantize methods run on the CPU of this machine",
         )
 
 
@@ -150,7 +150,7 @@ def take_quantize_methods(network: Network, given: tuple[tuple[str, str], ...]) 
     unmatched = [one.problem(network.layers) for one, _ in patterns if not one.layers_in(network.layers)]
     if unmatched:
         raise ConfigError(
-            "The quantize methods do not fit the network", where=METHOD_OPTION, found="; ".join(unmatched)
+            "The quantize methods must match the network", where=METHOD_OPTION, found="; ".join(unmatched)
         )
     for one, method in patterns:
         for layer in one.layers_in(network.layers):
@@ -247,9 +247,11 @@ def _run(path: Path, step: Callable[[], object]) -> None:
         step()
     except SyntaxError as error:
         line = error.lineno if error.filename == str(path) else _line(path, error)
-        raise ConfigError("The placement script is not Python", where=_where(path, line), found=error.msg) from error
+        raise ConfigError(
+            "The placement script is not valid Python", where=_where(path, line), found=error.msg
+        ) from error
     except SystemExit as error:
-        message = "The placement script ended the program"
+        message = "The placement script must not exit the program"
         raise ConfigError(message, where=_where(path, _line(path, error)), found=f"exit {error.code}") from error
     except Exception as error:
         reason = str(error) if isinstance(error, DryfitError) else f"{type(error).__name__}: {error}"

@@ -87,7 +87,7 @@ def calibrate(
     source, folder, name = model_source(model, example_inputs)
     if isinstance(source, Network):
         remedy = "Call dryfit.calibration.calibrate.calibrate"
-        raise ConfigError("Networks are calibrated by another function", where="model", remedy=remedy)
+        raise ConfigError("Networks are calibrated with dryfit.calibration", where="model", remedy=remedy)
     asked = CalibrationRequest(
         name=name,
         source=source,
@@ -134,7 +134,7 @@ def compare_calibrators(
     Args:
         state: the file that `calibrate` wrote.
         calibrator: one that takes it, or its name.
-        skip_nonfinite: whether values that are not finite were left out.
+        skip_nonfinite: whether non-finite values were left out.
 
     Raises:
         CalibrationError: the state cannot be read, or is another calibrator's.

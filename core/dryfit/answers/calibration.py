@@ -111,7 +111,7 @@ class CalibrationAnswer(Answer):
         yield Entries(f"Narrow ranges: {self.calibrator} clips large values of these tensors", clipped)
         skipped = sum(one.skipped for one in self.tensors)
         if skipped:
-            yield Line(f"{skipped} values that are not finite were left out")
+            yield Line(f"{skipped} non-finite values were left out")
         yield Entries("Without a scale", [(one.name, one.reason, "") for one in self.tensors if one.scale is None])
         if self.cache is not None:
             yield Line(f"Calibration cache: {self.cache}")

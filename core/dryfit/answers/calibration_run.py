@@ -90,7 +90,7 @@ def run_samples(
     """
     data = asked.data
     if data is None:
-        raise CalibrationError("There are no samples", remedy="Give --data")
+        raise CalibrationError("No samples were given", remedy="Give --data")
     if isinstance(data, str | os.PathLike):
         data = source_of(os.fspath(data), asked.preparation)
     task = _task(asked, data, network)
@@ -166,7 +166,7 @@ def kept_state(asked: CalibrationRequest) -> CalibrationState:
     """The state that another run has gathered from this model."""
     if asked.state is None:
         raise CalibrationError(
-            "There are no samples", remedy="Give samples with --data, or what was gathered before with --state"
+            "No samples were given", remedy="Give samples with --data, or what was gathered before with --state"
         )
     state = read_state(asked.state, asked.chosen, skips_nonfinite=asked.skips_nonfinite)
     state.require_fingerprint({**state.fingerprint, "model": asked.digest}, str(asked.state))

@@ -12,7 +12,7 @@ from dryfit.answers.conditions import PERCENT, PLACEMENT_SUBJECTS, FailCondition
 from dryfit.answers.json_data import hidden
 from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
-from dryfit.answers.placement_text import heading, placement_blocks, summary_line
+from dryfit.answers.placement_text import heading, listed_names, placement_blocks, summary_line
 from dryfit.answers.text import Answer, Block, bytes_text
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import assess
@@ -25,7 +25,7 @@ class CheckAnswer(Placement, Answer):
 
     Attributes:
         conditions: the conditions that were asked for, in their order.
-        notes: sentences about options that were taken otherwise than said, and about memory.
+        notes: remarks about options that were adjusted, and about memory.
 
     Example:
         >>> answer = dryfit.check("digits.onnx", device="DLA", precision="fp16")
@@ -63,7 +63,7 @@ def check(
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
-        config: how it would be built; None where options say it.
+        config: how it would be built; None to configure it by options.
         fail_on: conditions, such as `"fallback>3%"` or a rule's id; see `CheckAnswer.conditions`.
         options: named as the options of `dryfit check`, with the same defaults.
 
@@ -120,7 +120,7 @@ def _measured(condition: FailCondition, answer: Placement) -> tuple[float, str]:
             count, size = summary.reformats, summary.reformat_bytes
             return size if condition.unit else count, f"{count} of {bytes_text(size)}"
     layers = [layer.name for layer in answer.layers if subject in _rule_words(layer)]
-    return len(layers), f"{count_text(len(layers), 'layer')} ({', '.join(layers) or 'none'})"
+    return len(layers), f"{count_text(len(layers), 'layer')} ({listed_names(layers) or 'none'})"
 
 
 def _share(condition: FailCondition, answer: Placement, count: int) -> tuple[float, str]:

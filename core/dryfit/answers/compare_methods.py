@@ -81,7 +81,7 @@ class CompareMethodsAnswer(Answer):
         layers: tensors of codes that a method computes, in the order in which it does.
         outputs: of the model.
         conditions: those of `fail_below`, for each output.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
 
     Example:
         >>> answer = dryfit.compare_methods("digits-qdq.onnx", ["tflite", "onnx"], data="images.npy")
@@ -104,10 +104,10 @@ class CompareMethodsAnswer(Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """For each method where it parts from the first."""
         first, *others = self.methods
-        yield Line(f"{self.model} by quantize methods, on this machine; others against {first.name}")
+        yield Line(f"{self.model} by quantize methods on this machine; compared with {first.name}")
         yield Line(count_text(len(self.samples), "sample"))
         rows = [(one.name, one.title, one.library or "-", one.operators, len(one.left)) for one in self.methods]
-        yield Table("Methods", ["method", "arithmetic", "held against", "layers", "in real numbers"], rows)
+        yield Table("Methods", ["method", "arithmetic", "held against", "layers", "in floating point"], rows)
         for one in others:
             yield from self._method_blocks(one)
         for output in self.outputs:
@@ -120,7 +120,7 @@ class CompareMethodsAnswer(Answer):
             for layer in method.left:
                 left.setdefault(layer, []).append(method.name)
         entries = [(one.layer, f"by {', '.join(names)}: {one.reason}", "") for one, names in left.items()]
-        yield Entries("Layers that stay in real numbers", entries)
+        yield Entries("Layers that stay in floating point", entries)
         yield from failed_blocks(self.conditions)
 
     def summary_line(self) -> str:
@@ -138,9 +138,9 @@ class CompareMethodsAnswer(Answer):
         yield Line(_differing_text(method))
         if method.first_parting is not None:
             parting = next(one for one in self.layers if one.tensor == method.first_parting)
-            yield Line(f"The first layer that parts: {parting.layer} ({parting.operator})")
+            yield Line(f"First mismatching layer: {parting.layer} ({parting.operator})")
             pair = (self.methods[0].name, name)
-            yield Entries("Its formulas", [(one, parting.formulas.get(one, "in real numbers"), "") for one in pair])
+            yield Entries("Its formulas", [(one, parting.formulas.get(one, "in floating point"), "") for one in pair])
 
 
 def compare_methods(
@@ -178,7 +178,7 @@ def compare_methods(
     """
     if isinstance(model, str | os.PathLike) and Path(model).suffix != ".onnx":
         raise ConfigError(
-            "The quantize methods of an engine were chosen when it was built",
+            "The quantize methods of a built engine cannot be changed",
             where=f"--methods, {model}",
             remedy="Compare the model: dryfit compare MODEL.onnx --methods ...",
         )

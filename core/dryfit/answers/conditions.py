@@ -114,7 +114,7 @@ class Subjects:
         text = text.strip()
         match = CONDITION.fullmatch(text)
         if match is None:
-            raise ValueError(f"{text!r} is no condition; there are {self.listed}, and limits such as >3")
+            raise ValueError(f"{text!r} is not a condition; conditions are {self.listed}, and limits such as >3")
         subject = match["subject"].lower()
         subject = self.aliases.get(subject, subject)
         if subject not in self.texts:
@@ -122,7 +122,7 @@ class Subjects:
         unit = (match["unit"] or "").lower()
         if unit and unit not in self.units.get(subject, ()):
             allowed = ", ".join(sorted(self.units.get(subject, ()))) or "none"
-            raise ValueError(f"{text!r}: {subject} has no unit {match['unit']!r}, allowed: {allowed}")
+            raise ValueError(f"{text!r}: {subject} does not support the unit {match['unit']!r}, allowed: {allowed}")
         limit = float(match["limit"]) if match["limit"] else self.limits.get(subject, 0)
         return FailCondition(text, subject, match["operator"] or ">", limit, unit)
 
@@ -140,7 +140,7 @@ class Subjects:
             try:
                 found += [self.condition(text) for text in one.split(",") if text.strip()]
             except ValueError as error:
-                raise ConfigError("This is no condition", where="--fail-on", found=error) from error
+                raise ConfigError("Unknown condition", where="--fail-on", found=error) from error
         return tuple(found)
 
     def _require_rule(self, subject: str) -> None:
@@ -176,13 +176,13 @@ def _placement_rules(first_word: str) -> Collection[str]:
 
 PLACEMENT_SUBJECTS = Subjects(
     {
-        "fallback": "layers that are not on the device that they were given, in number or % of all that run on devices",
-        "unplaced": "layers that can run nowhere they may go, in number or %",
-        "loadables": "segments on the device that was asked for",
+        "fallback": "layers that are not on their requested device, as a count or % of all layers on devices",
+        "unplaced": "layers that cannot be placed on any allowed device, as a count or %",
+        "loadables": "segments on the requested device",
         "segments": "segments on all devices",
-        "reformats": "copies between types, formats or devices, in number or bytes, such as 1.5MiB",
+        "reformats": "copies between types, formats or devices, as a count or bytes, such as 1.5MiB",
         "warnings": "warnings about layers on the device where they run",
-        "refusals": "errors that a build raises",
+        "refusals": "errors that a build would raise",
     },
     aliases={"reformat": "reformats", "refusal": "refusals", "warning": "warnings"},
     units={"fallback": {PERCENT}, "unplaced": {PERCENT}, "reformats": set(BYTES)},
@@ -200,9 +200,9 @@ def _lint_rules(_: str) -> Collection[str]:
 
 LINT_SUBJECTS = Subjects(
     {
-        "errors": "what devices refuse",
-        "warnings": "what costs accuracy or time",
-        "notes": "what is worth knowing",
+        "errors": "unsupported layers",
+        "warnings": "findings that cost accuracy or time",
+        "notes": "notes",
         "findings": "all of these",
     },
     aliases={"error": "errors", "warning": "warnings", "note": "notes", "finding": "findings"},
@@ -221,9 +221,9 @@ def _sparsity_rules(_: str) -> Collection[str]:
 
 SPARSITY_SUBJECTS = Subjects(
     {
-        "dense": "layers whose zeros are not skipped, in number or % of the multiply-accumulates",
-        "ineligible": "layers whose zeros would not be skipped with any weights, in number or %",
-        "unpruned": "eligible layers whose weights do not have the pattern, in number or %",
+        "dense": "layers whose zeros are not skipped, as a count or % of the multiply-accumulates",
+        "ineligible": "layers whose zeros would not be skipped with any weights, as a count or %",
+        "unpruned": "eligible layers whose weights do not have the pattern, as a count or %",
     },
     units={subject: {PERCENT} for subject in ("dense", "ineligible", "unpruned")},
     rules=_sparsity_rules,
@@ -235,10 +235,10 @@ TRANSLATE_SUBJECTS = Subjects(
         "codes": "the largest difference of a tensor in INT8 codes",
         "different": "codes that differ",
         "missing": "tensors without a scale",
-        "lost": "layers that are INT8 in the Q/DQ model and real in the other",
+        "lost": "layers that are INT8 in the Q/DQ model and floating point in the other",
         "unequal": "scales of which implicit quantization has one",
-        "weights": "codes of weights that an implicit build finds otherwise",
-        "notes": "what the other form has no words for",
+        "weights": "codes of weights that an implicit build would compute differently",
+        "notes": "settings that the other form cannot express",
     }
 )
 """What conditions on a translation look at: `dryfit.translate` and `dryfit translate --fail-on`."""
@@ -256,15 +256,15 @@ CACHE_DIFF_SUBJECTS = Subjects(
 
 CACHE_SUBJECTS = Subjects(
     {
-        "damaged": "places that cannot be read",
-        "duplicate": "entries of tensors that have one already",
-        "negative": "scales below zero",
-        "nonfinite": "scales that are NaN or infinite",
-        "zero": "scales of zero, which mean none",
-        "foreign": "1 where the file is another model's",
+        "damaged": "unreadable entries",
+        "duplicate": "duplicate entries of a tensor",
+        "negative": "negative scales",
+        "nonfinite": "NaN or infinite scales",
+        "zero": "zero scales, which mean none",
+        "foreign": "1 if the file belongs to another model",
         "missing": "tensors of MODEL without a scale",
-        "unknown": "scales of tensors that MODEL does not have",
-        "unnamed": "scales under names that TensorRT made up",
+        "unknown": "scales of tensors that are not in MODEL",
+        "unnamed": "scales under names generated by TensorRT",
         "findings": "all of these",
     },
 )

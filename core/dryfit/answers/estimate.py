@@ -22,7 +22,7 @@ from dryfit.json_names import json_names
 from dryfit.short_text import count_text
 from dryfit.target.cost import StepCost
 
-NOTE = "Every time, throughput, energy and share here is an estimate by a formula; nothing was measured."
+NOTE = "All times, rates and energies are estimates by formula; nothing was measured."
 
 
 @attrs.frozen(kw_only=True)
@@ -116,7 +116,7 @@ class EstimateAnswer(Answer):
         segments: in execution order.
         transfers: copies between devices.
         network: figures of the whole network.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
 
     Example:
         >>> answer = dryfit.estimate("digits.onnx", platform="agx-orin-64")
@@ -151,7 +151,7 @@ class EstimateAnswer(Answer):
 
     def summary_line(self) -> str:
         """The answer in one line."""
-        return f"{_heading(self)}: {self.network.latency_text} for one run of batch {self.batch}"
+        return f"{_heading(self)}: {self.network.latency_text} at batch {self.batch}"
 
 
 def estimate(model: Model, config: BuilderConfig | None = None, **options: Unpack[Options]) -> EstimateAnswer:
@@ -164,7 +164,7 @@ def estimate(model: Model, config: BuilderConfig | None = None, **options: Unpac
         options: named as the options of `dryfit estimate`, with the same defaults.
 
     Raises:
-        PlacementError: a layer can run nowhere.
+        PlacementError: a layer unplaced.
         ConfigError: options, config and model do not fit together.
         NetworkError: the network is wrong; all problems are listed.
         OnnxImportError: the model is damaged or has operators that are not supported.
@@ -240,13 +240,14 @@ def _network(cost: NetworkCost, device: str) -> NetworkEstimate:
 
 def _blocks(answer: EstimateAnswer) -> Iterator[Block]:
     yield Line(_heading(answer))
+    yield from (Line(f"  {text}") for text in _figures(answer))
     yield Line(answer.note)
     yield from defaults_line(answer.assumed)
     yield Line()
     if answer.layers:
         yield Table(
-            "Estimated cost of each step of one run (a single step is less certain than the sum)",
-            ["layers that run as one", "device", "MAC cycles", "DRAM", "time", "bound by"],
+            "Steps of one inference (a single step is less certain than the sum)",
+            ["layers in one step", "device", "MAC cycles", "DRAM", "time", "bound by"],
             [
                 (
                     _names(one.layers),
@@ -262,19 +263,17 @@ def _blocks(answer: EstimateAnswer) -> Iterator[Block]:
     segments = [
         (one.index, one.device, one.layer_count, one.text, bytes_text(one.dram_bytes)) for one in answer.segments
     ]
-    yield Table("Estimated cost of each segment", ["segment", "device", "layers", "time", "DRAM"], segments)
+    yield Table("Segments", ["segment", "device", "layers", "time", "DRAM"], segments)
     copies = [(one.tensor, one.sender, one.destination, one.text) for one in answer.transfers]
     if copies:
-        yield Table("Estimated cost of copies between devices", ["tensor", "from", "to", "time"], copies)
+        yield Table("Copies between devices", ["tensor", "from", "to", "time"], copies)
     yield Entries("Basis", _bases(answer))
-    yield Line(f"Estimates for one run of batch {answer.batch}:")
-    yield from (Line(f"  {text}") for text in _figures(answer))
 
 
 def _figures(answer: EstimateAnswer) -> Iterator[str]:
     network, device = answer.network, answer.device
     error, bounds = network.latency_error_factor, network.lower_bounds
-    bounded = f"; {', '.join(bounds)} at the lower bound of its time" if bounds and error is not None else ""
+    bounded = f"; the time on {', '.join(bounds)} is a roofline lower bound" if bounds and error is not None else ""
     yield f"latency (no overlap of segments and copies): {network.latency_text}{bounded}"
     for one in network.throughput:
         cores = device if len(network.throughput) == 1 else count_text(one.cores, f"{device} core")
@@ -284,13 +283,13 @@ def _figures(answer: EstimateAnswer) -> Iterator[str]:
         yield f"{device} utilization at that rate: {two_digits(network.tops_used)} TOPS"
     if network.pipeline_images_per_second is not None:
         rate = rate_text(network.pipeline_images_per_second, error, is_upper_bound=bool(bounds))
-        yield f"throughput, all devices and copies at work at once: {rate}"
+        yield f"throughput, all devices and copies busy at once: {rate}"
     if network.energy is not None:
         amount, unit = two_digits(network.energy.amount), network.energy.unit
         scale = "" if unit == "joules" else " (relative)"
         yield f"energy{scale}: {with_error(f'{amount} {unit}', network.energy_error_factor)}"
     if network.without_time:
-        yield f"no time is estimated for {', '.join(network.without_time)}"
+        yield f"no latency estimate for {', '.join(network.without_time)}"
 
 
 def _bases(answer: EstimateAnswer) -> list[tuple[str, str, str]]:
@@ -312,10 +311,10 @@ def _heading(answer: EstimateAnswer) -> str:
     mode = "" if answer.power_mode is None else f" in power mode {answer.power_mode}"
     wanted = f"{device_text(answer.device, answer.platform, answer.software)}{mode}"
     if answer.device in answer.devices:
-        return f"Estimate of {answer.model} on {wanted}"
-    # Figures of one device must not stand under the name of another.
+        return f"Estimated cost of {answer.model} on {wanted}, batch {answer.batch}"
+    # Figures of one device must not appear under the name of another.
     used = " and ".join(answer.devices) or "no device"
-    return f"Estimate of {answer.model} on {used}: no layer runs on {wanted}"
+    return f"Estimated cost of {answer.model} on {used}, batch {answer.batch}: no layer runs on {wanted}"
 
 
 def _names(layers: Sequence[str]) -> str:

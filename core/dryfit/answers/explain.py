@@ -100,7 +100,7 @@ class ExplainAnswer(PlacementHeading, Answer):
         edits: edits that pay, each measured alone, the largest saving first.
         together: all that pay at once; None for one or none.
         unmeasured_edits: edits that could not be measured.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
 
     Example:
         >>> answer = dryfit.explain("digits.onnx", device="DLA")

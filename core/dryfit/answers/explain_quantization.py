@@ -36,7 +36,7 @@ class LayerPrecision:
         name: the user's layer.
         kind: its layer kind.
         onnx_nodes: names of the nodes that the layer came from.
-        device: None for a layer that can run nowhere it may go.
+        device: None for a layer that unplaced it may go.
         precision: the type that the layer is computed in; where Q/DQ are part of its step, that of its operands.
         cause: what decided; None for a layer without a place, and for a computation of shapes.
         reason: the same in words.
@@ -99,7 +99,7 @@ class QuantizationAnswer(PlacementHeading, Answer):
         unknown: names of scales that no tensor of the network has.
         warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
         summary: counts.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
 
     Example:
         >>> answer = dryfit.explain_quantization("digits.onnx")

@@ -108,7 +108,7 @@ class RuleExplanation(Answer):
                 "device": one.device,
                 "layer kinds": ", ".join(one.kinds) or "every kind",
                 "looks at": one.parameter,
-                "holds for": one.scope or "every platform, version and precision",
+                "holds for": one.scope or "all platforms, versions and precisions",
                 "just inside": ", ".join(one.boundaries.inside),
                 "just outside": ", ".join(one.boundaries.outside),
             }
@@ -119,7 +119,7 @@ class RuleExplanation(Answer):
             "cited as": self.number,
             **applies,
             "severity": "" if self.consequence else self.severity,
-            "when it fails": self.consequence,
+            "when violated": self.consequence,
             "what to do": self.remedy,
             "fidelity": self.fidelity if one else "",
             "source": self.source,
@@ -175,7 +175,7 @@ class RulesAnswer(Answer):
                 rows = [
                     (one.rule, one.text, scope, one.severity) for one, scope in zip(family.rules, scopes, strict=True)
                 ]
-                yield Table(title, ["rule", "what it says", "holds for", "when it fails"], rows)
+                yield Table(title, ["rule", "what it says", "holds for", "when violated"], rows)
             elif family.rules:
                 severities = [(one.rule, one.text, one.severity) for one in family.rules]
                 yield Table(title, ["rule", "what it says", "severity"], severities)
@@ -259,7 +259,7 @@ def _device_family(target: Target) -> RuleFamily:
     """The rules of one device, on layers and on weights with zeros."""
     limits = () if target.limits is None else target.limits.all_rules
     sparsity = () if target.sparsity is None or target.sparsity.rules is None else target.sparsity.rules.all_rules
-    dense = "zeros of weights are not skipped, and the layer runs all the same"
+    dense = "zero weights are not skipped; the layer runs anyway"
     rules = [_limit(target, rule, "the layer is refused") for rule in limits]
     rules += [_limit(target, rule, dense) for rule in sparsity]
     return RuleFamily(target.device.lower(), f"what {target.device} takes", rules)
@@ -301,18 +301,18 @@ def _stated_families() -> list[RuleFamily]:
         *_family("reformat", "", FORBIDDEN_COPIES.values()).rules,
     ]
     return [
-        _family("builder_flags", "flags that exclude one another in every build", modes.FLAG_RULES),
-        _family("implicit", "networks whose scales a calibrator finds", modes.IMPLICIT_RULES),
+        _family("builder_flags", "flags that cannot be combined in any build", modes.FLAG_RULES),
+        _family("implicit", "networks calibrated by a calibrator", modes.IMPLICIT_RULES),
         _family("explicit", "networks with quantize or dequantize layers", modes.EXPLICIT_RULES),
         _family("strongly_typed", "networks that were created with STRONGLY_TYPED", modes.STRONGLY_TYPED_RULES),
         _family("standalone", "the engine capability DLA_STANDALONE", (*STANDALONE_RULES, *STANDALONE_OUTCOMES)),
         RuleFamily("reformat", "copies between types, formats or devices", reformats),
         _family("memory_pool", "limits of memory pools", MEMORY_POOL_RULES.values(), ""),
-        _family("qdq", "where quantizations stand: dryfit qdq lint", all_lint_rules().values(), ""),
+        _family("qdq", "where Q/DQ layers are placed: dryfit qdq lint", all_lint_rules().values(), ""),
     ]
 
 
-def _family(word: str, title: str, rules: Iterable[Rule], consequence: str = "the network is not built") -> RuleFamily:
+def _family(word: str, title: str, rules: Iterable[Rule], consequence: str = "the build fails") -> RuleFamily:
     return RuleFamily(word, title, [_explained(rule, consequence) for rule in rules])
 
 

@@ -1,4 +1,4 @@
-"""Explanations as text: reasons with the layers behind them, and a table of edits that pay."""
+"""Explanations as text: reasons with the layers behind them, and a table of edits that help."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 def explanation_blocks(answer: ExplainAnswer) -> Iterator[Block]:
     """What `dryfit explain` prints."""
+    yield Line(_summary(answer))
     yield Line(heading(answer))
     yield from defaults_line(answer.assumed)
     if answer.simulated:
@@ -35,8 +36,6 @@ def explanation_blocks(answer: ExplainAnswer) -> Iterator[Block]:
     if answer.layer is not None:
         for layer in answer.layers:
             yield from _layer(answer, layer)
-    yield Line(_summary(answer))
-    yield Line()
     yield from _leaving_layers(answer)
     yield Entries("Causes", list(_causes(answer)))
     estimates = [
@@ -44,7 +43,7 @@ def explanation_blocks(answer: ExplainAnswer) -> Iterator[Block]:
         for one in answer.estimates
         if one.estimate is not None
     ]
-    yield Entries("Estimated cost of one run, not measured", estimates)
+    yield Entries("Estimated cost per inference (not measured)", estimates)
     yield from arithmetic_blocks(answer.arithmetic)
     yield from operator_blocks(answer.quantized_operators, answer.left)
     yield _remarks(answer)
@@ -62,7 +61,7 @@ def explanation_line(answer: ExplainAnswer) -> str:
 def _layer(answer: ExplainAnswer, layer: ExplainedLayer) -> Iterator[Block]:
     """One layer that was asked about by name."""
     cause = "" if layer.violations else f", {layer.cause}"
-    yield Line(f"{layer.name} ({layer.kind}): on {layer.device or 'nowhere'}{cause}")
+    yield Line(f"{layer.name} ({layer.kind}): {f'on {layer.device}' if layer.device else 'unplaced'}{cause}")
     facts = {
         "ONNX nodes": ", ".join(layer.onnx_nodes),
         "precision": layer.precision,
@@ -71,7 +70,7 @@ def _layer(answer: ExplainAnswer, layer: ExplainedLayer) -> Iterator[Block]:
     for label, value in facts.items():
         yield Line(f"  {label:<11} {value}")
     for one in layer.violations:
-        yield Line(f"  fails {one.rule}")
+        yield Line(f"  violates {one.rule}")
         for label in ("parameter", "actual", "allowed", "remedy", "source", "fidelity"):
             if getattr(one, label):
                 yield Line(f"    {label:<9} {getattr(one, label)}")
@@ -82,12 +81,12 @@ def _summary(answer: ExplainAnswer) -> str:
     summary, device = answer.summary, answer.device
     leaving = summary.layers_leaving
     if answer.layer is not None and len(answer.layers) == 1:
-        return f"The layer {'leaves' if leaving else 'does not leave'} {device}"
+        return f"The layer {'does not run' if leaving else 'runs'} on {device}"
     if not leaving:
-        return f"No layer leaves {device}"
+        return f"All layers run on {device}"
     return (
-        f"{leaving} of {summary.layers} layers leave{'s' if leaving == 1 else ''} {device}, with "
-        f"{_percent(summary.macs_leaving, summary.macs)} of {_count(summary.macs)} multiply-accumulates"
+        f"{leaving} of {summary.layers} layers {'does' if leaving == 1 else 'do'} not run on {device} "
+        f"({_percent(summary.macs_leaving, summary.macs)} of {_count(summary.macs)} multiply-accumulates)"
     )
 
 
@@ -105,14 +104,14 @@ def _leaving_layers(answer: ExplainAnswer) -> Iterator[Block]:
         first_only = FIRST_ONLY if len(set(texts)) > 1 else ""
         names = listed_names([layer.name for layer in alike])
         entries.append((f"{names} ({alike[0].kind})", f"{with_short_names(texts[0])}{first_only}", ""))
-    yield Entries(f"Layers that leave {answer.device}", entries)
+    yield Entries(f"Layers that cannot run on {answer.device}", entries)
 
 
 def _causes(answer: ExplainAnswer) -> Iterator[tuple[str, str, str]]:
     for cause in answer.causes:
         share = _percent(cause.macs, answer.summary.macs)
         text = f"{count_text(len(cause.layers), 'layer')}, {share} of multiply-accumulates"
-        yield cause.rule, text, f"{cause.remedy or 'Nothing is known to help'}. ({cause.source})"
+        yield cause.rule, text, f"{cause.remedy or 'No known edit helps'}. ({cause.source})"
 
 
 def _remarks(answer: ExplainAnswer) -> Entries:
@@ -123,36 +122,36 @@ def _remarks(answer: ExplainAnswer) -> Entries:
             for one in (*layer.warnings, *layer.notes):
                 layers.setdefault(f"{one.message} [{one.rule}]", []).append(layer.name)
     entries = [
-        (f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0], text, "")
+        (f"{names[0]} + {len(names) - 1} more" if len(names) > 1 else names[0], text, "")
         for text, names in layers.items()
     ]
     # The cause of a layer that was asked about by name is in its own lines.
     shown = answer.layers if answer.layer is None else []
     causes = {layer.name: layer.cause for layer in shown if not layer.violations}
-    return Entries("To know", [*other_causes(causes), *entries])
+    return Entries("Notes", [*other_causes(causes), *entries])
 
 
 def _reformats(answer: ExplainAnswer) -> Iterator[Block]:
     entries: list[tuple[str, str, str]] = []
     for one in answer.reformats:
-        is_told = any(one.rule in text for _, text, _ in entries)
-        entries.append((one.tensor, f"{bytes_text(one.size)}, {one.cause} [{one.rule}]", _removal(one, is_told)))
+        is_shown = any(one.rule in text for _, text, _ in entries)
+        entries.append((one.tensor, f"{bytes_text(one.size)}, {one.cause} [{one.rule}]", _removal(one, is_shown)))
     yield Entries("Reformats: copies between types, formats or devices", entries)
     together = answer.io_formats
     if together is not None and answer.layer is None:
         before, after = together.before, together.after
         yield Line(
-            f"With these formats of inputs and outputs: {before.reformats} -> {after.reformats} reformats, "
+            f"With these input and output formats: {before.reformats} -> {after.reformats} reformats, "
             f"{bytes_text(before.reformat_bytes)} -> {bytes_text(after.reformat_bytes)}: {together.apply}"
         )
         yield Line()
 
 
-def _removal(one: ExplainedReformat, is_told: bool) -> str:
+def _removal(one: ExplainedReformat, is_shown: bool) -> str:
     """What would do without a reformat; nothing where another of the same rule has that line already."""
     found = one.removed_by
     if found is None:
-        return "" if is_told else f"{one.remedy}."
+        return "" if is_shown else f"{one.remedy}."
     return (
         f"Avoidable: with {found.io_format} (verified) {count_text(found.reformats, 'reformat')} "
         f"of {bytes_text(found.reformat_bytes)} remain."
@@ -162,13 +161,13 @@ def _removal(one: ExplainedReformat, is_told: bool) -> str:
 def _edits(answer: ExplainAnswer) -> Iterator[Block]:
     rows = [(one.text, *changes(one.before, one.cost), one.title) for one in answer.edits]
     if rows:
-        columns = ["edit", "layers that leave", "loadables", "border bytes", "change"]
+        columns = ["edit", "layers lost", "loadables", "bytes at borders", "change"]
         yield Table("Suggested model edits (each applied alone)", columns, rows)
     elif answer.causes:
-        yield Line("No known model edit would help here")
+        yield Line("No known model edit would help")
     if answer.dynamic_inputs:
         names = ", ".join(answer.dynamic_inputs)
-        yield Line(f"Placed with dynamic shapes, as the model has them: --shape NAME=SHAPE fixes those of {names}")
+        yield Line(f"The model has dynamic shapes; fix them with --shape NAME=SHAPE (inputs: {names})")
     together = answer.together
     if together is not None:
         yield Line(f"Together: {change_text(together.before, together.cost)}")

@@ -58,7 +58,7 @@ class ExportLoadablesAnswer(Placement, Answer):
     Attributes:
         loadables: the files that were written.
         refused: segments that their device's exporter cannot write.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
     """
 
     COMMAND: ClassVar[str] = "export loadables"
@@ -69,7 +69,7 @@ class ExportLoadablesAnswer(Placement, Answer):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
+        """Remarks about options that were adjusted."""
         return self._notes
 
     @property
@@ -80,10 +80,11 @@ class ExportLoadablesAnswer(Placement, Answer):
 
     def summary_line(self) -> str:
         """The answer in one line."""
-        return f"{heading(self)}: {summary_line(self)}"
+        return f"{heading(self)}: {summary_line(self, is_built=True)}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """What `dryfit export loadables` prints."""
+        yield Line(summary_line(self, is_built=True))
         yield Line(heading(self))
         yield from defaults_line(self.assumed)
         rows = [
@@ -92,7 +93,6 @@ class ExportLoadablesAnswer(Placement, Answer):
         ]
         yield Table("Loadables", ["file", "device", "layers", "size", "memory pools"], rows)
         yield from offloading_blocks(self)
-        yield Line(summary_line(self))
 
 
 def export_loadables(
@@ -131,7 +131,7 @@ def export_loadables(
     earlier = _loadables_in(folder, name)
     if earlier and not force:
         raise ConfigError(
-            "The folder has loadables of a model of this name already",
+            "The folder already has loadables of a model with this name",
             where=f"--output {folder}",
             found=", ".join(sorted(one.name for one in earlier)),
             remedy="Choose another folder, or give --force",
@@ -177,14 +177,14 @@ def _write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[i
     """
     if not files:
         raise BuildError(
-            "No segment has a loadable",
-            found="no layer runs on a device that has loadables",
-            remedy="Choose such a device with --device DLA, and see with `dryfit check` what keeps layers from it",
+            "No segment was exported as a loadable",
+            found="no layer runs on a device with loadables",
+            remedy="Choose such a device (--device DLA); `dryfit check` shows what keeps layers off it",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EngineFileError("The folder cannot be made", where=str(folder), found=error.strerror) from error
+        raise EngineFileError("The folder cannot be created", where=str(folder), found=error.strerror) from error
     paths = {index: folder / f"{name}.segment{index}.loadable" for index in files}
     for index, path in paths.items():
         _write_file(path, files[index])

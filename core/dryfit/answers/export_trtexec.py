@@ -37,7 +37,7 @@ class ExportTrtexecAnswer(Answer):
         shell: the same as a shell takes it.
         files: what was written.
         notes: the defaults that were used, what trtexec adds, and what means nothing to the board.
-        option_notes: sentences about options that were taken otherwise than said.
+        option_notes: remarks about options that were adjusted.
         is_printed: whether the command line is to be shown: no file was asked for.
     """
 
@@ -54,7 +54,7 @@ class ExportTrtexecAnswer(Answer):
 
     @property
     def option_notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
+        """Remarks about options that were adjusted."""
         return self._option_notes
 
     @property
@@ -146,7 +146,7 @@ def export_trtexec(
         name = source = subject.name if isinstance(model, str | os.PathLike) else f"{subject.name}.onnx"
     else:
         if config is not None:
-            raise ConfigError("An engine says itself what it was built with", where="config")
+            raise ConfigError("Build options cannot be given for an engine", where="config")
         engine = Engine.load(Path(model))
         network, described = config_of_engine(engine, Path(onnx), NetworkOptions.said(options))
         name, source, placed = str(model), str(onnx), engine.plan.layers

@@ -42,10 +42,10 @@ def config_for_board(model: Model, config: BuilderConfig | None, options: Mappin
 
 
 def _as_board_takes_them(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
-    refuse_quantize_methods(options, "A board computes as its devices do")
+    refuse_quantize_methods(options, "Quantize methods cannot be exported to a board")
     if options.sparsity == "force":
         raise ConfigError(
-            "The board builds from the model's own weights",
+            "Weights pruned in memory cannot be exported",
             where="--sparsity",
             found="force",
             remedy="Run `dryfit sparsity prune` and export what it wrote, with --sparsity enable",
@@ -87,7 +87,7 @@ def _require_no_options(options: NetworkOptions) -> None:
     given = [name for name in names if getattr(options, name) != getattr(usual, name)]
     if given:
         raise ConfigError(
-            "An engine says itself what it was built with",
+            "Build options cannot be given for an engine",
             where="--onnx",
             found=f"options for {', '.join(name.replace('_', ' ') for name in given)}",
             remedy="Leave them out, or export the model with them",
@@ -105,7 +105,7 @@ def _of_engine(engine: Engine, onnx: Path) -> tuple[Network, BuilderConfig]:
     lacking = [tensor.name for tensor in (*network.inputs, *network.outputs) if tensor.name not in borders]
     if lacking:
         raise ConfigError(
-            "The engine was built from another model",
+            "The model must be the one that the engine was built from",
             where=f"--onnx {onnx}",
             found=f"{lacking[0]!r}, not in the engine",
         )
@@ -148,7 +148,7 @@ def every_device_stated(
         placed: where dryfit places the layers; shape computations, and nodes whose layers are apart, stay the board's.
 
     Yields:
-        Notes on what is left to the board.
+        Notes on what is left to the builder on the board.
     """
     own = {layer: config.get_device_type(layer) for layer in network.layers if config.is_device_type_set(layer)}
     devices = {one.layer: one.device for one in placed if one.segment >= 0 and one.device in TENSORRT_DEVICES}
@@ -158,7 +158,7 @@ def every_device_stated(
             known = {devices[layer.name] for layer in layers if layer.name in devices}
             if len(known) > 1:
                 told = f"it has layers on {' and '.join(sorted(known))}"
-                notes.append(f"The device of ONNX node {name!r} is left to the board: {told}")
+                notes.append(f"The device of ONNX node {name!r} is left to the builder on the board: {told}")
             for layer in layers if len(known) == 1 else ():
                 config.set_device_type(layer, *known)
         yield notes
@@ -178,5 +178,5 @@ def board_version(config: BuilderConfig, stated: str | None) -> Version:
     if stated is None:
         return config.software(config.default_device_type) or config.software(DeviceType.DLA)
     if not all(part.isdigit() for part in stated.split(".")):
-        raise ConfigError("A TensorRT version is numbers with dots", where="--tensorrt", found=stated)
+        raise ConfigError("A TensorRT version must be numbers with dots", where="--tensorrt", found=stated)
     return tuple(int(part) for part in stated.split("."))

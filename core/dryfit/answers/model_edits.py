@@ -134,7 +134,7 @@ class EditedModelAnswer(Answer):
         before: what the placement of the model as it was costs.
         after: what that of the edited model costs.
         edited: the edited ONNX model.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
 
     Example:
         >>> answer = dryfit.apply_edits("digits.onnx", "gemm-convolution", device="DLA")
@@ -166,8 +166,8 @@ class EditedModelAnswer(Answer):
         values = self.proof.values
         more = f" and {len(values) - LISTED_NAMES} more" if len(values) > LISTED_NAMES else ""
         yield Line(
-            f"Proved equal on random inputs of {len(self.proof.seeds)} seeds: {', '.join(values[:LISTED_NAMES])}{more} "
-            f"within {self.proof.tolerance:g} of their ranges"
+            f"Verified equal on random inputs ({len(self.proof.seeds)} seeds): {', '.join(values[:LISTED_NAMES])}{more}"
+            f" within {self.proof.tolerance:g} of their ranges"
         )
         if self.before.refused_layers:
             yield Line(f"On {self.device}: {change_text(self.before, self.after)}")
@@ -212,13 +212,13 @@ def apply_edits(
     choices = [EditChoice.parsed(one) for text in texts for one in text.split(",") if one.strip()]
     if not choices:
         raise ConfigError(
-            "The option names no edit", where="--apply", found=repr(edits), allowed=", ".join(all_edits())
+            "The option must name an edit", where="--apply", found=repr(edits), allowed=", ".join(all_edits())
         )
     if output is not None:
         refuse_to_overwrite(Path(output), force=force)
     subject = asked(model, config, options, needs_shapes=False)
     if subject.source is None:
-        raise ConfigError("Edits rewrite the nodes of an ONNX model", where="model", found="a network without one")
+        raise ConfigError("Edits require an ONNX model", where="model", found="a network without an ONNX model")
     folder = subject.folder or Path()
     with quiet_log():
         source, external = read_model(subject.source, subject.folder)

@@ -90,7 +90,7 @@ class SegmentCost(EstimatedPart):
         layers: names, in execution order.
     """
 
-    NO_ESTIMATE: ClassVar[str] = "the target estimates nothing"
+    NO_ESTIMATE: ClassVar[str] = "the target has no cost model"
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
         "index:id device layer_count:layers microseconds dram_bytes macs energy basis source fidelity "
         "error_factor is_lower_bound text"

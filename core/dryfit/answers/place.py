@@ -23,10 +23,11 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import UnknownNameError
 from dryfit.target.cost import CostEstimate, Energy
 
-NOTE = "Every time, rate and energy here is an estimate by the targets' formulas; nothing was measured."
+NOTE = "All times, rates and energies are estimates by the targets' formulas; nothing was measured."
 MODEL = (
-    "Compared are whole segments as a build cuts them, each estimated as one, and each copy between devices. Searched "
-    "was by costs of single layers (minimum cut) and of segments (small steps; on a chain dynamic programming)"
+    "Placements are compared by the estimated cost of the segments that a build would make and of the copies between "
+    "devices. The search uses a minimum cut over single layers, local steps over segments and, on a chain of layers, "
+    "dynamic programming"
 )
 
 
@@ -110,7 +111,7 @@ class PlaceAnswer(Answer):
         changes: what the proposal changes.
         placement: layer to device, for all layers that have one of their own: the contents of the file.
         output: the file that was written; None for none.
-        notes: sentences about options that were taken otherwise than said, and about memory.
+        notes: remarks about options that were adjusted, and about memory.
 
     Example:
         >>> answer = dryfit.place("digits.onnx", objective="dla-coverage")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def proposal_blocks(answer: PlaceAnswer) -> Iterator[Block]:
     """What was compared, what changes and why, and the figures before and after."""
     before, after = answer.before, answer.after
+    yield Line(_outcome(answer))
     yield Line(proposal_heading(answer))
     yield Line(answer.note)
     yield from defaults_line(answer.assumed)
@@ -41,7 +42,7 @@ def proposal_blocks(answer: PlaceAnswer) -> Iterator[Block]:
     ]
     columns = ["", "time" if answer.unit == "microseconds" else answer.unit, "segments", "exact", "placement"]
     yield Table(f"Placements compared for {answer.objective}", columns, rows)
-    yield Entries("Changes, because", [_change(one) for one in answer.changes])
+    yield Entries("Changes, with reasons", [_change(one) for one in answer.changes])
     if after is not before:
         yield Table("Estimates before and after", ["", "before", "after"], list(_compared(before, after)))
     yield Entries("Basis", [(one.of, f"{one.basis} ({one.fidelity})", one.source) for one in answer.bases])
@@ -51,22 +52,33 @@ def proposal_blocks(answer: PlaceAnswer) -> Iterator[Block]:
     yield Line(conclusion(answer))
 
 
+def _outcome(answer: PlaceAnswer) -> str:
+    """The first line: what the proposal gains, and what runs where."""
+    before, after = answer.before, answer.after
+    if after is before:
+        return f"No change: {_counts(before.layers_by_device)} ({_value(before, answer.unit)})"
+    return (
+        f"Proposed: {_counts(after.layers_by_device)} ({_value(after, answer.unit)} instead of "
+        f"{_value(before, answer.unit)})"
+    )
+
+
 def proposal_heading(answer: PlaceAnswer) -> str:
-    """What was asked."""
+    """The model, devices and objective that the answer is about."""
     mode = "" if answer.power_mode is None else f" in power mode {answer.power_mode}"
     device = device_text(answer.device, answer.platform, answer.software)
     return f"Placement of {answer.model} between {device} and {answer.fallback}{mode}, for {answer.objective}"
 
 
 def conclusion(answer: PlaceAnswer) -> str:
-    """What came of it, in one sentence."""
+    """What to do next."""
     if answer.after is answer.before:
-        kept = "" if answer.output is None else f" {answer.output} has the devices that were given, and no more."
-        return f"Nothing changes: by this model nothing was found that is better than a build's own placement.{kept}"
+        kept = "" if answer.output is None else f" {answer.output} has the devices that you set, and no others."
+        return f"No placement is estimated to be better than the default placement of a build.{kept}"
     if answer.output is None:
-        return "Give --output FILE to write the placement for `dryfit build --placement FILE`."
+        return "Add --output FILE to write the placement for `dryfit build --placement FILE`."
     count = count_text(len(answer.placement), "layer")
-    return f"{answer.output}: devices of {count}, for --placement with the same other options."
+    return f"Wrote {answer.output}: devices of {count}. Pass it as --placement, with the same other options."
 
 
 def _bounded(answer: PlaceAnswer, *, is_changed: bool) -> str:
@@ -75,14 +87,14 @@ def _bounded(answer: PlaceAnswer, *, is_changed: bool) -> str:
     if bounds is None:
         return ""
     caution = (
-        f"The time of {' and '.join(bounds.devices)} is a bound from below: what really runs there takes longer, so "
-        f"that for {answer.objective} layers are sent there too readily."
+        f"The time on {' and '.join(bounds.devices)} is a roofline lower bound: real runs take longer, so for "
+        f"{answer.objective} the search favors this device too much."
     )
     if not is_changed:
-        return f"{caution} Nothing is sent there here that would not be there anyway."
+        return f"{caution} The default placement is kept, so this has no effect here."
     if bounds.factor is None:
-        return f"{caution} This proposal is the better one however much longer it takes."
-    return f"{caution} This proposal is the better one as long as it takes less than {bounds.factor:.3g} times as long."
+        return f"{caution} The proposal stays better however much longer they take."
+    return f"{caution} The proposal stays better as long as they take less than {bounds.factor:.3g} times the estimate."
 
 
 def _value(option: ComparedPlacement, unit: str) -> str:
@@ -95,11 +107,11 @@ def _value(option: ComparedPlacement, unit: str) -> str:
 
 
 def _compared(before: ComparedPlacement, after: ComparedPlacement) -> Iterator[tuple[str, str, str]]:
-    """(what, before, after); what neither is known of is left out."""
+    """(what, before, after); figures that neither has are left out."""
     if (before.latency_microseconds, after.latency_microseconds) != (None, None):
         yield "latency", _latency(before), _latency(after)
     if (before.images_per_second, after.images_per_second) != (None, None):
-        yield "throughput, all devices at once", _rate(before), _rate(after)
+        yield "throughput, all devices busy at once", _rate(before), _rate(after)
     if (before.energy, after.energy) != (None, None):
         yield "energy", _energy(before), _energy(after)
     yield "layers", _counts(before.layers_by_device), _counts(after.layers_by_device)
@@ -136,7 +148,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def write_placement(path: Path, network: Network, answer: PlaceAnswer) -> None:
-    """Write a placement: JSON for the suffix `.json`, else rules with a heading that says where they are from.
+    """Write a placement: JSON for the suffix `.json`, else rules with a heading that says where they come from.
 
     Raises:
         ConfigError: the suffix is that of a script, the names cannot be written as rules, or the file not at all.
@@ -144,7 +156,11 @@ def write_placement(path: Path, network: Network, answer: PlaceAnswer) -> None:
     devices = answer.placement
     if path.suffix == ".py":
         raise ConfigError(
-            "A placement is written as rules or as JSON", where=f"--output {path}", allowed="a suffix other than .py"
+            "A placement must be written as rules or as JSON",
+            where=f"--output {path}",
+            found="the suffix .py",
+            allowed="a suffix other than .py",
+            remedy="Give the file the suffix .json, or .txt for rules",
         )
     if path.suffix == ".json":
         text = json.dumps(dict(devices), indent=2) + "\n"
@@ -166,7 +182,7 @@ def _require_same(path: Path, text: str, network: Network, devices: Mapping[str,
         alone = {name: _read(path, rules_text({name: device}), network) for name, device in devices.items()}
         odd = [name for name, found in alone.items() if found != {name: devices[name]}]
         raise ConfigError(
-            "Rules cannot name these layers",
+            "These layer names cannot be written as rules",
             where=f"--output {path}",
             found=", ".join(map(repr, odd)),
             remedy="Give the file the suffix .json",
@@ -174,7 +190,7 @@ def _require_same(path: Path, text: str, network: Network, devices: Mapping[str,
 
 
 def _read(path: Path, text: str, network: Network) -> dict[str, str]:
-    """The devices that rules give; none where they are no rules."""
+    """The devices that rules give; none where the rules cannot be read."""
     config = BuilderConfig()
     try:
         PlacementRules.parse(text, str(path)).apply(network, config)

@@ -27,7 +27,7 @@ class PlacedLayer:
         name: the user's layer.
         kind: its layer kind.
         onnx_nodes: names of the nodes that the layer came from.
-        device: None for a layer that can run nowhere it may go.
+        device: None for a layer that unplaced it may go.
         segment: index of its segment; None where it has none: nowhere, or on the host.
         precision: the type that it is computed in.
         cause: why it is there.
@@ -71,7 +71,7 @@ class PlacementSummary:
         layers_by_device: device to its layers.
         precisions_by_device: device to the types that its layers are computed in, each with the number of layers.
         fallback_layers: layers that are not on the device that they were given.
-        unplaced_layers: layers that can run nowhere they may go.
+        unplaced_layers: layers that unplaced they may go.
         segments: in all.
         segments_by_device: device to its segments.
         reformats: copies between types, formats or devices.
@@ -126,7 +126,7 @@ class Placement(PlacementHeading):
         reformats: copies between types, formats or devices.
         quantized_operators: layers that quantize methods compute in integers, with the rule of the method.
         warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
-        refusals: the errors that a build raises; none where it can be built.
+        refusals: the errors that a build would raise; none where it can be built.
         summary: counts.
         errors: the errors of `refusals` themselves.
         own_devices: layer name to device, of the layers that were given a device of their own.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from dryfit.answers.placement import LayerAnswer, Placement, PlacementHeading
-from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, device_text, table_name
+from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, device_text, table_name, type_text
 from dryfit.builder.assessment import OperatorRule
 from dryfit.builder.decisions import SHAPE_COMPUTATION
 from dryfit.builder.placement.assign import DEFAULT_DEVICE, OWN_DEVICE
@@ -21,19 +21,18 @@ LISTED_SEGMENTS = 20
 """Segments that are listed unless the text is verbose."""
 LISTED_NAMES = 4
 """Layers that are named where many have the same reason."""
-FIRST_ONLY = " (values of the first one; the others differ)"
-_SHORT_TYPES = {"FLOAT": "FP32", "HALF": "FP16", "DOUBLE": "FP64"}
-"""Types whose usual name is not the API's."""
+FIRST_ONLY = " (values of the first layer; the others differ)"
 
 
-def placement_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Block]:
-    """Every reason against the device that was asked for, and the segments.
+def placement_blocks(answer: Placement, *, verbose: bool = False, is_built: bool = False) -> Iterator[Block]:
+    """Return the outcome, every reason against the requested device, and the segments.
 
     Args:
         answer: the placement.
         verbose: also every layer, the causes of cuts, and the reformats.
+        is_built: whether there is an engine already.
     """
-    yield from verdict_lines(answer)
+    yield from outcome_lines(answer, is_built=is_built)
     yield Line(heading(answer))
     yield from defaults_line(answer.assumed)
     if answer.simulated:
@@ -42,25 +41,24 @@ def placement_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Bl
     if verbose:
         rows = [(one.name, one.kind, one.device or "none", one.segment) for one in answer.layers]
         yield Table("Layers", ["layer", "kind", "device", "segment"], rows)
-    yield Entries(f"Not on {answer.device}, because", _reasons(answer, "violations"))
+    yield Entries(f"Why layers cannot run on {answer.device}", _reasons(answer, "violations"))
     causes = {one.name: one.cause for one in answer.layers if not one.violations(answer.device)}
-    yield Entries("Placed as they are, because", other_causes(causes, is_full=verbose))
+    yield Entries("Why layers are placed where they are", other_causes(causes, is_full=verbose))
     yield Entries("Warnings", _reasons(answer, "warnings"))
     yield from segment_blocks(answer, verbose=verbose)
     yield from _precision_lines(answer)
     yield from offloading_blocks(answer, verbose=verbose)
     yield from _refusal_lines(answer)
-    yield Line(summary_line(answer))
 
 
 def defaults_line(defaults: Sequence[str]) -> Iterator[Block]:
-    """One line with the defaults that were used; none where everything was said."""
+    """One line with the defaults that were used; none where every option was given."""
     if defaults:
         yield Line(f"Defaults: {' '.join(defaults)}")
 
 
-def verdict_lines(answer: Placement) -> Iterator[Block]:
-    """The first lines, where there is bad news: that it cannot be built, or that nothing is left on the device."""
+def outcome_lines(answer: Placement, *, is_built: bool = False) -> Iterator[Block]:
+    """Return the first lines: whether it builds, and what runs where."""
     if answer.errors:
         first, *others = answer.errors
         more = f" (and {count_text(len(others), 'more problem')})" if others else ""
@@ -73,12 +71,13 @@ def verdict_lines(answer: Placement) -> Iterator[Block]:
         rules = Counter(rule for layer in answer.layers for rule in {one.rule for one in layer.violations(device)})
         often = next((f", most often by {rule}" for rule, _ in rules.most_common(1)), "")
         yield Line(f"Nothing runs on {device}: {fallen} fall back to {answer.fallback}{often}")
+    yield Line(summary_line(answer, is_built=is_built))
 
 
 def _refusal_lines(answer: Placement) -> Iterator[Block]:
     """What a build of this raises; layers and segments that the lists before name are only counted."""
     if answer.errors:
-        yield Line("Building this would fail:")
+        yield Line("Build errors:")
     for error in answer.errors:
         is_listed = isinstance(error, PlacementError) and _lists_unplaced(answer)
         parts = (f"{error.message}: see above", error.remedy)
@@ -103,7 +102,7 @@ def offloading_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[B
         in_total = f"; memory in total: {needs}" if needs else ""
         yield Line(f"{one.device} segments: {one.offloaded} of {one.candidates} accepted{in_total}")
         lost = [(_span(rejected.layers), rejected.cause, _short(rejected.shortages)) for rejected in one.rejected]
-        yield Entries(f"Not accepted by {one.device}, because", lost if verbose else grouped_entries(lost))
+        yield Entries(f"Why segments do not fit {one.device}", lost if verbose else grouped_entries(lost))
 
 
 def segment_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Block]:
@@ -120,12 +119,15 @@ def segment_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Bloc
     if not verbose:
         return
     cuts = [(f"segment {one.index}", _cut(one.cut_cause), "") for one in answer.segments if one.cut_cause]
-    yield Entries("New segments, because", cuts)
+    yield Entries("Why new segments begin", cuts)
     estimates = [
         (f"segment {one.index}", estimate_text(one.estimate), "") for one in answer.segments if one.estimate is not None
     ]
-    yield Entries("Estimated cost of one run, not measured", estimates)
-    reformats = [(one.tensor, one.source, one.destination, bytes_text(one.size), one.cause) for one in answer.reformats]
+    yield Entries("Estimated cost per inference (not measured)", estimates)
+    reformats = [
+        (one.tensor, type_text(one.source), type_text(one.destination), bytes_text(one.size), one.cause)
+        for one in answer.reformats
+    ]
     if reformats:
         yield Table("Reformats", ["tensor", "from", "to", "size", "cause"], reformats)
 
@@ -133,7 +135,7 @@ def segment_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Bloc
 def _precision_lines(answer: Placement) -> Iterator[Block]:
     """For each device the types that it computes in: `ACME_NPU: 10 layers FP16`."""
     for device, counts in answer.summary.precisions_by_device.items():
-        (first, count), *others = [(_SHORT_TYPES.get(name, name), count) for name, count in counts.items()]
+        (first, count), *others = [(type_text(name), count) for name, count in counts.items()]
         shares = [f"{count_text(count, 'layer')} {first}", *(f"{number} {name}" for name, number in others)]
         yield Line(f"{device}: {', '.join(shares)}")
 
@@ -145,31 +147,36 @@ def operator_blocks(operators: Sequence[OperatorRule], left: Sequence[LeftLayer]
         rows = [(method, operator, count, *facts) for (method, operator, *facts), count in rules.items()]
         yield Table("Quantize methods", ["method", "operator", "layers", "formula", "fidelity", "source"], rows)
     yield Entries(
-        "Layers that stay in real numbers", [(one.layer, f"not by {one.method}: {one.reason}", "") for one in left]
+        "Layers that stay in floating point", [(one.layer, f"not by {one.method}: {one.reason}", "") for one in left]
     )
 
 
 def estimate_text(estimate: CostEstimate) -> str:
-    """A target's estimate in one sentence, the time with its error."""
+    """A target's estimate in one line, the time with its error."""
     time = estimate.microseconds
     facts = [
         *([] if time is None else [time_text(time, estimate.error_factor, is_lower_bound=estimate.is_lower_bound)]),
         f"{bytes_text(estimate.bytes_moved)} moved",
         f"{estimate.macs:,} multiply-accumulates",
     ]
-    return f"estimated: {', '.join(facts)} ({estimate.fidelity}: {estimate.basis})"
+    return f"{', '.join(facts)} ({estimate.fidelity}: {estimate.basis})"
 
 
 def heading(answer: PlacementHeading) -> str:
-    """What was asked."""
+    """The model, device, precisions and fallback that the answer is about."""
     device = device_text(answer.device, answer.platform, answer.software)
     precisions = ", ".join(word.upper() for word in answer.precisions) or "FP32"
     fallback = f"fallback to {answer.fallback}" if answer.fallback else "no fallback"
     return f"{answer.model} on {device}, {precisions}, {fallback}"
 
 
-def summary_line(answer: Placement) -> str:
-    """The placement in one line."""
+def summary_line(answer: Placement, *, is_built: bool = False) -> str:
+    """Return the placement in one line.
+
+    Args:
+        answer: the placement.
+        is_built: whether there is an engine already; otherwise the line says whether a build would succeed.
+    """
     summary = answer.summary
     placed = ", ".join(f"{count} on {device}" for device, count in summary.layers_by_device.items())
     unplaced = f", {summary.unplaced_layers} unplaced" if summary.unplaced_layers else ""
@@ -178,7 +185,7 @@ def summary_line(answer: Placement) -> str:
         f"{count_text(summary.layers, 'layer')}: {placed or 'none placed'}{unplaced}",
         count_text(summary.segments, "segment"),
         reformats if summary.reformats else "no reformats",
-        *(["the build would fail"] if answer.refusals else []),
+        *([] if is_built else [f"the build would {'fail' if answer.refusals else 'succeed'}"]),
     ]
     return "; ".join(parts)
 
@@ -236,7 +243,7 @@ def grouped_entries(entries: Sequence[tuple[str, str, str]]) -> list[tuple[str, 
 def listed_names(names: Sequence[str]) -> str:
     """The first names, shortened, and how many more there are."""
     shown = ", ".join(map(short_name, names[:LISTED_NAMES]))
-    return shown if len(names) <= LISTED_NAMES else f"{shown} and {len(names) - LISTED_NAMES} more"
+    return shown if len(names) <= LISTED_NAMES else f"{shown} + {len(names) - LISTED_NAMES} more"
 
 
 def _short(shortages: Sequence[PoolShortage]) -> str:
@@ -257,7 +264,7 @@ def _span(layers: Sequence[str], *, is_full: bool = False) -> str:
 
 
 def pools_text(pools: Mapping[str, int], *, with_empty: bool = False) -> str:
-    """Memory pools with the bytes that they hold; those without any only where `with_empty`."""
+    """Memory pools with the bytes that they hold; those that hold nothing only with `with_empty`."""
     return ", ".join(f"{pool} {bytes_text(size)}" for pool, size in pools.items() if size or with_empty)
 
 

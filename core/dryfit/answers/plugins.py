@@ -52,7 +52,7 @@ class PluginsAnswer(Answer):
             for one in self.plugins
         ]
         yield Table("", ["package", "group", "name", "registers", "state"], rows)
-        yield Line("What a package promises is tried at first use, and by `dryfit plugins doctor`.")
+        yield Line("Plugins are checked at first use, and by `dryfit plugins doctor`.")
 
 
 @attrs.frozen(repr=False)
@@ -81,16 +81,18 @@ class PluginsDoctorAnswer(Answer):
     def summary_line(self) -> str:
         """The answer in one line."""
         broken = len({one.owner for one in self.findings})
-        wrong = f"something is wrong with {broken}" if broken else "all is well"
+        wrong = f"problems found in {broken}" if broken else "all is well"
         off = f"; {self._disabled} switched off" if self._disabled else ""
-        return f"{len(self.plugins)} plugins tried: {wrong}{off}"
+        return f"{len(self.plugins)} plugins checked: {wrong}{off}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """What `dryfit plugins doctor` prints."""
         yield from (Line(failure_text(one)) for one in self.findings)
         for variable, words in self.idle_switches.items():
             named = ", ".join(words)
-            yield Line(f"{variable} names nothing that is installed: {named}. `dryfit plugins list` has the names")
+            yield Line(
+                f"{variable} names plugins that are not installed: {named}. `dryfit plugins list` lists the names"
+            )
         yield Line(self.summary_line())
 
 
@@ -152,10 +154,10 @@ def _examined(owner: PluginOwner, seconds: float, commands: Collection[str]) -> 
             timeout=seconds,
         )
     except subprocess.TimeoutExpired:
-        remedy = f"Tell its makers; {switching_off(owner)} switches it off, --timeout gives it more time"
+        remedy = f"Report it to its maintainers; {switching_off(owner)} switches it off, --timeout gives it more time"
         return [PluginFailure.of(owner, f"its import takes longer than {seconds:g} s", remedy=remedy)]
     answers = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
     if not answers:
-        text = f"the interpreter ended with code {done.returncode} while it was tried"
+        text = f"the interpreter exited with code {done.returncode} while importing it"
         return [PluginFailure.of(owner, text, done.stderr)]
     return [PluginFailure(**one) for one in json.loads(answers[-1])]

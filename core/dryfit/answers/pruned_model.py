@@ -54,7 +54,7 @@ class PruneAnswer(SparsityQuestion, Answer):
         after: counts of the copy.
         note: what pruning means for the accuracy.
         pruned_model: the copy: an ONNX model, or a network where one was given.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
 
     Example:
         >>> answer = dryfit.prune("digits.onnx", "pruned.onnx", platform="agx-orin-64")
@@ -94,7 +94,7 @@ class PruneAnswer(SparsityQuestion, Answer):
         ]
         if rows:
             yield Table("", ["weights", "layers", "made 0", "of", "squares kept"], rows)
-        yield Entries("Left as they are", [(", ".join(one.layers), one.reason, "") for one in self.left])
+        yield Entries("Unchanged", [(", ".join(one.layers), one.reason, "") for one in self.left])
         yield Line(self.summary_line())
         yield Line(str(self.after))
 
@@ -175,12 +175,16 @@ def _require_free(model: Model, output: Path, *, force: bool) -> None:
     """
     where = f"--output {output}"
     if isinstance(model, Network):
-        raise ConfigError("Only ONNX models are written", where=where, remedy="Take PruneAnswer.pruned_model")
+        raise ConfigError(
+            "Pruned models can only be written for ONNX models", where=where, remedy="Take PruneAnswer.pruned_model"
+        )
     is_file = isinstance(model, str | os.PathLike)
     if is_file and output.exists() and output.samefile(model):
-        raise ConfigError("The model itself is never pruned", where=where, remedy="Choose another name for the copy")
+        raise ConfigError(
+            "The output must not be the model itself", where=where, remedy="Choose another name for the copy"
+        )
     if output.exists() and not force:
-        raise ConfigError("The file exists already", where=where, remedy="Choose another name, or give --force")
+        raise ConfigError("The file already exists", where=where, remedy="Choose another name, or give --force")
 
 
 def _pruned_model(

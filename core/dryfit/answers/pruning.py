@@ -96,11 +96,11 @@ class Pruning:
 
     def __str__(self) -> str:
         if not self.pruned:
-            reason = "all that would gain is sparse already" if self.already else "no layer would gain"
+            reason = "all layers that would gain are sparse already" if self.already else "no layer would gain"
             return f"nothing was pruned, because {'weights were left' if self.left else reason}"
         layers = sum(len(one.layers) for one in self.pruned)
         zeroed, total = (sum(one.zeroed for one in self.pruned), sum(one.after.size for one in self.pruned))
-        return f"{zeroed:,} of {total:,} weights of {count_text(layers, 'layer')} were made 0 in a copy"
+        return f"{zeroed:,} of {total:,} weights of {count_text(layers, 'layer')} were set to 0 in a copy"
 
     def apply(self, network: Network) -> None:
         """Give the layers of a network, or of a copy of it, the pruned weights. No array is written to."""
@@ -179,7 +179,9 @@ def _planned(network: Network, patterns: Mapping[str, SparsePattern], already: S
             left.append(LeftWeights(weights.name, layers, reason))
         elif results[0].zeroed:
             pruned.append(attrs.evolve(results[0], layers=layers))
-    missing = [LeftWeights("", [name], "they are computed, no constant") for name in patterns if name not in found]
+    missing = [
+        LeftWeights("", [name], "they are computed at run time, not constant") for name in patterns if name not in found
+    ]
     return Pruning(pruned, [*left, *missing], already)
 
 

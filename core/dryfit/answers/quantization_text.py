@@ -51,7 +51,7 @@ def quantization_blocks(answer: QuantizationAnswer) -> Iterator[Block]:
     fallen = answer.summary.fallback_layers
     if fallen:
         yield Line(
-            f"Not on {answer.device}, Q/DQ among them: {fallen}. `dryfit explain` without --quantization says why."
+            f"Not on {answer.device}, including Q/DQ: {fallen}. `dryfit explain` without --quantization says why."
         )
 
 
@@ -65,7 +65,7 @@ def _missing(tensor: ScaleEntry) -> tuple[str, str, str]:
 
 
 def _conflict(conflict: RangeConflict) -> tuple[str, str, str]:
-    text = f"{_scale(conflict.scale)} by hand, and {_scale(conflict.other_scale)} for {conflict.other!r}"
+    text = f"{_scale(conflict.scale)} set by hand, and {_scale(conflict.other_scale)} for {conflict.other!r}"
     return short_name(conflict.tensor), f"{with_short_names(text)}, which shares its range by {conflict.rule}", ""
 
 

@@ -103,7 +103,7 @@ class _Tracer:
                 return TracedQuantization(layer, _GONE[gone.action], gone.over, "", gone.reason, rewrites)
             return self._without_version(layer, rewrites)
         if self._lowered is None:
-            reason = "Layers of the network can run nowhere"
+            reason = "Layers of the network cannot be placed on any device"
             return TracedQuantization(layer, QuantizationOutcome.UNPLACED, reason=reason, rewrites=rewrites)
         return self._placed(layer, versions, rewrites)
 
@@ -115,7 +115,7 @@ class _Tracer:
             taker = made.taken.get(layer.name)
             if taker is not None:
                 return TracedQuantization(layer, outcome, (taker,), "inside", made.causes[taker], rewrites)
-        reason = "Nothing needs its result"
+        reason = "Its result is not used"
         return TracedQuantization(layer, QuantizationOutcome.REMOVED, reason=reason, rewrites=rewrites)
 
     def _placed(

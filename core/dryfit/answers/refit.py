@@ -85,10 +85,10 @@ def refit(engine_file: Path, model: Path, output: Path) -> RefitAnswer:
     if not parser.refit_from_file(model):
         reasons = [parser.get_error(index).desc() for index in range(parser.num_errors)]
         raise OnnxImportError(
-            "The engine cannot be refitted from this model",
+            "The model does not match the engine",
             where=f"file {str(model)!r}",
             found="".join(f"\n  {reason}" for reason in reasons[:LISTED_REASONS]),
-            remedy="Take the model that the engine was built from, trained on or not; or build an engine from this one",
+            remedy="Use the model that the engine was built from (retrained or not), or build an engine from this one",
         )
     refitter.refit_cuda_engine()
     engine.save(output)

@@ -88,7 +88,7 @@ class RunAnswer(Answer):
         plugins: plugins that were active, each as `name version (distribution)`; sorted.
         top_classes: of each sample, for pictures and with labels.
         assumed: the defaults that a model was built with, as options.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
     """
 
     COMMAND: ClassVar[str] = "run"
@@ -112,7 +112,7 @@ class RunAnswer(Answer):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences about options that were taken otherwise than said."""
+        """Remarks about options that were adjusted."""
         return self._notes
 
     def output(self, name: str) -> Array:
@@ -145,7 +145,7 @@ def profile_table(medians: Mapping[str, float]) -> Table:
     total = sum(medians.values()) or 1.0
     ordered = sorted(medians.items(), key=lambda item: -item[1])
     rows = [(table_name(name), f"{ms:.4f}", f"{100 * ms / total:.1f} %") for name, ms in ordered]
-    return Table("Host times (median ms; not the device's)", ["engine layer", "ms", "share"], rows)
+    return Table("Host latency (median ms; not the device's)", ["engine layer", "ms", "share"], rows)
 
 
 def run(
@@ -259,12 +259,12 @@ def _engine_of(model: Model, options: Mapping[str, Any]) -> tuple[Engine, Sequen
     said = NetworkOptions.said(options)
     if said.quantize_method:
         raise ExecutionError(
-            "The quantize methods of an engine were chosen when it was built",
+            "The quantize methods of a built engine cannot be changed",
             where=f"{METHOD_OPTION}, {model}",
             remedy=f"Build it again: `dryfit build MODEL.onnx {METHOD_OPTION} NAME`",
         )
     if said != NetworkOptions():
-        raise ConfigError(f"{model} is built: what it is built with cannot be changed", remedy="Give the model instead")
+        raise ConfigError("Build options cannot be changed for a built engine", remedy="Give the model instead")
     return _loaded(Path(model)), (), ()
 
 

@@ -146,7 +146,7 @@ class Batches:
         counts = {name: array.shape[0] / self.sizes[name] for name, array in arrays.items() if array.ndim}
         if len(counts) != len(arrays) or len(set(counts.values())) != 1 or not min(counts.values()).is_integer():
             raise ExecutionError(
-                "The inputs cannot be cut into runs of the engine's batch size",
+                "The batch of the inputs must be a multiple of the engine's",
                 where="--batches",
                 found=", ".join(f"{name!r} {array.shape}" for name, array in arrays.items()),
                 allowed=", ".join(f"{name!r}: a multiple of {size}" for name, size in self.sizes.items()),
@@ -169,7 +169,7 @@ def _picture(engine: Engine, name: str, path: Path, preparation: PicturePreparat
     inputs = {tensor.name: tensor for tensor in engine.plan.network.inputs}
     if name not in inputs:
         raise ExecutionError(
-            "A picture is for one input of the engine",
+            "A picture can be used for one input only",
             where=f"--input {path}",
             allowed=", ".join(f"{one}=..." for one in inputs),
         )
@@ -182,7 +182,7 @@ def _load(path: Path) -> Any:
 
     if path.suffix not in ARRAYS:
         raise ExecutionError(
-            "Inputs are .npy or .npz files, or pictures", where=f"--input {path}", found=path.suffix or "no suffix"
+            "Inputs must be .npy or .npz files, or pictures", where=f"--input {path}", found=path.suffix or "no suffix"
         )
     try:
         return load_arrays(path)

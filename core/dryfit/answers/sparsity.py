@@ -28,7 +28,7 @@ from dryfit.short_text import count_text
 from dryfit.target.verdict import Violation
 
 NOTE = (
-    "Skipped zeros are time that the device saves by its documents; nothing was measured. Here all weights are "
+    "Savings follow the device's documentation; nothing was measured. Here all weights are "
     "multiplied, so results are those of the dense kernels, bit for bit."
 )
 
@@ -42,7 +42,7 @@ class SparsityAnswer(SparsityQuestion, Answer):
         layers: those with known weights, in the order of the network.
         summary: counts.
         conditions: the conditions that were asked for, in their order.
-        notes: sentences about options that were taken otherwise than said.
+        notes: remarks about options that were adjusted.
 
     Example:
         >>> answer = dryfit.find_sparsity("digits.onnx", device="DLA")
@@ -81,7 +81,7 @@ class SparsityAnswer(SparsityQuestion, Answer):
         if rows:
             columns = ["layer", "MACs", "eligible", self.pattern or "pattern", "zeros skipped", "why not"]
             yield Table("", columns, rows)
-        yield Entries("Zeros are multiplied, because", self._reasons("violations"))
+        yield Entries("Why zeros are not skipped", self._reasons("violations"))
         if verbose:
             yield Entries("Warnings", self._reasons("warnings"))
             yield Entries("Notes", self._reasons("notes"))

@@ -62,7 +62,7 @@ class SparsityLayer:
         """Why zeros are not skipped, in the last words of the rules."""
         words = [one.rule.rpartition(".")[2] for one in self.violations]
         if self.asked is None:
-            words.append(f"{self.device or 'no device'} skips none")
+            words.append(f"{self.device or 'no device'} does not skip zeros")
         elif self.device != self.asked:
             words.append(f"runs on {self.device or 'no device'}")
         return ", ".join(words)

@@ -93,8 +93,8 @@ class TargetsAnswer(Answer):
         rows = [(one.device, one.title, one.precisions, one.platforms) for one in self.targets]
         yield Table("", ["device", "what it is", "precisions", "platforms"], rows)
         if self.failed:
-            yield Table("Cannot be used", ["plugin", "why"], [(str(one.owner), one.message) for one in self.failed])
-            yield Line(f"`{DOCTOR}` says what to do.")
+            yield Table("Unusable", ["plugin", "why"], [(str(one.owner), one.message) for one in self.failed])
+            yield Line(f"`{DOCTOR}` shows what to do.")
 
     def summary_line(self) -> str:
         """The names of the devices."""
@@ -249,7 +249,7 @@ class TargetAnswer(TargetSummary, Answer):
         """Tables of platforms, formats, memory pools, fusions, arithmetic and limits."""
         board = self._target.platform(self.platform).title
         yield Line(f"{self.device}: {self.title}, {board}, software {self.software or 'any'}")
-        yield Line(f"Simulated here: {self.simulated or 'nothing, it is this machine'}")
+        yield Line(f"Simulated: {self.simulated or 'nothing; this is the host'}")
         platforms = [(one.name, one.title, one.cores, one.aliases) for one in self._target.platforms]
         yield Table("Platforms", ["name", "board", "cores", "also called"], platforms)
         tables: list[tuple[str, Sequence[Any], tuple[str, ...]]] = [
@@ -420,7 +420,7 @@ class TargetDifferences(Answer):
     def summary_line(self) -> str:
         """How many facts differ."""
         if not self.differences:
-            return f"{self.device}: nothing that dryfit knows differs between {self.first} and {self.second}"
+            return f"{self.device}: no known differences between {self.first} and {self.second}"
         return f"{self.device}: {len(self.differences)} differences between {self.first} and {self.second}"
 
 
@@ -445,9 +445,9 @@ def compare_targets(first: str, second: str, device: str = "DLA") -> TargetDiffe
     names = [" ".join(filter(None, [side.platform, side.software])) for side in sides]
     devices = [side.device for side in sides]
     if devices[0] != devices[1]:
-        raise ConfigError("Two devices cannot be compared, only variants of one", found=" and ".join(devices))
+        raise ConfigError("Only variants of one device can be compared", found=" and ".join(devices))
     if names[0] == names[1]:
-        raise ConfigError("Both sides are the same", where="targets diff", found=names[0])
+        raise ConfigError("The two sides must differ", where="targets diff", found=names[0])
     facts = [_flat(side) for side in sides]
     found = [
         TargetDifference(*key, facts[0].get(key, "none"), facts[1].get(key, "none"))
@@ -471,7 +471,7 @@ def _side(text: str, device: str) -> TargetAnswer:
     raise ConfigError(
         f"No platform of {target.device} has this software version",
         found=version,
-        allowed=", ".join(map(version_text, target.software_versions)) or "none: it has one rule set",
+        allowed=", ".join(map(version_text, target.software_versions)) or "none: the device has one rule set",
     )
 
 
@@ -481,7 +481,7 @@ def _flat(side: TargetAnswer) -> Mapping[tuple[str, str], str]:
     flat = {
         ("platform", "platforms with this software"): ", ".join(side.platforms_with_software),
         ("platform", "cores"): str(side.cores),
-        ("segments", "segments a core"): "no limit" if limit is None else str(limit),
+        ("segments", "segments per core"): "no limit" if limit is None else str(limit),
     }
     for one in side.formats:
         aligned = f"lines of a multiple of {one.line_alignment_bytes} bytes" if one.line_alignment_bytes > 1 else "yes"
@@ -489,6 +489,6 @@ def _flat(side: TargetAnswer) -> Mapping[tuple[str, str], str]:
     flat |= {("pool", f"pool {pool.name}"): pool.default for pool in side.memory_pools}
     flat |= {("arithmetic", f"rounding of {one.precision}"): one.rounding for one in side.arithmetic}
     for rule in side.limits:
-        never = "refuses every such layer: " if rule.refuses_every_layer else ""
+        never = "not supported: " if rule.refuses_every_layer else ""
         flat["rule", rule.rule] = f"{never}{rule.text}"
     return flat

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import abc
 import html
+import itertools
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import attrs
 
 from dryfit.answers.json_data import json_schema, json_text, plain
+from dryfit.network.data_types import DataType
 from dryfit.short_text import printable, short_name
 
 
@@ -71,8 +74,12 @@ class Entries:
 Block = Line | Table | Entries
 
 
+TABLE_WIDTH = 80
+"""Characters of a table's lines; cells are wrapped at spaces to keep to it, and only words are longer."""
+
+
 def plain_text(blocks: Iterable[Block]) -> str:
-    """Blocks as plain lines; columns of a table are padded to their widest cell."""
+    """Blocks as plain lines; the columns of a table are aligned."""
     return "\n".join(line for block in blocks for line in plain_lines(block))
 
 
@@ -83,12 +90,32 @@ def plain_lines(block: Block) -> list[str]:
             return [printable(text)]
         case Entries(title, entries):
             return [printable(title), *block.lines()] if entries else []
-    cells = block.cells()
-    widths = [max(map(len, column)) for column in zip(block.columns, *cells, strict=True)]
-    rows = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [block.columns, *cells]
-    )
-    return [*filter(None, [printable(block.title)]), *(f"  {row.rstrip()}" for row in rows)]
+    rows = [list(block.columns), *block.cells()]
+    widths = _column_widths(rows)
+    lines = [
+        "  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True))
+        for row in rows
+        for parts in itertools.zip_longest(*map(_wrapped, row, widths), fillvalue="")
+    ]
+    return [*filter(None, [printable(block.title)]), *(f"  {line.rstrip()}" for line in lines)]
+
+
+def _column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Characters of each column: its widest cell, or less where the table is too wide and cells have spaces."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    least = [max(len(word) for cell in column for word in (*cell.split(" "), "")) for column in zip(*rows, strict=True)]
+    excess = 2 * len(widths) + sum(widths) - TABLE_WIDTH
+    for _ in range(excess):
+        # The widest column that can be wrapped gives one character at a time, so that the widest ones end up alike.
+        candidates = [(width, index) for index, width in enumerate(widths) if width > least[index]]
+        if not candidates:
+            break
+        widths[max(candidates)[1]] -= 1
+    return widths
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    return [cell] if len(cell) <= width else textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False)
 
 
 def html_text(blocks: Iterable[Block]) -> str:
@@ -134,6 +161,11 @@ TABLE_NAME = 48
 def table_name(name: str) -> str:
     """A name for a table, without its middle where it is long."""
     return short_name(name, TABLE_NAME)
+
+
+def type_text(words: str) -> str:
+    """A text with the usual names of data types: `GPU FP32 LINEAR` for `GPU FLOAT LINEAR`."""
+    return " ".join(DataType[word].text if word in DataType.__members__ else word for word in words.split(" "))
 
 
 def device_text(device: str, *variant: str) -> str:

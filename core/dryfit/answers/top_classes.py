@@ -107,10 +107,10 @@ def _scores(outputs: Mapping[str, Array], count: int | None) -> Array | None:
         told = ", ".join(f"{name!r} with {one.shape[1]} classes" for name, one in matrices.items())
         one_more = any(one.shape[1] == count - 1 for one in matrices.values())
         raise ExecutionError(
-            "No output has one score for each label",
+            "An output must have one score per label",
             where="--labels",
             found=f"{count} labels; outputs {told or 'without classes'}",
-            remedy="Leave out the label of the background, the first line" if one_more else None,
+            remedy="If the first label is the background, remove it" if one_more else None,
         )
     return fitting[0] if fitting else None
 

@@ -42,9 +42,9 @@ class QuantizationOutcome(enum.StrEnum):
     OPERATOR = "quantized operator"
     """A quantize method computes it, and what stands beside it, as one layer on codes."""
     REMOVED = "removed"
-    """Nothing needs its result."""
+    """Its result is not used."""
     UNPLACED = "unplaced"
-    """The network has layers that can run nowhere, so that no steps are made."""
+    """The network has layers that unplaced, so that no steps are made."""
 
 
 @attrs.frozen
@@ -215,9 +215,9 @@ class Obstacles:
         yield from self._other_readers(layer, real)
         beside = [tensor for tensor in _data(before) if not isinstance(tensor.producer, Dequantize)]
         if beside:
-            yield f"{before.name!r} is computed in real numbers: so is what it reads, {beside[0].name!r}"
+            yield f"{before.name!r} is computed in floating point: so is what it reads, {beside[0].name!r}"
         if before.sums_products and getattr(before, "kernel", None) is not None:
-            yield f"{before.name!r} is computed in real numbers: its weights are not quantized"
+            yield f"{before.name!r} is computed in floating point: its weights are not quantized"
         yield self._no_form(before)
 
     def _other_readers(self, layer: Layer, real: Tensor) -> Iterator[str]:
@@ -247,7 +247,7 @@ class Obstacles:
         return ""
 
     def _no_form(self, layer: Layer) -> str:
-        """The layer is computed in real numbers, though what stands around it would let it be quantized."""
+        """The layer is computed in floating point, though what stands around it would let it be quantized."""
         steps = self._steps.get(layer.name, ())
         if not steps:
             return f"{layer.name!r} ({layer.kind}) is no step of its own"

@@ -139,11 +139,11 @@ def translate(
         raise UnknownNameError("form", to, FORMS, where="--to")
     rest = {name: value for name, value in options.items() if name != EXAMPLE_INPUTS}
     said = NetworkOptions.said(rest)
-    refuse_quantize_methods(said, "Both forms are compared as devices compute them")
+    refuse_quantize_methods(said, "Both forms are compared with the arithmetic of the device")
     _require_scales(said, to)
     source, folder, name = model_source(model, options.get(EXAMPLE_INPUTS))
     if isinstance(source, Network):
-        raise ConfigError("Only ONNX models are translated", where="model", found="a network")
+        raise ConfigError("Only ONNX models can be translated", where="model", found="a network")
     asked = _Translation(
         name=name,
         source=source,
@@ -174,11 +174,11 @@ def _require_scales(options: NetworkOptions, to: str) -> None:
     """
     has_scales = options.calibration_cache is not None or options.ranges is not None
     if to == "qdq" and not has_scales:
-        raise ConfigError("A translation to qdq needs scales", remedy="Give --calibration-cache or --ranges")
+        raise ConfigError("A translation to qdq requires scales", remedy="Give --calibration-cache or --ranges")
     if to == "implicit" and has_scales:
         raise ConfigError(
-            "A translation to implicit takes its scales from the model",
-            remedy="Leave --calibration-cache and --ranges out",
+            "A translation to implicit must take its scales from the model",
+            remedy="Leave out --calibration-cache and --ranges",
         )
 
 

@@ -91,10 +91,10 @@ class TranslationSummary:
         codes: the largest difference of a tensor in INT8 codes.
         different: codes that differ.
         missing: tensors without a scale.
-        lost: layers that are INT8 in the Q/DQ model and real in the other.
+        lost: layers that are INT8 in the Q/DQ model and floating point in the other.
         unequal: scales of which implicit quantization has one.
-        weights: codes of weights that an implicit build finds otherwise.
-        notes: what the other form has no words for.
+        weights: codes of weights that an implicit build would compute differently.
+        notes: settings that the other form cannot express.
     """
 
     layers: Count
@@ -124,11 +124,11 @@ class TranslateAnswer(Answer):
         weights: to implicit: what becomes of quantized weights.
         unequal: scales of which implicit quantization has one.
         borders: inputs and outputs that were INT8.
-        notes: what the other form has no words for.
+        notes: settings that the other form cannot express.
         proof: the comparison; None where no samples were asked for.
         summary: counts.
         conditions: the conditions that were asked for, in their order.
-        option_notes: sentences about options that were taken otherwise than said.
+        option_notes: remarks about options that were adjusted.
 
     Example:
         >>> answer = dryfit.translate("digits-qdq.onnx", "implicit", to="implicit")
@@ -182,7 +182,7 @@ class TranslateAnswer(Answer):
         """What was written, what was lost, and the comparison."""
         yield Line(self.summary_line())
         yield Table("Files", ["file", "use"], [(one.file, one.use) for one in self.files])
-        yield Entries("Missing scales", [(one.name, "in real numbers", "") for one in self.tensors if not one.scale])
+        yield Entries("Missing scales", [(one.name, "in floating point", "") for one in self.tensors if not one.scale])
         lost = [one for one in self.layers if one.missing]
         yield Entries(
             "Layers that lose INT8",
@@ -190,9 +190,10 @@ class TranslateAnswer(Answer):
         )
         yield Entries("Unequal scales", [(one.tensor, _unequal(one), "") for one in self.unequal])
         changed = [(one.node, _weights(one), "") for one in self.weights if one.changed_codes]
-        yield Entries("Weights of which an implicit build finds other codes", changed)
+        yield Entries("Weights whose codes differ in an implicit build", changed)
         borders = [
-            (one.name, f"was INT8, and is real now: code times {scale_text(one.scale)}", "") for one in self.borders
+            (one.name, f"was INT8 and is now floating point: code times {scale_text(one.scale)}", "")
+            for one in self.borders
         ]
         yield Entries("Inputs and outputs", borders)
         yield Entries("Notes", [("note", note, "") for note in self.notes])
@@ -206,11 +207,11 @@ class TranslateAnswer(Answer):
 
 
 def _proof_blocks(proof: Agreement) -> Iterator[Block]:
-    columns = ["tensor", "elements", "different", "largest (codes)", "largest (real)", "dB"]
+    columns = ["tensor", "elements", "different", "largest (codes)", "largest (value)", "dB"]
     rows = [_compared(one) for one in proof.tensors]
     yield Table(f"Both in integer arithmetic, {proof.samples} samples", columns, rows)
     if proof.inside:
-        yield Line(f"Not compared, for it exists only inside fused layers: {', '.join(proof.inside)}")
+        yield Line(f"Not compared, because it exists only inside fused layers: {', '.join(proof.inside)}")
     yield Line(
         f"{proof.different} of {proof.codes} codes differ, by {proof.largest_codes} at most"
         if proof.codes

@@ -212,7 +212,7 @@ def convert_cache(
             raise ConfigError(f"Only the forms {' and '.join(HEADED_FORMS)} have a first line to state this in")
         header = _header(stored.header, algorithm)
         if header.algorithm.name != ALGORITHMS["legacy"] and (cutoff is not None or quantile is not None):
-            raise ConfigError(f"--cutoff and --quantile are of the legacy algorithm, not of {header.algorithm.name}")
+            raise ConfigError(f"--cutoff and --quantile require the legacy algorithm, not {header.algorithm.name}")
         header = attrs.evolve(
             header,
             version=header.version if version is None else version,
@@ -221,7 +221,7 @@ def convert_cache(
         )
         stored = attrs.evolve(stored, header=header.text)
     left_out = write_ranges_file(Path(output), stored, chosen)
-    made_up = "The first line says entropy2, for FILE names no algorithm; --algorithm states another"
+    made_up = "The first line says entropy2, because FILE does not name an algorithm; use --algorithm to change it"
     return ConvertAnswer(
         output=Path(output),
         form=chosen,
@@ -243,7 +243,7 @@ def _header(line: str, algorithm: str | None) -> CacheHeader:
     found = CacheHeader.parse(line)
     if algorithm is None:
         if found is None:
-            raise ConfigError("The first line of FILE names no algorithm that is known: state it with --algorithm")
+            raise ConfigError("The first line of FILE names an unknown algorithm: set it with --algorithm")
         return found
     if algorithm not in ALGORITHMS:
         raise UnknownNameError("algorithm", algorithm, ALGORITHMS, where="--algorithm")

@@ -137,7 +137,7 @@ class BoardBuild:
         """
         if network.is_strongly_typed != self.is_strongly_typed:
             raise ConfigError(
-                "The network and the build are typed differently",
+                "The network and the build must both be strongly typed, or neither",
                 where=f"network {network.name!r}",
                 found=f"strongly typed network: {network.is_strongly_typed}, build: {self.is_strongly_typed}",
             )

@@ -23,8 +23,8 @@ from dryfit.quantization.int8_steps import DynamicRange
 TENSORRT_DEVICES = (str(DeviceType.GPU), str(DeviceType.DLA))
 
 HOST_SETTINGS: Mapping[str, str] = {
-    "kernels": "The kernels that were named for layers are the host's, and left out",
-    "forbidden_kernels": "The kernels that were forbidden are the host's, and left out",
+    "kernels": "Host kernels chosen for layers are left out",
+    "forbidden_kernels": "Forbidden host kernels are left out",
     "platforms": "",
     "power_mode": "",
 }
@@ -72,7 +72,7 @@ def board_build(network: Network, config: BuilderConfig, software: Version) -> E
     if is_implicit and config.has_calibrator:
         problems.append("the config has a calibrator; run `dryfit calibrate` and give its cache instead")
     if problems:
-        raise ConfigError("TensorRT cannot be told what this config says", found="; ".join(problems))
+        raise ConfigError("TensorRT does not support this config", found="; ".join(problems))
     settings = config.settings(network)
     notes += [*partial, *parts, *(text for key, text in HOST_SETTINGS.items() if text and settings.get(key))]
     notes += _scale_notes(mode, config) if scales else ()
@@ -105,7 +105,7 @@ def _scale_notes(mode: QuantizationMode, config: BuilderConfig) -> Iterator[str]
         because = "the model has Q and DQ nodes" if mode is QuantizationMode.EXPLICIT else "the flag INT8 is off"
         yield f"The scales are left out, because {because}"
     elif config.assume_scales:
-        yield "No scale is made up where some are given"
+        yield "Placeholder scales cannot be combined with given scales"
 
 
 def _foreign(config: BuilderConfig, explicit: Mapping[str, str]) -> Iterator[str]:

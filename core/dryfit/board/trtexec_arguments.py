@@ -59,9 +59,9 @@ def arguments_of(text: str) -> list[str]:
     try:
         words = shlex.split(joined)
     except ValueError as error:
-        raise ConfigError("This is no command line", where="trtexec", found=error) from error
+        raise ConfigError("The command line cannot be parsed", where="trtexec", found=error) from error
     if not words:
-        raise ConfigError("This is no command line", where="trtexec", found="no word")
+        raise ConfigError("The command line cannot be parsed", where="trtexec", found="no word")
     return words[1:]
 
 
@@ -80,7 +80,7 @@ def read_arguments(arguments: Sequence[str], software: Version) -> TrtexecArgume
             continue
         place = profiles[-1] if option in SHAPE_OPTIONS else values
         if option in place:
-            raise ConfigError("An option comes twice, and trtexec takes one of the two", where=option)
+            raise ConfigError("An option must not be repeated: trtexec uses only one of them", where=option)
         place[option] = value
     return TrtexecArguments(values, [one for one in profiles if one])
 
@@ -95,7 +95,7 @@ def _options(arguments: Sequence[str], software: Version) -> Iterator[tuple[str,
             raise UnknownNameError("option", option, BUILD_OPTIONS.keys() | RUN_OPTIONS, where="trtexec")
         lacking = missing_option(option, software)
         if lacking:
-            raise ConfigError(f"The option does not exist: {lacking}", where=option)
+            raise ConfigError(f"Unknown option: {lacking}", where=option)
         if bool(equals) == (option in SWITCHES):
             raise ConfigError(
                 "The option takes no value" if equals else "The option takes a value", where=option, found=argument
@@ -107,6 +107,6 @@ def _start_profile(profiles: list[dict[str, str]], value: str) -> None:
     """Go on with the shapes of another profile."""
     index = len(profiles) if profiles[-1] else len(profiles) - 1
     if value != str(index):
-        raise ConfigError("Profiles are numbered in order", where="--profile", found=value, allowed=index)
+        raise ConfigError("Profiles must be numbered in order", where="--profile", found=value, allowed=index)
     if profiles[-1]:
         profiles.append({})

@@ -51,10 +51,10 @@ def trtexec_line(build: BoardBuild, files: BoardFiles, network: Network) -> Trte
     problems = trtexec_problems(meant, network)
     if problems:
         raise ConfigError(
-            f"trtexec of TensorRT {version_text(build.software)} cannot be told of this build",
+            f"trtexec of TensorRT {version_text(build.software)} does not support this build",
             found="; ".join(problems),
             source="trtexec in NVIDIA/TensorRT",
-            remedy="Write a script for TensorRT's Python API instead, which can say more: --script FILE",
+            remedy="Write a script for TensorRT's Python API instead, which supports more: --script FILE",
         )
     return TrtexecLine(tuple(_arguments(meant, files)), meant, (*notes, *trtexec_complaints(meant)))
 

@@ -98,7 +98,7 @@ def _flag_problems(build: BoardBuild) -> Iterator[str]:
     for other in build.quantization_flags:
         yield f"it has no option for the quantization flag {other.name}"
     if {OBEY, PREFER} <= build.flags:
-        yield "OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS exclude each other"
+        yield "OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS cannot be combined"
     given = sorted(build.flags & PRECISION_FLAGS) if build.is_strongly_typed else []
     if given:
         why = ", which it sets for a DLA" if build.uses_dla else ""
@@ -163,7 +163,7 @@ def _list_problems(build: BoardBuild, network: Network) -> Iterator[str]:
     ]
     for name, dtype in types:
         if dtype not in PRECISION_WORDS.values():
-            yield f"it has no word for the type {dtype.name} of layer {name!r}"
+            yield f"it does not support the type {dtype.name} of layer {name!r}"
     for option, listed in (
         ("--layerDeviceTypes", build.devices),
         ("--layerPrecisions", build.precisions),

@@ -167,7 +167,7 @@ def pairs(text: str, option: str) -> Iterator[tuple[str, str]]:
     for entry in filter(None, text.split(",")):
         name, colon, word = entry.replace("'", "").rpartition(":")
         if not colon:
-            raise ConfigError("This is no name with a word", where=option, found=repr(entry), allowed="NAME:WORD,...")
+            raise ConfigError("The entry must be NAME:VALUE", where=option, found=repr(entry), allowed="NAME:WORD,...")
         yield name, word
 
 
@@ -188,7 +188,7 @@ def parse_types(text: str, option: str) -> dict[str, tuple[DataType, ...]]:
         types = tuple(PRECISION_WORDS.get(word) for word in words.split("+"))
         known = tuple(dtype for dtype in types if dtype is not None)
         if len(known) != len(types):
-            raise ConfigError("There is no such type", where=option, found=words, allowed=", ".join(PRECISION_WORDS))
+            raise ConfigError("Unknown type", where=option, found=words, allowed=", ".join(PRECISION_WORDS))
         found[name] = known
     return found
 
@@ -207,6 +207,8 @@ def parse_shapes(text: str, option: str) -> dict[str, Shape]:
     found = {}
     for name, shape in pairs(text, option):
         if not _SHAPE.fullmatch(shape):
-            raise ConfigError("This is no shape", where=option, found=repr(shape), allowed="numbers joined by x")
+            raise ConfigError(
+                "The shape cannot be parsed", where=option, found=repr(shape), allowed="numbers joined by x"
+            )
         found[name] = tuple(int(extent) for extent in shape.split("x"))
     return found

@@ -57,7 +57,7 @@ def parse_trtexec(
     read = read_arguments(arguments, software)
     values = read.values
     if "--onnx" not in values:
-        raise ConfigError("No model is named", where="trtexec", remedy="Add --onnx=FILE")
+        raise ConfigError("A model is required", where="trtexec", remedy="Add --onnx=FILE")
     files = BoardFiles(
         values["--onnx"],
         values.get("--saveEngine", ""),
@@ -94,7 +94,7 @@ def parse_trtexec(
     meant, _ = as_trtexec_builds(build)
     problems = trtexec_problems(meant, network)
     if problems:
-        raise ConfigError("trtexec refuses this command line", where="trtexec", found="; ".join(problems))
+        raise ConfigError("trtexec rejects this command line", where="trtexec", found="; ".join(problems))
     return meant, files
 
 
@@ -141,7 +141,7 @@ def _formats(values: Mapping[str, str], option: str, tensors: Sequence[Tensor]) 
     entries = parse_io_formats(values[option], option)
     if len(entries) not in (1, len(tensors)):
         raise ConfigError(
-            "The types and formats do not fit the model",
+            "The types and formats must match the model",
             where=option,
             found=f"{len(entries)} entries",
             allowed=f"1 or {len(tensors)}",
@@ -161,7 +161,8 @@ def _profile(said: Mapping[str, str], network: Network) -> ProfileShapes:
     best = best or run
     if not best or bool(least) != bool(largest) or (least and not least.keys() == best.keys() == largest.keys()):
         raise ConfigError(
-            "A profile has --optShapes alone, or all of --minShapes, --optShapes and --maxShapes, of the same inputs",
+            "A profile must have --optShapes alone, or all of --minShapes, --optShapes and "
+            "--maxShapes, of the same inputs",
             where="trtexec",
             found=", ".join(f"{option}={value}" for option, value in said.items()),
         )
@@ -194,5 +195,5 @@ def _word(read: TrtexecArguments, option: str, default: str, known: Iterable[str
 def _number(read: TrtexecArguments, option: str, default: int) -> int:
     text = read.values.get(option, str(default))
     if not text.removeprefix("-").isdigit():
-        raise ConfigError("This is no number", where=option, found=repr(text))
+        raise ConfigError("The value must be a number", where=option, found=repr(text))
     return int(text)

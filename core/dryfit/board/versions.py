@@ -62,7 +62,7 @@ def require_known(software: Version) -> None:
     """
     if not OLDEST <= software < FIRST_REFUSED:
         raise ConfigError(
-            "Builds are written for TensorRT 8.2 to 10",
+            "TensorRT version must be 8.2 to 10",
             where="TensorRT version",
             found=version_text(software),
             allowed=f"{version_text(OLDEST)} or later, before {version_text(FIRST_REFUSED)}",

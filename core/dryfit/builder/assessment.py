@@ -31,7 +31,7 @@ class Assessment(Decisions):
 
     Attributes:
         network: name of the network.
-        refusals: what can run nowhere and copies that may not be made, each for itself, in words.
+        refusals: what unplaced and copies that may not be made, each for itself, in words.
         platforms: device to platform, for the devices in use.
         software: device to software version.
         scales: the INT8 scales of the network's tensors.

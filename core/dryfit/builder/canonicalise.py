@@ -112,7 +112,7 @@ def _require_shapes(network: Network, profile: OptimizationProfile, index: int) 
             infer_specs(network, shapes)
         except DryfitError as error:
             raise ConfigError(
-                f"The network cannot run with the {word} shapes of the optimization profile",
+                f"The network does not support the {word} shapes of the optimization profile",
                 where=f"network {network.name!r}, profile {index}",
                 found=f"{', '.join(f'{name!r} {shape}' for name, shape in shapes.items())}: {error}",
                 remedy="Import the model with these dimensions dynamic: what was computed from fixed ones at import "

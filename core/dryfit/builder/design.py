@@ -87,7 +87,7 @@ class Design:
 
     @property
     def refusals(self) -> Sequence[str]:
-        """Layers and segments that can run nowhere, in words."""
+        """Layers and segments that unplaced, in words."""
         return [*map(str, self.assignment.refused), *self.partition.refused]
 
     @property

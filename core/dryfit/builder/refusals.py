@@ -34,7 +34,7 @@ def build_errors(design: Design, config: BuilderConfig) -> list[DryfitError]:
 
 
 def refusals_of(design: Design) -> list[str]:
-    """What can run nowhere, plugins, operators, copies and segments that cannot be as they are: each in words."""
+    """What unplaced, plugins, operators, copies and segments that cannot be as they are: each in words."""
     return [
         *design.refusals,
         *design.canonical.found.claims.problems,
@@ -69,23 +69,23 @@ def _errors(design: Design, config: BuilderConfig) -> Iterator[DryfitError]:
     except ConfigError as error:
         yield error
     yield from _placement(design, config)
-    yield from _one_of_all("The segments cannot be as they are", design.problems)
+    yield from _one_of_all("Some segments cannot be built", design.problems)
     yield from _one_of_all(
-        "Plugin layers cannot have the quantized types that their outputs were set to",
+        "Plugin layers do not support the quantized types that their outputs were set to",
         design.canonical.found.claims.problems,
-        "Quantize what they read and give, or call reset_output_type on them",
+        "Quantize their inputs and outputs, or call reset_output_type on them",
     )
     yield from _one_of_all(
-        "Layers cannot be computed by the quantize methods that they ask for",
+        "The quantize methods of these layers do not support them",
         design.canonical.found.operators.problems,
-        'Quantize what they read and give, or set their quantize_method to another one, or to ""',
+        'Quantize their inputs and outputs, or set their quantize_method to another one, or to ""',
     )
     yield from _one_of_all(
-        "Tensors need copies to another type or format that may not be made", design.formats.problems
+        "Tensors need copies to another type or format that are not allowed", design.formats.problems
     )
     if design.precisions.problems:
         yield BuildError(
-            "The flag OBEY_PRECISION_CONSTRAINTS is on, and these constraints cannot be obeyed",
+            "The precision constraints cannot be obeyed (OBEY_PRECISION_CONSTRAINTS is set)",
             found="; ".join(design.precisions.problems),
             remedy=f"Change them, or set {BuilderFlag.PREFER_PRECISION_CONSTRAINTS.name} instead",
         )
@@ -95,7 +95,7 @@ def _errors(design: Design, config: BuilderConfig) -> Iterator[DryfitError]:
 
 
 def _placement(design: Design, config: BuilderConfig) -> Iterator[PlacementError]:
-    """Layers and segments that can run nowhere."""
+    """Layers and segments that unplaced."""
     if design.refusals:
         yield placement_error(
             [*design.assignment.refused, *design.partition.refused],
@@ -120,10 +120,10 @@ def _assumed_scales(design: Design) -> Iterator[BuildError]:
     lacking = list(dict.fromkeys(stored))
     if lacking:
         yield BuildError(
-            "Layers would be computed in INT8 whose tensors have no scale: scales were assumed",
+            "Tensors of INT8 layers must have scales; assume_scales is for assessment only",
             found=", ".join(map(repr, lacking)),
             allowed="a dynamic range for each of them",
-            remedy="Calibrate, or set dynamic ranges; clear assume_scales. assess() tells the placement as it would be",
+            remedy="Clear assume_scales and calibrate, or set dynamic ranges; assess() needs no scales",
         )
 
 

@@ -33,25 +33,25 @@ def unused_settings(config: BuilderConfig, design: Design) -> Sequence[str]:
     """The flags and settings of a config that change nothing in an engine, in words."""
     types = {tensor.dtype for tensor in design.network.tensors}
     warnings = [
-        f"The flag {flag.name} changes nothing in this version"
+        f"The flag {flag.name} has no effect in this version"
         for flag in sorted(BuilderFlag)
         if config.get_flag(flag) and flag not in FLAGS_WITH_EFFECT and EXPLICIT_FLAGS.get(flag) not in types
     ]
     if config.get_flag(BuilderFlag.INT8) and not config.assume_scales and not _has_int8(design):
         warnings.append(
-            "The flag INT8 changes nothing, because no layer has a scale for each of its tensors: calibrate, set "
+            "The flag INT8 has no effect, because no layer has a scale for each of its tensors: calibrate, set "
             "dynamic ranges, or quantize the network"
         )
     if config.get_flag(BuilderFlag.SPARSE_WEIGHTS) and not design.sparse_layers:
         warnings.append(
-            "The flag SPARSE_WEIGHTS changes nothing: no layer has weights whose zeros its device skips; "
+            "The flag SPARSE_WEIGHTS has no effect: no layer has weights whose zeros its device skips; "
             "`dryfit sparsity check` says why not"
         )
     warnings += _unused_scales(config, design)
     is_safe = config.engine_capability is EngineCapability.SAFETY
     # The rules of the DLA ask for the capability; no other device has any that do.
     if is_safe and not any(DeviceType.DLA in verdicts for verdicts in design.assignment.verdicts.values()):
-        warnings.append("The engine capability SAFETY changes nothing in this version where no layer is for the DLA")
+        warnings.append("The engine capability SAFETY has no effect in this version without layers on the DLA")
     return warnings
 
 
@@ -68,16 +68,16 @@ def _unused_scales(config: BuilderConfig, design: Design) -> Sequence[str]:
     ]
     warnings = []
     if not config.get_flag(BuilderFlag.INT8):
-        warnings += [f"{name} changes nothing without the flag INT8" for name, is_given in calibration if is_given]
+        warnings += [f"{name} has no effect without the flag INT8" for name, is_given in calibration if is_given]
     elif is_explicit(design.network):
         because = "because the network has quantize and dequantize layers"
-        warnings += [f"{name} changes nothing, {because}" for name, is_given in settings if is_given]
+        warnings += [f"{name} has no effect, {because}" for name, is_given in settings if is_given]
     warnings += [f"Two ranges contradict each other: {conflict}" for conflict in design.network_scales.table.conflicts]
     warnings += [clipping_text(design.network_scales.table.clipped)] if design.network_scales.table.clipped else []
     if design.network_scales.table.unknown:
         names = design.network_scales.table.unknown
         others = f" and {len(names) - 1} others" if len(names) > 1 else ""
-        warnings.append(f"There are scales of tensors that the network does not have: {names[0]!r}{others}")
+        warnings.append(f"Scales are given for tensors that are not in the network: {names[0]!r}{others}")
     return warnings
 
 
@@ -150,5 +150,5 @@ def overflow_warnings(network: Network, lowered: Network) -> list[str]:
         return []
     named = [f"{name!r} ({largest:.6g})" for name, largest in list(found.items())[:_LISTED]]
     more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    text = f"FP16 overflow: tensors stored in FP16 have ranges beyond {LARGEST_FP16:g}: {', '.join(named)}{more}"
+    text = f"FP16 overflow: tensors stored in FP16 have ranges larger than {LARGEST_FP16:g}: {', '.join(named)}{more}"
     return [f"{text}. Compute their layers in FP32, or scale their inputs or weights down"]

@@ -96,26 +96,33 @@ def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     data_option,
-    click.option("--calibrator", default="entropy2", show_default=True, metavar="NAME", help="What finds the ranges."),
+    click.option("--calibrator", default="entropy2", show_default=True, metavar="NAME", help="Calibration algorithm."),
     click.option(
         "--set", "settings", multiple=True, nargs=2, metavar="OPTION VALUE", help="An option of the calibrator."
     ),
     click.option(
         "--compat",
         type=click.Choice(["tensorrt"]),
-        help="Gather as TensorRT does, dependent on the first batch and the order: for comparing only.",
+        help="Collect histograms as TensorRT does, dependent on the first batch and the order (for comparison only).",
     ),
     click.option(
         "--output",
         "-o",
         type=_FILE,
         metavar="FILE",
-        help="Where the calibration cache is written; .json: with origins and statistics.",
+        help="Calibration cache to write; with the suffix .json it includes origins and statistics.",
     ),
-    click.option("--state", type=_FILE, metavar="FILE", help="Keep what was gathered there, or solve what is there."),
-    click.option("--resume", is_flag=True, help="Go on with the samples that an earlier run has not seen."),
-    click.option("--reuse", is_flag=True, help="Run nothing where the file of --output covers the model already."),
-    click.option("--compare", is_flag=True, help="Show what each calibrator makes of --state. Runs nothing."),
+    click.option(
+        "--state",
+        type=_FILE,
+        metavar="FILE",
+        help="Save the collected statistics to FILE, or compute scales from a saved file.",
+    ),
+    click.option("--resume", is_flag=True, help="Continue with the samples that an earlier run has not seen."),
+    click.option("--reuse", is_flag=True, help="Skip calibration if the file of --output already covers the model."),
+    click.option(
+        "--compare", is_flag=True, help="Compare the results of all calibrators on --state, without running samples."
+    ),
     limit_option,
     shape_option,
     *picture_options,
@@ -127,17 +134,21 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Whether inputs, and outputs of softmax and sigmoid, keep their largest magnitude.",
     ),
     click.option(
-        "--before-fusion", is_flag=True, help="Find ranges before layers are fused, also for the older calibrators."
+        "--before-fusion", is_flag=True, help="Calibrate before layers are fused, also with the older calibrators."
     ),
     click.option(
-        "--device", default="GPU", show_default=True, metavar="NAME", help="Whose fusions count for the older ones."
+        "--device",
+        default="GPU",
+        show_default=True,
+        metavar="NAME",
+        help="Device whose fusions the older calibrators use.",
     ),
-    click.option("--skip-nonfinite", is_flag=True, help="Count NaN and infinity and leave them out."),
+    click.option("--skip-nonfinite", is_flag=True, help="Count and ignore NaN and infinity."),
     click.option(
         "--threads",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Host threads of each process; as many as CPUs in all if absent.",
+        help="Host threads per process (default: all CPUs in total).",
     ),
     click.option(
         "--jobs",
@@ -146,7 +157,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         default=1,
         show_default=True,
         metavar="N",
-        help="Processes that share the samples; one that dies loses a few, which are shown again.",
+        help="Number of processes that share the samples; samples of a crashed process are repeated.",
     ),
     json_option,
 )
@@ -162,7 +173,7 @@ def _like(default: Any, name: str, text: str) -> Any:
         return type(default)(text)
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
-            "The value does not fit the calibrator's option",
+            "The value must match the type of the calibrator's option",
             where=f"--set {name}",
             found=text,
             allowed=f"{type(default).__name__}, such as {default}",

@@ -32,7 +32,7 @@ class SideList(click.ParamType):
             return value
         words = tuple(word.strip() for word in str(value).split(",") if word.strip())
         if not words or len({word.lower() for word in words}) != len(words):
-            self.fail(f"{value!r} is not like gpu,fp32: one side or more, each once", param, ctx)
+            self.fail(f"{value!r} is not a list such as gpu,fp32 (at least one side, each once)", param, ctx)
         return words
 
 
@@ -120,7 +120,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         default="fp32",
         show_default=True,
         metavar="LIST",
-        help="fp32: the model by its definition; a device, such as gpu; or one with a software version: dla@8.6.",
+        help="Sides to compare with: fp32 (the model as defined), a device such as gpu, or "
+        "one with a version such as dla@8.6.",
     ),
     click.option(
         "--methods",
@@ -132,7 +133,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     data_option,
     click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="An input from .npy, or all from .npz."),
-    click.option("--random", "seed", type=int, metavar="SEED", help="Random inputs instead of files."),
+    click.option("--random", "seed", type=int, metavar="SEED", help="Use random inputs instead of files."),
     limit_option,
     *picture_options,
     click.option(
@@ -141,14 +142,14 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         default=0.0,
         show_default=True,
         metavar="NUMBER",
-        help="Elements that differ by no more count as equal; with --methods codes.",
+        help="Tolerance: differences up to this count as equal (codes with --methods).",
     ),
     click.option(
         "--fail-below",
         type=float,
         metavar="DB",
-        help="End with 1 where an output has less signal to noise than this against any side.",
+        help="Exit with 1 if the signal-to-noise ratio of an output is below this against any side.",
     ),
-    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads; as many as CPUs if absent."),
+    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads (default: all CPUs)."),
     json_option,
 )

@@ -14,7 +14,7 @@ import click
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, plain_lines
 from dryfit.short_text import printable
 
-json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
 def show(blocks: Iterable[Block]) -> None:

@@ -21,9 +21,9 @@ from dryfit.cli.network_options import network_options
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Folder for the loadables; it is made.",
+    help="Folder for the loadables; created if missing.",
 )
-@click.option("--force", is_flag=True, help="Replace the loadables of a model of this name that the folder has.")
+@click.option("--force", is_flag=True, help="Replace existing loadables of this model in the folder.")
 @network_options
 @json_option
 def loadables(model: Path, output: Path, force: bool, options: Options, as_json: bool) -> None:

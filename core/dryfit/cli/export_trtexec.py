@@ -17,7 +17,7 @@ from dryfit.cli.network_options import network_options
     "--onnx",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The ONNX model that MODEL, an engine file, was built from.",
+    help="ONNX model that the engine file MODEL was built from.",
 )
 @click.option(
     "--output",
@@ -30,22 +30,24 @@ from dryfit.cli.network_options import network_options
     "--script",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write a Python script for TensorRT's API, instead of a command line where there is no --output.",
+    help="Write a Python script for TensorRT's API (without --output: instead of a command line).",
 )
 @click.option(
     "--scales",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where the scales of the board's INT8 are written; by default MODEL's name with .trtexec.cache, here.",
+    help="Calibration cache to write for the board (default: MODEL's name with .trtexec.cache, in this folder).",
 )
 @click.option(
     "--every-layer",
     is_flag=True,
-    help="State the device of every layer as it is placed here, not of those alone that were given one.",
+    help="Write the device of every layer as placed here, not only of the layers with an explicit device.",
 )
-@click.option("--tensorrt", metavar="VERSION", help="TensorRT's version on the board; --software where that is given.")
-@click.option("--save-engine", "--saveEngine", "engine", metavar="FILE", help="Where the board saves what it builds.")
-@click.option("--timing-cache-file", "--timingCacheFile", "timing_cache", metavar="FILE", help="The board's own.")
+@click.option("--tensorrt", metavar="VERSION", help="TensorRT version on the board (default: --software).")
+@click.option("--save-engine", "--saveEngine", "engine", metavar="FILE", help="Path of the engine on the board.")
+@click.option(
+    "--timing-cache-file", "--timingCacheFile", "timing_cache", metavar="FILE", help="Calibration cache on the board."
+)
 @click.option(
     "--trtexec", "program", default="trtexec", show_default=True, metavar="PATH", help="Path of trtexec on the board."
 )

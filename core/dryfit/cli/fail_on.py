@@ -31,7 +31,7 @@ class FailConditions(click.ParamType):
             return value
         texts = [text for text in str(value).split(",") if text.strip()]
         if not texts:
-            self.fail(f"no condition is stated; there are {self._subjects.listed}", param, ctx)
+            self.fail(f"a condition is required; conditions are {self._subjects.listed}", param, ctx)
         try:
             return tuple(map(self._subjects.condition, texts))
         except ValueError as error:
@@ -48,14 +48,15 @@ def fail_on_option(subjects: Subjects | Mapping[str, str], example: str) -> Call
     """
     known = subjects if isinstance(subjects, Subjects) else Subjects(subjects, limits={"ratio": 1})
     told = [f"{subject}, {text}" for subject, text in known.texts.items()]
-    told += ["or the id of a rule or its first words"] if known.rules else []
+    told += ["or the id of a rule or its first part"] if known.rules else []
     return click.option(
         "--fail-on",
         type=FailConditions(known),
         multiple=True,
         metavar="CONDITIONS",
         callback=lambda context, parameter, several: tuple(one for each in several for one in each),
-        help=f"End with 1 where one of these holds, such as '{example}': {'; '.join(told)}. Without a limit: more "
+        help=f"Exit with 1 if one of these conditions holds, such as '{example}': "
+        f"{'; '.join(told)}. Without a limit: more "
         "than none.",
     )
 

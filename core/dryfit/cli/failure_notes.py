@@ -29,7 +29,7 @@ def seconds_allowed() -> float:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
         raise ConfigError(
-            "The time for the import of a plugin is a number of seconds",
+            "The import timeout of a plugin must be a number of seconds",
             where=f"environment variable {TIMEOUT_VARIABLE}",
             found=repr(text),
             allowed="more than 0",
@@ -49,7 +49,7 @@ def print_failure_notes(told: Collection[PluginFailure], *, debug: bool) -> None
         from dryfit.answers.plugins import failure_text  # only where it is needed: every command comes by here
 
         for failure in untold:
-            print_note(f"Left out: {failure_text(failure)}")
+            print_note(f"Skipped: {failure_text(failure)}")
         return
     for failure in untold:
         print_note(_note(failure))
@@ -59,4 +59,4 @@ def _note(failure: PluginFailure) -> str:
     """One line. What fails while a network is looked at, `dryfit plugins doctor` cannot find."""
     more = "`dryfit --debug` says more" if failure.hook or failure.group == PASSES else f"See `{DOCTOR}`"
     text = str(failure)
-    return f"Left out: {text}{'' if text.endswith('?') else '.'} {more}."
+    return f"Skipped: {text}{'' if text.endswith('?') else '.'} {more}."

@@ -24,6 +24,6 @@ def _layer(layer: LayerAnswer, wanted: str) -> ET.Element:
     skipped = ""
     if layer.device != wanted and not layer.is_host_work:  # host work was never meant to go elsewhere
         reasons = [f"{one.message} [{one.rule}]" for one in layer.violations(wanted)] or [layer.cause]
-        place = f"runs on {layer.device}" if layer.device else "can run nowhere"
+        place = f"runs on {layer.device}" if layer.device else "unplaced"
         skipped = f"Not on {wanted}, {place}: {'; '.join(reasons)}"
     return case(layer.kind, layer.name, skipped)

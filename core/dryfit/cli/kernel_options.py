@@ -20,7 +20,7 @@ class NamedKernel(click.ParamType):
             return value
         pattern, _, name = (part.strip() for part in str(value).rpartition("="))
         if not pattern or not name:
-            self.fail(f"{value!r} is not like conv1=cpu.convolution", param, ctx)
+            self.fail(f"{value!r} must be like conv1=cpu.convolution", param, ctx)
         return pattern, name
 
 
@@ -40,7 +40,7 @@ def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "forbidden_kernels",
         multiple=True,
         metavar="PATTERN",
-        help="Host kernels that are not chosen, such as cpu.winograd_*; those that --kernel names run all the same.",
+        help="Host kernels to exclude, such as cpu.winograd_*; kernels given by --kernel are still used.",
     )
     timing_cache = click.option(
         "--timing-cache",
@@ -48,6 +48,7 @@ def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "timing_cache",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="How long kernels take: read where it exists, and completed. Builds share one in the user's cache folder.",
+        help="Timing cache of kernels: read if it exists, and updated. By default, builds "
+        "share one in the user's cache folder.",
     )
     return kernels(forbidden(timing_cache(command)))

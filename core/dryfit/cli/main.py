@@ -56,19 +56,17 @@ def _print_versions(context: click.Context, parameter: click.Parameter, asked: b
     is_eager=True,
     expose_value=False,
     callback=_print_versions,
-    help="Show the versions of dryfit and of what it needs, for bug reports, and exit.",
+    help="Show the versions of dryfit and its dependencies, and exit.",
 )
 # `_run` looks for --debug in the arguments, since it counts also when they cannot be parsed.
-@click.option(
-    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error, and of plugins that fail."
-)
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors and of failing plugins.")
 @click.option(
     "--no-plugins",
     is_flag=True,
     is_eager=True,  # before --help, which lists the commands of packages
     expose_value=False,
     callback=_only_own_plugins,
-    help="Load nothing that other packages registered.",
+    help="Do not load plugins of other packages.",
 )
 def dryfit() -> None:
     """See where the layers of a network can run, why, and run it here with a device's rules. No device is needed."""
@@ -125,7 +123,7 @@ def _run(given: list[str], told: set[PluginFailure]) -> int:
         text = _error_text(error)
         if text is None or "--debug" in given:
             print_note(traceback.format_exc().rstrip("\n"))
-        print_note(text or "This is a fault in dryfit, not in your input. Please report it with the lines above.")
+        print_note(text or "This is a bug in dryfit, not in your input. Please report it with the lines above.")
         return 3 if text is None else 2
     return status if isinstance(status, int) else 0
 
@@ -137,7 +135,7 @@ def _error_text(error: Exception) -> str | None:
             return f"Error: {error}"
         case MemoryError():
             remedy = "Use smaller shapes, batches or models, close other programs or raise the limit (ulimit -v)"
-            return f"Error: There is not enough memory (found: {str(error) or 'an allocation failed'}). {remedy}"
+            return f"Error: Not enough memory (found: {str(error) or 'an allocation failed'}). {remedy}"
         case OSError():
             return f"Error: {error.strerror or error}" + (f": {error.filename!r}" if error.filename else "")
         case _:

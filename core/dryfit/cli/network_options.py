@@ -43,7 +43,7 @@ class PrecisionList(click.ParamType):
         words = tuple(word.strip().lower() for word in str(value).split(",") if word.strip())
         for word in words:
             if word not in PRECISION_FLAGS and word not in ("fp32", BEST):
-                self.fail(f"{word!r} is none of fp32, {', '.join(PRECISION_FLAGS)}, {BEST}", param, ctx)
+                self.fail(f"{word!r} is not one of fp32, {', '.join(PRECISION_FLAGS)}, {BEST}", param, ctx)
         return words
 
 
@@ -67,7 +67,7 @@ class NamedShape(click.ParamType):
             return value
         found = parse_named_shapes(str(value))
         if found is None:
-            self.fail(f"{value!r} is not like {self._example}", param, ctx)
+            self.fail(f"{value!r} must be like {self._example}", param, ctx)
         if not self._holds_values and any(extent < 1 for _, shapes in found for shape in shapes for extent in shape):
             self.fail(f"every extent of a shape must be greater than 0 (found {value!r})", param, ctx)
         return found
@@ -84,7 +84,7 @@ class MethodOfLayers(click.ParamType):
             return value
         pattern, equals, method = (part.strip() for part in str(value).rpartition("="))
         if not method or bool(pattern) != bool(equals):
-            self.fail(f"{value!r} is not like tflite or conv1=onnx", param, ctx)
+            self.fail(f"{value!r} must be like tflite or conv1=onnx", param, ctx)
         return pattern, method
 
 
@@ -109,13 +109,13 @@ _SPELLING = (
 )
 
 _device_options: tuple[Callable[[Any], Any], ...] = (
-    click.option("--device", show_default=_DEFAULTS, metavar="NAME", help="Device of the layers."),
-    click.option("--platform", metavar="NAME", help="Variant of the device, such as agx-orin-64 or orin-nx."),
-    click.option("--power-mode", metavar="NAME", help="Power mode of the board, for estimates, such as MAXN."),
+    click.option("--device", show_default=_DEFAULTS, metavar="NAME", help="Default device of the layers."),
+    click.option("--platform", metavar="NAME", help="Board, such as agx-orin-64 or orin-nx."),
+    click.option("--power-mode", metavar="NAME", help="Power mode of the board for estimates, such as MAXN."),
     click.option(
         "--software",
         metavar="VERSION",
-        help="Software version whose rules hold, such as 10.3, TensorRT-8.6 or jetpack-6.1.",
+        help="Software version whose rules apply, such as 10.3, TensorRT-8.6 or jetpack-6.1.",
     ),
     click.option(
         "--fallback",
@@ -128,7 +128,7 @@ _device_options: tuple[Callable[[Any], Any], ...] = (
         "--useDLACore",
         type=click.IntRange(min=-1),
         metavar="N",
-        help="Which DLA of the board; without --device every layer is to run on the DLA, as in trtexec.",
+        help="DLA core of the board; without --device, all layers are placed on the DLA, as in trtexec.",
     ),
 )
 
@@ -138,7 +138,7 @@ _precision_options: tuple[Callable[[Any], Any], ...] = (
         type=PrecisionList(),
         default=(),
         metavar="LIST",
-        help="Types that layers may be computed in beside FP32, such as fp16 or fp16,int8; best for all of the device.",
+        help="Allowed precisions besides FP32, such as fp16 or fp16,int8; best allows all that the device supports.",
     ),
     *(
         click.option(f"--{word}", is_flag=True, help=f"Shorthand for --precision {word}.")
@@ -148,13 +148,17 @@ _precision_options: tuple[Callable[[Any], Any], ...] = (
         "--precision-constraints",
         "--precisionConstraints",
         type=click.Choice(tuple(CONSTRAINTS)),
-        help="What becomes of a layer's own precision that cannot be granted, as in trtexec: obey makes it an error, "
+        help="What happens if a layer's precision cannot be used, as in trtexec: obey makes it an error, "
         "prefer a warning.",
     ),
     click.option(
-        "--no-tf32", "--noTF32", "no_tf32", is_flag=True, help="Clear the flag TF32. No device here uses TF32."
+        "--no-tf32",
+        "--noTF32",
+        "no_tf32",
+        is_flag=True,
+        help="Clear the flag TF32 (no effect: no device here uses TF32).",
     ),
-    click.option("--assume-scales", is_flag=True, help="Take every tensor to have an INT8 scale."),
+    click.option("--assume-scales", is_flag=True, help="Assume that every tensor has an INT8 scale."),
 )
 
 shape_option: Callable[[Any], Any] = click.option(
@@ -164,15 +168,17 @@ shape_option: Callable[[Any], Any] = click.option(
     multiple=True,
     type=NamedShape(),
     metavar="NAME=SHAPE",
-    help="Shape of an input, such as x=1x3x224x224, or min:opt:max, as x=1x8:4x8:16x8. trtexec's list is taken too: "
+    help="Shape of an input, such as x=1x3x224x224, or min:opt:max, as x=1x8:4x8:16x8. trtexec's list also works: "
     "x:1x3x224x224,y:1x8.",
 )
 
 _shape_options: tuple[Callable[[Any], Any], ...] = (
     shape_option,
-    _profile_option("--min-shapes", "--minShapes", "Smallest shapes of dynamic inputs, as trtexec spells them."),
-    _profile_option("--opt-shapes", "--optShapes", "The shapes to optimize for; alone, they are the only ones."),
-    _profile_option("--max-shapes", "--maxShapes", "Largest shapes of dynamic inputs."),
+    _profile_option("--min-shapes", "--minShapes", "Minimum shapes of dynamic inputs, in trtexec's syntax."),
+    _profile_option(
+        "--opt-shapes", "--optShapes", "Optimum shapes of dynamic inputs; given alone, they are the only shapes."
+    ),
+    _profile_option("--max-shapes", "--maxShapes", "Maximum shapes of dynamic inputs."),
     click.option(
         "--shape-values",
         multiple=True,
@@ -187,14 +193,14 @@ _layer_options: tuple[Callable[[Any], Any], ...] = (
         "--placement",
         type=_FILE,
         metavar="FILE",
-        help="Devices of single layers: a script (.py) with place(network, config), or rules, one a line: "
+        help="Devices of single layers: a script (.py) with place(network, config), or rules, one per line: "
         "pattern = DEVICE, by layer name, kind:KIND or onnx:NODE; the last match wins.",
     ),
     click.option(
         "--layer-device-types",
         "--layerDeviceTypes",
         metavar="NAME:DEVICE,...",
-        help="Devices of single layers, as trtexec spells them; wins over --placement.",
+        help="Devices of single layers, in trtexec's syntax; overrides --placement.",
     ),
     click.option(
         "--calibration-cache",
@@ -202,13 +208,13 @@ _layer_options: tuple[Callable[[Any], Any], ...] = (
         "calibration_cache",
         type=_FILE,
         metavar="FILE",
-        help="INT8 scales that calibration found, as `dryfit calibrate` or TensorRT wrote them.",
+        help="Calibration cache with INT8 scales, written by `dryfit calibrate` or TensorRT.",
     ),
     click.option(
         "--ranges",
         type=_FILE,
         metavar="FILE",
-        help="Dynamic ranges, `tensor: range` a line; they win over --calibration-cache.",
+        help="Dynamic ranges, one `tensor: range` per line; they override --calibration-cache.",
     ),
     click.option(
         "--layer-precisions",
@@ -221,7 +227,7 @@ _layer_options: tuple[Callable[[Any], Any], ...] = (
         "--layer-output-types",
         "--layerOutputTypes",
         metavar="NAME:TYPE,...",
-        help="Types of the outputs of single layers, in the same spelling.",
+        help="Output types of single layers, in the same syntax.",
     ),
 )
 
@@ -238,21 +244,21 @@ _engine_options: tuple[Callable[[Any], Any], ...] = (
         "--outputIOFormats",
         "output_io_formats",
         metavar="LIST",
-        help="Types and formats of outputs, in the same spelling.",
+        help="Types and formats of outputs, in the same syntax.",
     ),
     click.option(
         "--direct-io",
         "--directIO",
         "direct_io",
         is_flag=True,
-        help="Make no copy where formats of an input or output are set; it is an error where one is needed.",
+        help="Do not insert copies at inputs or outputs whose formats are set; fail if one is needed.",
     ),
     click.option(
         "--engine-capability",
         type=click.Choice(CAPABILITIES, case_sensitive=False),
         default="standard",
         show_default=True,
-        help="What kind of engine is built; dla_standalone gives one loadable.",
+        help="Kind of engine to build; dla_standalone builds one loadable.",
     ),
     click.option(
         "--standalone",
@@ -276,7 +282,7 @@ _engine_options: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(SPARSITY),
         default="disable",
         show_default=True,
-        help="Whether zeros of weights are skipped where a device does that: disable, enable, or force, which prunes a "
+        help="Whether devices skip zero weights if they can: disable, enable, or force, which prunes a "
         "copy of the weights first. It changes estimates; force changes results too.",
     ),
     click.option(
@@ -293,7 +299,7 @@ _engine_options: tuple[Callable[[Any], Any], ...] = (
         "--strongly-typed",
         "--stronglyTyped",
         is_flag=True,
-        help="Compute every layer in the types that the model has; excludes --precision and scales.",
+        help="Compute every layer in the types of the model; cannot be combined with --precision or scales.",
     ),
 )
 
@@ -335,7 +341,7 @@ def _fallback(values: dict[str, Any]) -> str | None:
     if not values.pop("allow_gpu_fallback"):
         return fallback
     if fallback is not None and fallback.upper() != "GPU":
-        raise click.UsageError(f"--allowGPUFallback and --fallback {fallback} exclude each other")
+        raise click.UsageError(f"--allowGPUFallback and --fallback {fallback} cannot be combined")
     return "GPU"
 
 
@@ -353,7 +359,7 @@ def taken_shapes(values: dict[str, Any]) -> dict[str, Shapes]:
         raise click.UsageError("--minShapes, --optShapes and --maxShapes must name the same inputs")
     twice = sorted(shapes.keys() & best.keys())
     if twice:
-        raise click.UsageError(f"{twice[0]!r} has its shape twice: by --shape and by --optShapes")
+        raise click.UsageError(f"{twice[0]!r} has two shapes: from --shape and from --optShapes")
     ranges = {
         name: (shape,) if least[name] == shape == largest[name] else (least[name], shape, largest[name])
         for name, shape in best.items()
@@ -365,5 +371,5 @@ def _single(given: Iterable[NamedShapes], which: str) -> Mapping[str, tuple[int,
     found = flat_shapes(given)
     ranges = [name for name, shapes in found.items() if len(shapes) > 1]
     if ranges:
-        raise click.UsageError(f"--{which}Shapes takes one shape of each input, and {ranges[0]!r} has a range")
+        raise click.UsageError(f"--{which}Shapes takes one shape per input, but {ranges[0]!r} has a range")
     return {name: shapes[0] for name, shapes in found.items()}

@@ -38,14 +38,14 @@ def package_names(kind: str, name: str) -> dict[str, str]:
     if not _DISTRIBUTION.fullmatch(name) or not module.isidentifier() or keyword.iskeyword(module):
         close = "-".join(re.sub(r"^[^a-z]+|[^a-z0-9]+", "", word.lower()) for word in re.split(r"[^A-Za-z0-9]+", name))
         raise ConfigError(
-            "No package can have this name",
+            "Invalid package name",
             found=f"{name!r}",
             allowed="letters, digits, `-`, `_` and `.`; a letter first, a letter or digit last; no word of Python",
             remedy=f"Try {close.strip('-')!r}" if re.fullmatch(r"-?[a-z][a-z0-9-]*", close) else None,
         )
     if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
         raise ConfigError(
-            "A module of this name is there already", found=f"{module!r}", remedy="Choose another name for the package"
+            "A module with this name already exists", found=f"{module!r}", remedy="Choose another name for the package"
         )
     title = " ".join(word.capitalize() for word in words)
     common = {
@@ -69,7 +69,7 @@ def _target_names(words: list[str], title: str) -> dict[str, str]:
 
     device = "_".join(words).upper()
     if device in registry.device_names():
-        raise ConfigError("A device of this name is installed already", found=device, remedy="Choose another name")
+        raise ConfigError("A device with this name is already installed", found=device, remedy="Choose another name")
     return {
         "group": TARGETS,
         "entry_name": "-".join(words),
@@ -100,7 +100,7 @@ def _calibrator_names(name: str) -> dict[str, str]:
     except PluginError:  # claimed more than once, or switched off: taken all the same
         is_taken = True
     if is_taken:
-        raise ConfigError("A calibrator of this name is installed already", found=name, remedy="Choose another name")
+        raise ConfigError("A calibrator with this name is already installed", found=name, remedy="Choose another name")
     return {
         "group": CALIBRATORS,
         "entry_name": name,
@@ -140,13 +140,15 @@ def write_package(folder: Path, contents: Mapping[str, str]) -> None:
     """
     if folder.exists() or folder.is_symlink():
         raise ConfigError(
-            "Nothing is overwritten", found=f"{folder} is there already", remedy="Choose another name or --directory"
+            "The folder must not exist yet",
+            found=f"{folder} is there already",
+            remedy="Choose another name or --directory",
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     except OSError as error:
-        raise ConfigError("The folder cannot be made", where=str(folder), found=error.strerror) from error
+        raise ConfigError("The folder cannot be created", where=str(folder), found=error.strerror) from error
     try:
         (temporary / folder.name).mkdir()  # with the usual permissions, which a temporary folder has not
         for path, text in contents.items():

@@ -38,7 +38,7 @@ class OpenGroup(LazyGroup):
                 f"The command {name} failed",
                 where=self._added()[name][1],
                 found=f"{type(error).__name__}: {error}",
-                remedy="Tell its makers; `dryfit --debug` shows the traceback",
+                remedy="Report it to its maintainers; `dryfit --debug` shows the traceback",
             ) from error
 
     def known_names(self, ctx: click.Context) -> list[str]:

@@ -29,40 +29,48 @@ class Numbers(click.ParamType):
         try:
             return tuple(float(part) for part in str(value).split(","))
         except ValueError:
-            self.fail(f"{value!r} is not like 127.5 or 123.7,116.3,103.5", param, ctx)
+            self.fail(f"{value!r} must be like 127.5 or 123.7,116.3,103.5", param, ctx)
 
 
 data_option: Callable[[Any], Any] = click.option(
     "--data",
     metavar="PLACE",
-    help="A folder of pictures or of .npy and .npz files, such a file, module:function or file.py:function.",
+    help="Samples: a folder of images or of .npy and .npz files, such a file, module:function or file.py:function.",
 )
 
 limit_option: Callable[[Any], Any] = click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="Take the first N samples."
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Use the first N samples only."
 )
 
 picture_options: tuple[Callable[[Any], Any], ...] = (
-    click.option("--mean", type=Numbers(), default="0", show_default=True, help="Pictures: taken from pixels."),
-    click.option("--scale", type=Numbers(), default="1", show_default=True, help="Pictures: multiplied with, then."),
+    click.option(
+        "--mean", type=Numbers(), default="0", show_default=True, help="Images: mean to subtract from pixels."
+    ),
+    click.option(
+        "--scale",
+        type=Numbers(),
+        default="1",
+        show_default=True,
+        help="Images: scale to multiply with after subtracting the mean.",
+    ),
     click.option(
         "--channels",
         type=click.Choice(["rgb", "bgr", "gray"], case_sensitive=False),
-        help="Pictures: the order of the channels; rgb or gray, as many as the input has, if absent.",
+        help="Images: channel order (default: rgb or gray, by the input's channels).",
     ),
     click.option(
         "--resize",
         type=click.Choice(["stretch", "crop", "pad"]),
         default="stretch",
         show_default=True,
-        help="Pictures: how they get the input's size.",
+        help="Images: how they are resized to the input.",
     ),
     click.option(
         "--short-side",
         type=click.IntRange(min=0),
         default=0,
         metavar="PIXELS",
-        help="Pictures, with crop: the length of the shorter side before it is cut.",
+        help="Images, with crop: length of the shorter side before cropping.",
     ),
 )
 

@@ -78,8 +78,8 @@ def rule_entry(
 _FAIL_ON_RULE: Mapping[str, Any] = {
     "id": FAIL_ON,
     "name": "FailOn",
-    "shortDescription": {"text": "A condition of --fail-on holds."},
-    "help": {"text": "Change the model until the condition no longer holds, or state another limit."},
+    "shortDescription": {"text": "A --fail-on condition holds."},
+    "help": {"text": "Change the model so that the condition no longer holds, or set another limit."},
     "defaultConfiguration": {"level": "error"},
 }
 

@@ -1,7 +1,7 @@
 """A check as SARIF.
 
 The rules are those of the limit tables of the devices that were asked, with what to do as their help; a result is a
-rule that a layer fails. A refused layer that can run nowhere is an error, one that falls back a warning, and a warning
+rule that a layer fails. A refused layer that unplaced is an error, one that falls back a warning, and a warning
 about a layer a note. What a build raises is an error of a rule of its own.
 """
 
@@ -40,8 +40,8 @@ def sarif_text(answer: CheckAnswer) -> str:
 _REFUSED_RULE: Mapping[str, Any] = {
     "id": REFUSED,
     "name": "Refused",
-    "shortDescription": {"text": "A build refuses the network."},
-    "help": {"text": "Change what the message names."},
+    "shortDescription": {"text": "The network cannot be built."},
+    "help": {"text": "Fix the problem that the message names."},
     "defaultConfiguration": {"level": "error"},
 }
 

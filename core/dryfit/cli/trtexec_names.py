@@ -41,7 +41,7 @@ def _none(advice: str) -> Counterpart:
 
 _ALWAYS_KEPT = "Leave it out: it does not change what is computed here"
 _FLAG_OF_EXPORT = "Set the flag in Python; `dryfit export trtexec` writes the option for the board"
-_RUN_TIMES = "dryfit measures no device: `dryfit estimate` estimates its times, `run --repeat N` repeats a run here"
+_RUN_TIMES = "dryfit does not measure devices; see `dryfit estimate`, or repeat a run here with `run --repeat N`"
 
 COUNTERPARTS: Mapping[str, Counterpart] = {
     "--onnx": _other("every command", "MODEL", "Give the model without an option: `dryfit build MODEL.onnx`"),
@@ -54,7 +54,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "--bf16": _shared("--precision bf16"),
     "--fp8": _shared("--precision fp8"),
     "--best": _shared("--precision best"),
-    "--int4": _none("INT4 weights come with a model that has Q/DQ: no option is needed"),
+    "--int4": _none("INT4 weights are part of a model with Q/DQ; no option is needed"),
     "--stronglyTyped": _shared("--strongly-typed"),
     "--noTF32": _shared("--no-tf32"),
     "--precisionConstraints": _shared("--precision-constraints"),
@@ -75,12 +75,12 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "--minShapes": _shared("--min-shapes", "Or in one option: --shape NAME=MIN:OPT:MAX"),
     "--optShapes": _shared("--opt-shapes", "Or in one option: --shape NAME=MIN:OPT:MAX"),
     "--maxShapes": _shared("--max-shapes", "Or in one option: --shape NAME=MIN:OPT:MAX"),
-    "--profile": _none("The command line has one optimization profile; Python has any number of them"),
+    "--profile": _none("The command line supports one optimization profile; use Python for more"),
     "--sparsity": _shared("--sparsity"),
     "--refit": Counterpart("build", "--refit"),
     "--stripWeights": Counterpart("build", "--stripped"),
-    "--skipInference": _none("Leave it out: `dryfit build` runs nothing"),
-    "--buildOnly": _none("Leave it out: `dryfit build` runs nothing"),
+    "--skipInference": _none("Leave it out: `dryfit build` does not run the engine"),
+    "--buildOnly": _none("Leave it out: `dryfit build` does not run the engine"),
     "--versionCompatible": _none(_FLAG_OF_EXPORT),
     "--excludeLeanRuntime": _none(_FLAG_OF_EXPORT),
     "--noBuilderCache": _none(_ALWAYS_KEPT),
@@ -117,7 +117,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "--dumpOutput": _other("run", "--output-dir", "Write the outputs as .npy files with --output-dir DIR"),
     "--dumpRawBindingsToFile": _other("run", "--output-dir", "Write the outputs as .npy files with --output-dir DIR"),
     "--exportOutput": _other("run", "--output-dir", "Write the outputs as .npy files with --output-dir DIR"),
-    "--dumpProfile": Counterpart("run", "--profile", "The times are those of this machine"),
+    "--dumpProfile": Counterpart("run", "--profile", "Times are measured on this machine"),
     "--exportProfile": _other("run", "--profile --json", "Print the times as JSON with --profile --json"),
     "--exportTimes": _other("run", "--json", "Print the time per run as JSON with --json"),
     "--dumpRefit": _other("refit", "--list", "Use `dryfit refit ENGINE --list`"),
@@ -129,7 +129,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
 """Every option that decides on the build or on the run, to what says the same here."""
 
 COMMAND_ADVICE = (
-    "dryfit's commands are named by what they do: `dryfit check MODEL.onnx` shows where layers run, `dryfit build "
+    "dryfit has one command per task: `dryfit check MODEL.onnx` shows where layers run, `dryfit build "
     "MODEL.onnx -o FILE` builds an engine with trtexec's options, `dryfit export trtexec MODEL.onnx` writes trtexec's "
     "command line for the board"
 )

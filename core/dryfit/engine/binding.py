@@ -44,7 +44,7 @@ def specs_for(plan: Plan, input_shapes: Mapping[str, Shape]) -> dict[str, Tensor
         raise
     except DryfitError as error:
         raise ExecutionError(
-            "The network cannot take these input shapes",
+            "The network does not support these input shapes",
             where=f"engine {plan.network.name!r}",
             found=f"{dict(input_shapes)}: {error}",
         ) from error
@@ -113,10 +113,10 @@ class BoundEngine:
                     part.run(observe)
         except (OverflowError, MemoryError) as error:
             raise ExecutionError(
-                "A layer of the engine leads to sizes that cannot be",
+                "A layer of the engine has impossible sizes",
                 where=f"engine {self._plan.network.name!r}",
                 found=f"{type(error).__name__}: {error}",
-                remedy="Use smaller input shapes; if they are as they should be, build the engine again",
+                remedy="Use smaller input shapes; if the shapes are correct, build the engine again",
             ) from error
         return {
             tensor.name: late[tensor.name] if tensor.name in late else self._arrays[tensor.name]
@@ -256,5 +256,5 @@ def host_schedule() -> CreateSchedule:
     """
     create_schedule = registry.host().create_schedule
     if create_schedule is None:
-        raise PluginError("The host's target has no schedule, so nothing can run", where=registry.host().device)
+        raise PluginError("The host target must have a schedule to run kernels", where=registry.host().device)
     return create_schedule

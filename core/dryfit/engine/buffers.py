@@ -31,11 +31,11 @@ def check_size(size: int, where: str, what: object) -> int:
     """
     if not 0 <= size <= LARGEST_SIZE:
         raise ExecutionError(
-            "There is not enough memory to run the engine with these input shapes",
+            "Not enough memory to run the engine with these input shapes",
             where=where,
             found=f"{size} bytes needed, for {what}",
             allowed=f"at most {LARGEST_SIZE} bytes",
-            remedy="Run smaller batches; if the shapes are as they should be, build the engine again",
+            remedy="Run smaller batches; if the shapes are correct, build the engine again",
         )
     return size
 

@@ -131,7 +131,7 @@ def describe(name: str, array: Array) -> tuple[ArrayEntry, Array]:
         UnknownNameError: networks do not have the array's type.
     """
     if not is_array_name(name):
-        raise EngineFileError("An array's name is letters, digits and _ . / : -", where=f"array {name!r}")
+        raise EngineFileError("An array name must consist of letters, digits and _ . / : -", where=f"array {name!r}")
     dtype = DataType.from_numpy(array.dtype)
     if dtype.bits < 8:
         plain = packed(array)
@@ -189,7 +189,7 @@ def canonical_header(
     position = 0
     for index, entry in enumerate(entries):
         if entry.name in places:
-            raise EngineFileError(f"Two arrays of the {kind.noun} file have one name", where=where, found=entry.name)
+            raise EngineFileError(f"Array names of the {kind.noun} file must be unique", where=where, found=entry.name)
         end = position + entry.size
         place = Place(position, end, -end % ALIGNMENT)
         known = _SAFETENSORS_TYPES.get(DataType[entry.dtype])

@@ -56,10 +56,10 @@ def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tupl
     length = int.from_bytes(data[:8], "little")
     if not 2 <= length <= LARGEST_HEADER or bytes(data[8:9]) != b"{":
         raise EngineFileError(
-            f"The file is no dryfit {kind.noun}: it does not begin with a safetensors header",
+            f"The file is not a dryfit {kind.noun}: it does not begin with a safetensors header",
             where=where,
             found=f"first bytes {bytes(data[:12])!r}",
-            remedy=f"A model, or another tool's {kind.noun}, has to be built with dryfit first",
+            remedy=f"A model, or another tool's {kind.noun}, must be built with dryfit first",
         )
     if 8 + length > len(data):
         raise EngineFileError(
@@ -72,7 +72,7 @@ def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tupl
     metadata = _parse_json(bytes(data[8 : 8 + length]), f"{where}: header", kind).get("__metadata__")
     if not isinstance(metadata, dict) or metadata.get("format") != kind.format:
         raise EngineFileError(
-            f"The file is a safetensors file, but no dryfit {kind.noun}",
+            f"The file is a safetensors file, but not a dryfit {kind.noun}",
             where=where,
             found=f"format {str(metadata.get('format'))[:100]!r}" if isinstance(metadata, dict) else "no metadata",
             allowed=f"format {kind.format!r}",
@@ -80,7 +80,7 @@ def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tupl
         )
     if metadata.get("schema") != str(kind.schema):
         raise EngineFileError(
-            f"The {kind.noun} file has another schema version",
+            f"The {kind.noun} file has an unsupported schema version",
             where=where,
             found=str(metadata.get("schema"))[:100],
             allowed=kind.schema,
@@ -89,7 +89,7 @@ def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tupl
     text = metadata.get("manifest")
     if not isinstance(text, str) or digest_of_text(text) != metadata.get("manifest_sha256"):
         raise EngineFileError(
-            f"The {kind.noun} file is damaged: its manifest does not have the digest that is stated",
+            f"The {kind.noun} file is damaged: its manifest does not match its digest",
             where=where,
             remedy=kind.when_damaged,
         )
@@ -106,7 +106,7 @@ def _reader_of_loadables(metadata: object) -> str | None:
     if told is None:
         return None
     package = f"dryfit_{told[1]}"
-    return f"It is a loadable: {package}.runtime runs it, and {package}.loadable.read_loadable tells what is in it"
+    return f"It is a loadable: {package}.runtime runs it, and {package}.loadable.read_loadable shows what is in it"
 
 
 def read_arrays(
@@ -139,7 +139,7 @@ def read_arrays(
     expected = start + sum(place.end - place.begin + place.gap for place in places.values())
     if expected != len(data):
         raise EngineFileError(
-            "The file is truncated" if expected > len(data) else "The file goes on after its last array",
+            "The file is truncated" if expected > len(data) else "The file continues after its last array",
             where=where,
             found=f"{len(data)} bytes",
             allowed=f"{expected} by its manifest",
@@ -153,7 +153,7 @@ def read_arrays(
         gap = data[end : end + place.gap]
         if _digest(data, begin, end) != entry.sha256 or any(gap):
             raise EngineFileError(
-                f"The {kind.noun} file is damaged: an array does not have the digest that is stated",
+                f"The {kind.noun} file is damaged: an array does not match its digest",
                 where=f"{where}: array {entry.name!r}",
                 remedy=kind.when_damaged,
             )
@@ -185,7 +185,7 @@ def _parse_json(text: str | bytes, where: str, kind: FileKind) -> dict[str, Any]
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise EngineFileError(
-            f"The {kind.noun} file is damaged: this is no valid JSON",
+            f"The {kind.noun} file is damaged: invalid JSON",
             where=where,
             found=str(error)[:200],
             remedy=kind.when_damaged,
@@ -201,12 +201,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         twice, _ = collections.Counter(name for name, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {twice[:100]!r} stands twice")
+        raise ValueError(f"the key {twice[:100]!r} occurs twice")
     return fields
 
 
 def _refuse(text: str) -> float:
-    raise ValueError(f"{text} is no JSON number")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _finite(text: str) -> float:
@@ -221,7 +221,7 @@ def _check_entry(entry: ArrayEntry, file_size: int, where: str) -> None:
         raise EngineFileError("The array's name is not allowed", where=place)
     if entry.dtype not in DataType.__members__:
         known = ", ".join(DataType.__members__)
-        raise EngineFileError("The array's type does not exist", where=place, found=entry.dtype[:100], allowed=known)
+        raise EngineFileError("The array's type is unknown", where=place, found=entry.dtype[:100], allowed=known)
     if len(entry.shape) > LARGEST_RANK or min(entry.shape, default=0) < 0:
         raise EngineFileError(
             "The array's shape is impossible",
@@ -245,7 +245,7 @@ def _array(raw: memoryview, entry: ArrayEntry, where: str) -> Array:
     contents = np.frombuffer(raw, dtype=np.uint8)
     if dtype is DataType.BOOL and contents.size and contents.max() > 1:
         raise EngineFileError(
-            "A BOOL element is 0 or 1", where=f"{where}: array {entry.name!r}", found=int(contents.max())
+            "A BOOL element must be 0 or 1", where=f"{where}: array {entry.name!r}", found=int(contents.max())
         )
     elements = contents.view(dtype.numpy) if dtype.bits >= 8 else unpacked(contents, dtype, math.prod(entry.shape))
     array = elements.reshape(entry.shape)

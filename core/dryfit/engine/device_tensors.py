@@ -43,7 +43,7 @@ def tensor_format(plan: Plan, name: str) -> TensorFormat:
                 if candidate.name == placement.format:
                     return candidate
     raise EngineFileError(
-        "The device has no such tensor format",
+        "The device does not support this tensor format",
         where=f"tensor {name!r}",
         found=f"{placement.format} on {placement.device}",
         remedy="Build the engine again with the installed version of the target",

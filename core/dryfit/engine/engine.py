@@ -165,7 +165,7 @@ class Engine(KnownAttributes):
         names = [*self._inputs, *self._outputs]
         if not -len(names) <= index < len(names):
             raise ExecutionError(
-                "The engine has no such input or output",
+                "The engine input or output index is out of range",
                 where=f"engine {self.name!r}",
                 found=index,
                 allowed=f"0 to {len(names) - 1}",
@@ -241,7 +241,7 @@ class Engine(KnownAttributes):
             raise UnknownNameError("input", name, self._inputs, where=f"engine {self.name!r}")
         if not 0 <= profile_index < self.num_optimization_profiles:
             raise ExecutionError(
-                "The engine has no such optimization profile",
+                "The optimization profile index is out of range",
                 where=f"engine {self.name!r}",
                 found=profile_index,
                 allowed=f"0 to {self.num_optimization_profiles - 1}",

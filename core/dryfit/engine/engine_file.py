@@ -190,7 +190,7 @@ def _chunks(plan: Plan) -> Iterator[bytes | memoryview]:
     try:
         text = json_text(record_to_plain(manifest))
     except (TypeError, ValueError) as error:
-        raise EngineFileError("The plan holds something that is no plain data", found=str(error)) from error
+        raise EngineFileError("The plan must consist of plain data", found=str(error)) from error
     return chunks(text, arrays.entries, arrays.contents)
 
 
@@ -214,7 +214,7 @@ def _plan(data: memoryview, where: str) -> Plan:
         raise
     except (DryfitError, RecordError, KeyError) as error:
         raise EngineFileError(
-            "The engine file's manifest does not describe an engine that this version of dryfit knows",
+            "The engine file's manifest is not supported by this version of dryfit",
             where=where,
             found=f"no array {error}" if isinstance(error, KeyError) else str(error)[:1000],
             remedy="Build the engine again with this version of dryfit",

@@ -68,7 +68,7 @@ class ExecutionContext(KnownAttributes):
     def __init__(self, engine: Engine, num_threads: int | None = None) -> None:
         threads = available_threads() if num_threads is None else num_threads
         if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-            raise ExecutionError("An engine runs with at least one thread", where="num_threads", found=num_threads)
+            raise ExecutionError("An engine must run with at least one thread", where="num_threads", found=num_threads)
         self.engine = engine
         self.name = ""
         self.num_threads = threads
@@ -161,7 +161,7 @@ class ExecutionContext(KnownAttributes):
         for name, array in inputs.items():
             if self._shapes[name] != array.shape:
                 raise ExecutionError(
-                    "The array does not have the shape that was set for the input",
+                    "The array must have the shape that was set for the input",
                     where=f"input {name!r}",
                     found=array.shape,
                     allowed=self._shapes[name],
@@ -225,7 +225,7 @@ class ExecutionContext(KnownAttributes):
         spec = self._spec(name)
         if not spec.is_static:
             raise ExecutionError(
-                "The strides follow from the shape, which is not known yet",
+                "The strides are unknown until the shape is known",
                 where=f"tensor {name!r}",
                 found=spec.shape,
                 remedy=f"Call set_input_shape for {', '.join(map(repr, self.infer_shapes())) or 'every input'} first",
@@ -250,7 +250,7 @@ class ExecutionContext(KnownAttributes):
         count = self.engine.num_optimization_profiles
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:
             raise ExecutionError(
-                "The engine has no such optimization profile",
+                "The optimization profile index is out of range",
                 where=self._where,
                 found=index,
                 allowed=f"0 to {count - 1}",
@@ -320,7 +320,7 @@ class ExecutionContext(KnownAttributes):
         """
         if plan.is_stripped:
             raise ExecutionError(
-                "The engine is stripped of its weights, and cannot run before it is refitted",
+                "The engine has no weights (stripped) and must be refitted before it runs",
                 where=f"engine {plan.network.name!r}",
                 remedy="Give it weights: `dryfit refit ENGINE --onnx MODEL -o OUT`, or Refitter and OnnxParserRefitter",
             )
@@ -348,7 +348,7 @@ def _deliver(found: Mapping[str, Array], targets: Mapping[str, Array]) -> dict[s
     for name, target in targets.items():
         if target.shape != found[name].shape:
             raise ExecutionError(
-                "The output does not fit the array that was given for it",
+                "The output must fit the array that was given for it",
                 where=f"output {name!r}",
                 found=target.shape,
                 allowed=found[name].shape,

@@ -35,7 +35,7 @@ def _aligned_copy(source: bytes | bytearray | memoryview | Array, kind: FileKind
         data = np.frombuffer(view.cast("B") if view.nbytes else b"", dtype=np.uint8)
     except TypeError as error:
         raise EngineFileError(
-            f"{kind.one.capitalize()} is loaded from a path or from contiguous bytes", found=type(source).__name__
+            f"{kind.one.capitalize()} must be loaded from a path or from contiguous bytes", found=type(source).__name__
         ) from error
     space = np.empty(data.size + 64, dtype=np.uint8)
     start = -space.ctypes.data % 64
@@ -53,7 +53,7 @@ def _mapped(path: str | os.PathLike[str], kind: FileKind) -> memoryview:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or not status.st_size:
                 found = "an empty file" if stat.S_ISREG(status.st_mode) else "a folder or device"
-                raise EngineFileError(f"This is no {kind.noun} file", where=where, found=found)
+                raise EngineFileError(f"The path is not {kind.one} file", where=where, found=found)
             return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
         finally:
             os.close(descriptor)

@@ -28,7 +28,7 @@ def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where
         named: Mapping[str, Any] = inputs[0]
     elif any(isinstance(one, (list, tuple)) and any(map(_is_array, one)) for one in inputs):
         raise ExecutionError(
-            "Arrays come in a mapping by the names of inputs, or one after the other",
+            "Inputs must be a mapping of names to arrays, or separate arguments",
             where=where,
             found=f"a {type(inputs[0]).__name__} of arrays",
             allowed=_described(expected),
@@ -47,7 +47,7 @@ def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where
     missing = [f"missing {name!r}" for name in expected if name not in named]
     if unknown or missing:
         raise ExecutionError(
-            "The arrays are not those of the engine's inputs",
+            "The arrays must match the engine's inputs",
             where=where,
             found=", ".join(unknown + missing),
             allowed=_described(expected),
@@ -78,11 +78,11 @@ def as_input(name: str, value: Any, dtype: DataType) -> Array:
     array = _as_array(name, value)
     if array.dtype != dtype.numpy:
         raise ExecutionError(
-            "The array has another type than the input",
+            "The array must have the type of the input",
             where=f"input {name!r}",
             found=str(array.dtype),
             allowed=f"{dtype.numpy} ({dtype.name})",
-            remedy=f"Convert it, if that is what you mean: {_conversion(dtype)}",
+            remedy=f"Convert it if intended: {_conversion(dtype)}",
         )
     return array
 
@@ -97,7 +97,7 @@ def as_output(name: str, value: Any, dtype: DataType) -> Array:
         kind = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
         read_only = isinstance(value, np.ndarray) and not value.flags.writeable
         raise ExecutionError(
-            "An output cannot be written there",
+            "The output array must be writable and of the output's type",
             where=f"output {name!r}",
             found=f"a {'read-only ' if read_only else ''}{kind}",
             allowed=f"a numpy array of {dtype.numpy} ({dtype.name}) that can be written",
@@ -127,7 +127,7 @@ def check_shape(name: str, found: Shape, declared: Shape, minimum: Shape | None,
         return
     bounds = ", ".join(_range(bottom, top) for bottom, top in zip(low, high, strict=True))
     raise ExecutionError(
-        "The engine cannot take an input of this shape",
+        "The input shape must be within the engine's optimization profiles",
         where=f"input {name!r}",
         found=found,
         allowed=f"({bounds})",
@@ -154,7 +154,7 @@ def check_values(name: str, found: Array, minimum: Sequence[int], maximum: Seque
     if not fits:
         ranges = ", ".join(_range(low, high) for low, high in zip(minimum, maximum, strict=True))
         raise ExecutionError(
-            "The engine was not built for these values of an input that carries dimensions",
+            "The values of an input that carries dimensions must be within the engine's optimization profiles",
             where=f"input {name!r}",
             found=values,
             allowed=f"({ranges})",
@@ -178,7 +178,7 @@ def check_dimension_names(shapes: Mapping[str, Shape], names: Mapping[str, Mappi
             other, other_axis, extent = first.setdefault(dimension, (name, axis, shape[axis]))
             if shape[axis] != extent:
                 raise ExecutionError(
-                    f"The dimension {dimension!r} has one extent in a run",
+                    f"The dimension {dimension!r} must have one extent in all inputs",
                     where=f"axis {axis} of input {name!r}",
                     found=shape[axis],
                     allowed=f"{extent}, as axis {other_axis} of input {other!r} has it",
@@ -196,10 +196,10 @@ def _as_array(name: str, value: Any) -> Array:
         return value
     if np.ma.is_masked(value):
         raise ExecutionError(
-            "An input has a value everywhere",
+            "An input must not have masked elements",
             where=f"input {name!r}",
             found=f"{int(np.ma.getmaskarray(value).sum())} masked elements",
-            remedy="Say what they are: array.filled(value)",
+            remedy="Fill them: array.filled(value)",
         )
     if isinstance(value, np.ndarray):
         return np.asarray(value)
@@ -210,18 +210,18 @@ def _as_array(name: str, value: Any) -> Array:
             return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ExecutionError(
-            "The array cannot be read here",
+            "The array cannot be read",
             where=f"input {name!r}",
             found=f"{type(value).__name__}: {error}",
             allowed="an array in the CPU's memory, of a type that numpy knows",
             remedy="Copy it to the CPU, or convert it to a numpy array",
         ) from error
     raise ExecutionError(
-        "An input is an array",
+        "An input must be an array",
         where=f"input {name!r}",
         found=type(value).__name__,
         allowed="a numpy array, or anything with __array_interface__ or __dlpack__",
-        remedy="Say its type: numpy.asarray(value, dtype=...)",
+        remedy="Set its type: numpy.asarray(value, dtype=...)",
     )
 
 

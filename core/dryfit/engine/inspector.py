@@ -80,7 +80,7 @@ class EngineInspector(KnownAttributes):
         count = self._engine.num_layers
         if not 0 <= index < count:
             raise ExecutionError(
-                "The engine has no such layer",
+                "The engine layer index is out of range",
                 where=f"engine {self._engine.name!r}",
                 found=index,
                 allowed=f"0 to {count - 1}",
@@ -195,6 +195,6 @@ def _format(asked: LayerInformationFormat | str) -> LayerInformationFormat:
         return asked
     if str(asked).upper() not in LayerInformationFormat.__members__:
         raise ExecutionError(
-            "The inspector has no such format", found=asked, allowed=", ".join(LayerInformationFormat.__members__)
+            "Unknown inspector format", found=asked, allowed=", ".join(LayerInformationFormat.__members__)
         )
     return LayerInformationFormat[str(asked).upper()]

@@ -67,7 +67,7 @@ class LateStep:
                 outputs = layer.infer_outputs([None if t is None else specs[t.name] for t in layer.inputs])
             except NetworkError as error:
                 raise ExecutionError(
-                    "The data leads to shapes that the layer cannot take",
+                    "The data leads to shapes that the layer does not support",
                     where=where,
                     found=error,
                 ) from error

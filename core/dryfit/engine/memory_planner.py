@@ -59,7 +59,7 @@ def _planned(buffers: tuple[Buffer, ...], alignment: int) -> MemoryPlan:
     for index, (size, first, last) in enumerate(buffers):
         if size < 0 or last < first:
             raise BuildError(
-                "A buffer has a size of at least 0, and ends after it begins",
+                "A buffer must have a size of at least 0 and end after it begins",
                 where=f"buffer {index}",
                 found=f"{size} bytes from step {first} to {last}",
             )

@@ -50,7 +50,7 @@ class OperationRunner:
     def __init__(self, plan: Plan, input_shapes: Mapping[str, Shape], num_threads: int | None = None) -> None:
         if plan.is_stripped:
             raise ExecutionError(
-                "The engine is stripped of its weights, and cannot run before it is refitted",
+                "The engine has no weights (stripped) and must be refitted before it runs",
                 where=f"engine {plan.network.name!r}",
                 remedy="Give it weights: `dryfit refit ENGINE --onnx MODEL -o OUT`",
             )

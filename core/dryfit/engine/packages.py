@@ -64,7 +64,7 @@ def require_layer_plugins(plan: Plan) -> None:
     missing = [key for key in layers if find_plugin(key) is None]
     if missing:
         raise PluginError(
-            "The engine was built with layer plugins that are not installed",
+            "The layer plugins of the engine must be installed",
             where=", ".join(f"layer {layers[key].name!r}" for key in missing),
             found=", ".join(f"no {plugin_title(key)}" for key in missing),
             remedy="; ".join(dict.fromkeys(_remedy(plan, layer_key(*key)) for key in missing)),
@@ -80,7 +80,7 @@ def require_layer_plugins(plan: Plan) -> None:
 
 def _remedy(plan: Plan, key: str) -> str:
     """What to do for a plugin; one of no package was registered by the program that built the engine."""
-    return install_remedy(plan, key) if key in plan.packages else "Call register_layer_plugin before it is run"
+    return install_remedy(plan, key) if key in plan.packages else "Call register_layer_plugin before you run it"
 
 
 def require_quantize_methods(plan: Plan) -> None:
@@ -96,7 +96,7 @@ def require_quantize_methods(plan: Plan) -> None:
     missing = [name for name in layers if not _is_installed(name)]
     if missing:
         raise PluginError(
-            "The engine was built with quantize methods that are not installed",
+            "The quantize methods of the engine must be installed",
             where=", ".join(f"layer {layers[name][0]!r}" for name in missing),
             found=", ".join(f"no {name}" for name in missing),
             remedy="; ".join(dict.fromkeys(install_remedy(plan, method_key(name)) for name in missing)),

@@ -94,7 +94,7 @@ class Segment:
         inputs, outputs: names of the tensors of the user's network that cross its border.
         pools: pool name to bytes that it needs.
         cut_cause: why it does not continue the segment of the same device before it; "" for the first.
-        estimate: what its target estimates one run of it to cost; None where the target estimates nothing.
+        estimate: what its target estimates one run of it to cost; None where the target has no cost model.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {

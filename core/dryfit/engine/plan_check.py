@@ -47,7 +47,7 @@ def check_left_out(plan: Plan) -> None:
         ]
     if lacking:
         raise EngineFileError(
-            "Arrays are left out of an engine that is not stripped",
+            "Only a stripped engine may leave out arrays",
             found=", ".join(lacking[:10]),
             remedy="Build the engine again",
         )
@@ -102,7 +102,7 @@ def check_plan(plan: Plan) -> None:
         EngineFileError: says which part, and how it contradicts the others.
     """
     if not plan.network.outputs:
-        _refuse("An engine has at least one output", f"network {plan.network.name!r}", "none")
+        _refuse("An engine must have at least one output", f"network {plan.network.name!r}", "none")
     _check_operations(plan)
     check_left_out(plan)
     for name, placement in plan.placements.items():
@@ -112,11 +112,11 @@ def check_plan(plan: Plan) -> None:
         _check_values(index, profile, plan.network)
     for pool, size in plan.pool_sizes.items():
         if size < 0:
-            _refuse("A memory pool has a negative size", f"pool {pool!r}", size)
+            _refuse("A memory pool size must not be negative", f"pool {pool!r}", size)
     for what, package in plan.packages.items():
         # Both stand in the message that says what to install.
         if not _PACKAGE.fullmatch(package) or not what.isprintable() or len(what) > _LONGEST_NAME:
-            _refuse("A package is named by distribution and version", f"package of {what[:100]!r}", package[:100])
+            _refuse("A package must be named by distribution and version", f"package of {what[:100]!r}", package[:100])
 
 
 def _check_operations(plan: Plan) -> None:
@@ -129,13 +129,13 @@ def _check_operations(plan: Plan) -> None:
         where = f"engine layer {operation.name!r}"
         unknown = [name for name in operation.layers if name not in layers]
         if unknown or not operation.layers:
-            _refuse("An operation names layers that do not exist", where, unknown)
+            _refuse("An operation refers to layers that do not exist", where, unknown)
         own = [layers[name] for name in operation.layers]
         once = {layer.name for layer in own if operation.is_compiled or not _is_repeated(layer, own)}
         if done & once or len(set(operation.layers)) != len(own):
-            _refuse("A layer is run twice", where, list(operation.layers))
+            _refuse("A layer must run only once", where, list(operation.layers))
         if not -1 <= operation.segment < len(plan.segments):
-            _refuse("An operation belongs to a segment that does not exist", where, operation.segment)
+            _refuse("An operation refers to a segment that does not exist", where, operation.segment)
         if operation.is_compiled:
             _check_segment(operation, where, has_program=not plan.is_stripped)
         else:
@@ -145,9 +145,9 @@ def _check_operations(plan: Plan) -> None:
     run = done | {name for operation in plan.operations for name in operation.layers}
     forgotten = layers.keys() - run - {layer.name for layer in constants}
     if forgotten:
-        _refuse("Some layers are run by no operation", "operations", sorted(forgotten)[:10])
+        _refuse("Every layer must belong to an operation", "operations", sorted(forgotten)[:10])
     if outputs - available:
-        _refuse("No operation gives an output of the network", "operations", sorted(outputs - available)[:10])
+        _refuse("Every network output must be computed by an operation", "operations", sorted(outputs - available)[:10])
 
 
 def _is_repeated(layer: Layer, own: Sequence[Layer]) -> bool:
@@ -161,7 +161,7 @@ def _given(own: Sequence[Layer], available: set[str], where: str, *, is_all: boo
     for layer in own:
         needed = {tensor.name for tensor in layer.connected_inputs} - inner - available
         if needed:
-            _refuse("An operation runs before what it needs", where, sorted(needed))
+            _refuse("An operation must run after its inputs are computed", where, sorted(needed))
         inner.update(tensor.name for tensor in layer.outputs)
     return inner if is_all else {tensor.name for tensor in own[-1].outputs}
 
@@ -174,7 +174,7 @@ def _check_chain(layers: Sequence[Layer], outputs: set[str], where: str) -> None
     inside = {layer.name for layer in layers}
     for layer in layers[:-1]:
         if is_repeatable(layer) and not _readers(layer) & inside:
-            _refuse("The layers of an operation are no chain", where, f"nothing reads {layer.name!r}")
+            _refuse("The layers of an operation must be a chain", where, f"nothing reads {layer.name!r}")
     repeated = {layer.name: layer for layer in layers if _is_repeated(layer, layers)}
     steps = [layer for layer in layers if layer.name not in repeated]
     for before, after in itertools.pairwise(steps):
@@ -183,7 +183,7 @@ def _check_chain(layers: Sequence[Layer], outputs: set[str], where: str) -> None
         reached = {name for layer in between for name in _readers(layer)} if between else readers
         fits = len(before.outputs) == 1 and before.outputs[0].name not in outputs and len(readers) == 1
         if not fits or reached != {after.name}:
-            _refuse("The layers of an operation are no chain", where, f"{before.name!r} before {after.name!r}")
+            _refuse("The layers of an operation must be a chain", where, f"{before.name!r} before {after.name!r}")
 
 
 def _readers(layer: Layer) -> set[str]:
@@ -193,21 +193,21 @@ def _readers(layer: Layer) -> set[str]:
 def _check_segment(operation: Operation, where: str, *, has_program: bool) -> None:
     """A compiled segment is one, and its program is there, unless a refit is to bring it."""
     if operation.segment < 0:
-        _refuse("A compiled operation belongs to no segment", where, operation.segment)
+        _refuse("A compiled operation must belong to a segment", where, operation.segment)
     if not has_program:
         return
     program = operation.weights.get(PROGRAM)
     if program is None or (program.dtype, program.ndim) != (np.uint8, 1):
         found = "none" if program is None else f"{program.dtype} {program.shape}"
-        _refuse("A compiled segment has a program of bytes", where, found)
+        _refuse("The program of a compiled segment must be bytes", where, found)
 
 
 def _check_placement(name: str, placement: TensorPlacement, network: Network) -> None:
     where = f"placement of tensor {name!r}"
     if placement.tensor != name or not network.find_tensor(name):
-        _refuse("A placement is that of another tensor", where, placement.tensor)
+        _refuse("A placement must name its own tensor", where, placement.tensor)
     if placement.offset < 0 or placement.size < 0:
-        _refuse("A placement begins before its pool", where, (placement.offset, placement.size))
+        _refuse("A placement must begin inside its pool", where, (placement.offset, placement.size))
 
 
 def _check_profile(index: int, profile: ProfileShapes, network: Network) -> None:
@@ -216,10 +216,10 @@ def _check_profile(index: int, profile: ProfileShapes, network: Network) -> None
         where = f"optimization profile {index}, input {name!r}"
         declared = inputs.get(name)
         if declared is None or not len(minimum) == len(optimum) == len(maximum) == len(declared):
-            _refuse("A profile does not fit the network's inputs", where, (minimum, optimum, maximum))
+            _refuse("A profile must match the network's inputs", where, (minimum, optimum, maximum))
         for extent, low, middle, high in zip(declared, minimum, optimum, maximum, strict=True):
             if not 0 <= low <= middle <= high or (extent != -1 and not low == high == extent):
-                _refuse("A profile does not fit the network's inputs", where, (minimum, optimum, maximum))
+                _refuse("A profile must match the network's inputs", where, (minimum, optimum, maximum))
 
 
 def _check_values(index: int, profile: ProfileShapes, network: Network) -> None:
@@ -231,10 +231,10 @@ def _check_values(index: int, profile: ProfileShapes, network: Network) -> None:
             low <= middle <= high for low, middle, high in zip(minimum, optimum, maximum, strict=True)
         )
         if tensor is None or tensor.dtype not in (DataType.INT32, DataType.INT64) or not ordered:
-            _refuse("A profile does not fit the network's inputs", where, (minimum, optimum, maximum))
+            _refuse("A profile must match the network's inputs", where, (minimum, optimum, maximum))
 
 
 def _refuse(message: str, where: str, found: object) -> NoReturn:
     raise EngineFileError(
-        message, where=where, found=found, remedy="Build the engine again; the builder makes no such plan"
+        message, where=where, found=found, remedy="Build the engine again; the builder never writes such a plan"
     )

@@ -1,6 +1,6 @@
 """Who watches the runs of an engine: plugins, and profilers with the time of each layer, TensorRT's `IProfiler`.
 
-The times are those of this machine's CPU while it emulates the device. They say nothing of the device's speed.
+Times are measured on this machine's CPU while it emulates the device. They say nothing of the device's speed.
 """
 
 from __future__ import annotations

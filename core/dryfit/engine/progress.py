@@ -141,7 +141,7 @@ def stepped(items: Sequence[ItemT], phase_name: str, progress: ProgressMonitor |
             yield item
             if not progress.step_complete(phase_name, step):
                 raise ExecutionError(
-                    "The progress monitor cancelled the work", where=f"phase {phase_name!r}", found=f"step {step}"
+                    "The progress monitor canceled the work", where=f"phase {phase_name!r}", found=f"step {step}"
                 )
     finally:
         progress.phase_finish(phase_name)
@@ -182,7 +182,7 @@ def run_many(
             yield outputs
             if not goes_on:
                 raise ExecutionError(
-                    "The progress monitor cancelled the run", where=f"phase {phase_name!r}", found=f"step {step}"
+                    "The progress monitor canceled the run", where=f"phase {phase_name!r}", found=f"step {step}"
                 )
     finally:
         progress.phase_finish(phase_name)

@@ -80,7 +80,7 @@ def _structure(kind: Any, data: Any, path: str) -> Any:
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         name = _exactly(str, data, path)
         if name not in kind.__members__:
-            raise RecordError(f"{path}: {name[:100]!r} is none of {', '.join(kind.__members__)}")
+            raise RecordError(f"{path}: {name[:100]!r} is not one of {', '.join(kind.__members__)}")
         return kind[name]
     return _exactly(kind, data, path)
 

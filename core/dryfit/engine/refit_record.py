@@ -128,7 +128,7 @@ LARGEST_STAND_IN = 2**31
 vouches for the number."""
 _LARGEST_BIAS = 2**20
 _LARGEST_RANK = 32
-_AGAIN = "Build the engine again; the builder makes no such engine"
+_AGAIN = "Build the engine again; the builder never writes such an engine"
 
 
 def is_weights_type(dtype: DataType) -> bool:
@@ -209,7 +209,7 @@ def stand_ins_of(entries: Mapping[str, StandInEntry], where: str) -> dict[str, A
         if min(entry.shape, default=0) < 0 or len(extents) > _LARGEST_RANK or math.prod(extents) > largest:
             raise EngineFileError("The array's shape is impossible", where=place, found=entry.shape, remedy=_AGAIN)
         if not is_weights_type(entry.dtype) and entry.dtype is not DataType.INT32:
-            raise EngineFileError("No array of this type is left out", where=place, found=entry.dtype.name)
+            raise EngineFileError("Arrays of this type must not be left out", where=place, found=entry.dtype.name)
         found[name] = stand_in(entry.dtype, entry.shape)
     return found
 
@@ -225,16 +225,16 @@ def check_record(record: RefitRecord) -> None:
     for weights in record.weights:
         where = f"refittable weights {weights.name[:200]!r}"
         if weights.name in names:
-            raise EngineFileError("Two refittable weights have one name", where=where, remedy=_AGAIN)
+            raise EngineFileError("Names of refittable weights must be unique", where=where, remedy=_AGAIN)
         names.add(weights.name)
         if not weights.places:
-            raise EngineFileError("Refittable weights stand somewhere", where=where, remedy=_AGAIN)
+            raise EngineFileError("Refittable weights must have a place in the network", where=where, remedy=_AGAIN)
         for place in weights.places:
             array = values.get(place)
             found = None if array is None else (DataType.from_numpy(array.dtype), array.size)
             if found != (weights.dtype, weights.size):
                 raise EngineFileError(
-                    "The network does not have the weights that the engine says can be exchanged",
+                    "The network must have the weights that the engine lists as refittable",
                     where=f"{where} of layer {place.layer[:200]!r}",
                     found="none" if found is None else f"{found[1]} of {found[0].name}",
                     allowed=f"{weights.size} of {weights.dtype.name}",

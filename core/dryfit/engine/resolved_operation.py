@@ -78,10 +78,10 @@ class ResolvedOperation:
 
     def _stumbled(self, error: Exception) -> EngineFileError:
         return EngineFileError(
-            "The kernel cannot run what the engine says of this layer",
+            "The kernel does not support this layer as the engine describes it",
             where=f"engine layer {self.operation.name!r}, kernel {self.kernel.name!r}",
             found=f"{type(error).__name__}: {error}",
-            remedy="Build the engine again; if that does not help, the kernel has a fault",
+            remedy="Build the engine again; if that does not help, report a bug in the kernel",
         )
 
 
@@ -105,7 +105,7 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
         kernel = _kernel(operation, plan, kernels)
         if group.main.kind not in kernel.kinds:
             raise EngineFileError(
-                "The engine names a kernel that does not serve this kind of layer",
+                "The engine uses a kernel that does not support this kind of layer",
                 where=f"engine layer {operation.name!r}",
                 found=f"kernel {kernel.name!r} for {group.main.kind}",
                 allowed=", ".join(sorted(kernel.kinds)),
@@ -114,7 +114,7 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
         strange = sorted({tensor.dtype.name for tensor in _activations(group) if tensor.dtype not in kernel.data_types})
         if strange:
             raise EngineFileError(
-                "The engine names a kernel that does not serve these types",
+                "The engine uses a kernel that does not support these types",
                 where=f"engine layer {operation.name!r}",
                 found=f"kernel {kernel.name!r} for {', '.join(strange)}",
                 allowed=", ".join(sorted(dtype.name for dtype in kernel.data_types)),
@@ -146,7 +146,7 @@ def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> N
         if group.prologue and last is not group.main and last.kind == group.layers[-1].kind == "quantize":
             return
         raise EngineFileError(
-            "The engine names a kernel that does not run these layers as one",
+            "The engine uses a kernel that does not support this fusion",
             where=f"engine layer {operation.name!r}",
             found=f"kernel {kernel.name!r} for {', '.join(one.kind for one in group.layers[: place + 1])}",
             allowed=f"no {layer.kind} there",
@@ -166,7 +166,7 @@ def _require_packed(operation: Operation, group: LayerGroup, kernel: Kernel) -> 
     ]
     if lacking:
         raise EngineFileError(
-            "The engine leaves out parameters that its kernel does not pack",
+            "An engine must only leave out parameters that its kernel packs",
             where=f"engine layer {operation.name!r}, kernel {kernel.name!r}",
             found=", ".join(lacking),
             allowed=", ".join(kernel.packed_parameters) or "none",
@@ -192,7 +192,7 @@ def version_numbers(text: object, device: str) -> tuple[int, ...]:
     """
     if not isinstance(text, str) or not re.fullmatch(r"(\d{1,9}(\.\d{1,9})*)?", text, re.ASCII):
         raise EngineFileError(
-            "A software version is numbers with dots",
+            "A software version must be numbers with dots",
             where=f"setting 'software' of {device}",
             found=repr(text),
             remedy="Build the engine again",
@@ -217,7 +217,7 @@ def _kernel(operation: Operation, plan: Plan, by_device: dict[str, Mapping[str, 
     kernels = by_device[operation.device] = by_device.get(operation.device) or _kernels(target)
     if operation.kernel not in kernels:
         raise EngineFileError(
-            "The engine names a kernel that no installed package brings",
+            "The engine uses a kernel that is not installed",
             where=where,
             found=f"kernel {operation.kernel!r}",
             allowed=", ".join(sorted(kernels)),
@@ -236,7 +236,7 @@ def _target(device: str, plan: Plan, where: str) -> Target:
         return registry.target(device)
     except UnknownNameError as error:
         raise PluginError(
-            "The engine was built for a device that no installed package brings",
+            "The engine was built for a device that is not installed",
             where=where,
             found=device,
             allowed=", ".join(error.known),

@@ -73,7 +73,7 @@ def bind_segment(loaded: LoadedSegment, binding: Binding) -> Callable[[], None]:
     functions = [getattr(step, "run", step) for step in steps]
     if not functions or not all(map(callable, functions)):
         raise PluginError(
-            "A loaded segment's `bind` gives steps, or functions without arguments, that compute the outputs",
+            "A loaded segment's `bind` must return steps, or functions without arguments, that compute the outputs",
             where=f"engine layer {group.name!r}",
             found=", ".join(type(step).__name__ for step in steps) or "none",
         )
@@ -93,7 +93,7 @@ def _require_tensors(loaded: LoadedSegment, arrays: Mapping[str, Array], name: s
     misfits = [name for name in told.keys() | arrays.keys() if not _fits(told.get(name), arrays.get(name))]
     if misfits:
         raise EngineFileError(
-            "The program of a compiled segment was made for other tensors",
+            "The program of a compiled segment does not match its tensors",
             where=f"engine layer {name!r}",
             found=", ".join(f"{one!r} {told[one].dtype.name} {told[one].shape}" for one in sorted(told)),
             allowed=", ".join(f"{one!r} {arrays[one].dtype} {arrays[one].shape}" for one in sorted(arrays)),
@@ -131,7 +131,7 @@ def _load(operation: Operation, target: Target) -> LoadedSegment:
     load_segment = target.load_segment
     if load_segment is None:
         raise PluginError(
-            "The engine has a compiled segment, and the installed target cannot load one",
+            "The installed target cannot load the engine's compiled segment",
             where=where,
             found=f"no load_segment_at in the target {target.device}",
             remedy="Install the version of the target that the engine was built with, or build the engine again",
@@ -149,7 +149,7 @@ def _load(operation: Operation, target: Target) -> LoadedSegment:
         ) from error
     if not callable(getattr(loaded, "bind", None)):
         raise PluginError(
-            "A target's loader gives an object with a method `bind`",
+            "A target's loader must return an object with a method `bind`",
             where=f"target {target.device}, {target.load_segment_at}",
             found=type(loaded).__name__,
         )

@@ -75,13 +75,15 @@ def _prepare(entry: EntryPoint) -> Callable[[Any], Calibrator]:
         if isinstance(loaded, Calibrator):
             if loaded.name != entry.name:
                 raise PluginError(
-                    "A calibrator has its entry point's name", found=f"{loaded.name!r}", allowed=f"{entry.name!r}"
+                    "A calibrator must have the name of its entry point",
+                    found=f"{loaded.name!r}",
+                    allowed=f"{entry.name!r}",
                 )
             return loaded
         if isinstance(loaded, type) and is_stream(loaded):
             return _of_stream(entry.name, loaded)
         raise PluginError(
-            "The entry point names no calibrator",
+            "The entry point must name a calibrator",
             found=loaded.__name__ if isinstance(loaded, type) else type(loaded).__name__,
             allowed="a Calibrator, or a class with the methods of TensorRT's calibrators",
         )

@@ -60,7 +60,7 @@ class PassContribution:
     def __attrs_post_init__(self) -> None:
         if (self.before is None) == (self.after is None):
             raise PluginError(
-                "A contributed pass stands before or after another one",
+                "A contributed pass must be placed before or after another one",
                 where=f"pass {self.name!r}",
                 found=f"before={self.before!r}, after={self.after!r}",
                 allowed="one of the two",
@@ -90,7 +90,7 @@ class OnnxOperator:
     def __attrs_post_init__(self) -> None:
         if self.domain in ("", "ai.onnx"):
             raise PluginError(
-                "ONNX's own operators are imported by dryfit alone",
+                "ONNX's own operators cannot be registered by plugins",
                 where=f"operator {self.op_type!r}",
                 found=f"domain {self.domain!r}",
                 allowed="a domain of your own, such as com.acme",

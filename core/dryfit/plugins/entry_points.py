@@ -103,7 +103,7 @@ class EntryPoints:
             return own[0]
         if len(claimed) > 1:
             raise PluginError(
-                f"The name {plain} in {group} is claimed by more than one package",
+                f"The name {plain} in {group} is registered by more than one package",
                 found=", ".join(str(owner_of(entry)) for entry in claimed),
                 remedy=CHOOSE_ONE,
             )
@@ -113,10 +113,10 @@ class EntryPoints:
             if plain_name(group, entry.name) == plain:
                 owner = owner_of(entry)
                 raise PluginError(
-                    f"The plugin {owner} is switched off",
+                    f"The plugin {owner} is disabled",
                     where=f"{plain} in {group}",
                     found=self.switches.reason(owner),
-                    remedy="Run again without this, or ask for another name",
+                    remedy="Run again without this, or use another name",
                 )
         return None
 
@@ -129,14 +129,14 @@ class EntryPoints:
             losers = [owner for owner in owners if owner.is_foreign] if len(own) == 1 else owners
             if len(owners) > 1:
                 text = f"{name} is claimed by {' and '.join(map(str, owners))}"
-                found.update(dict.fromkeys(losers, f"{text}; it stays dryfit's own" if len(own) == 1 else text))
+                found.update(dict.fromkeys(losers, f"{text}; dryfit's own is used" if len(own) == 1 else text))
         return found
 
     def unusable(self, distribution: str) -> list[str]:
         """What of a package is switched off, or has failed so far: each with its reason and what to do."""
         owners = {owner_of(entry) for group in GROUPS for entry in self.all_entries(group)}
         off = [
-            f"{owner} is switched off by {self.switches.reason(owner)}: run again without this"
+            f"{owner} is disabled by {self.switches.reason(owner)}: run again without this"
             for owner in sorted(owners)
             if owner.distribution == distribution and self.switches.reason(owner)
         ]

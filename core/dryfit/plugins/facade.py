@@ -151,7 +151,7 @@ def _operators(entries: Iterable[EntryPoint]) -> Iterator[Owned[OnnxOperator]]:
             operator = _expect(OnnxOperator)(given)
             if name != f"{operator.domain}::{operator.op_type}":
                 raise PluginError(
-                    "The entry point and its operator have different names",
+                    "The entry point and its operator must have the same name",
                     found=f"{operator.domain}::{operator.op_type} in the record, {name} by the entry point",
                 )
             return operator

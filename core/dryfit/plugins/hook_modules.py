@@ -205,7 +205,7 @@ def _registered_name(owner: PluginOwner) -> str:
 def _module(loaded: Any) -> ModuleType:
     if not isinstance(loaded, ModuleType):
         raise PluginError(
-            "The entry point names no module of hooks",
+            "The entry point must name a module with hooks",
             found=type(loaded).__name__,
             allowed="a module, written without `:attribute`",
         )
@@ -220,4 +220,4 @@ def _sequence(given: Any) -> Sequence[Any]:
 
 def unexpected(given: Any, allowed: str) -> PluginError:
     """The error for what a plugin handed over in the place of something else."""
-    return PluginError("The plugin handed over something else", found=type(given).__name__, allowed=allowed)
+    return PluginError("The plugin returned the wrong type", found=type(given).__name__, allowed=allowed)

@@ -64,7 +64,7 @@ def _owned(key: PluginKey) -> tuple[PluginOwner, LayerPlugin] | None:
     found = [one for one in found if not one[0].is_foreign] or found
     if len(found) > 1:
         raise PluginError(
-            f"The layer plugin {plugin_title(key)} is brought by more than one package",
+            f"The layer plugin {plugin_title(key)} is registered by more than one package",
             found=", ".join(str(owner) for owner, _ in found),
             remedy=CHOOSE_ONE,
         )
@@ -118,7 +118,7 @@ def _named_plugin(entry_name: str) -> Callable[[Any], LayerPlugin]:
         plugin_table.check_layer_plugin(plugin)
         if _entry_name(plugin.key) != entry_name:
             raise PluginError(
-                "A layer plugin has its entry point's name",
+                "A layer plugin must have the name of its entry point",
                 found=repr(_entry_name(plugin.key)),
                 allowed=repr(entry_name),
             )

@@ -74,7 +74,7 @@ def explained(entry: EntryPoint, error: BaseException) -> tuple[str, str]:
     """Why loading failed, in one line, and what can be done; "" where that is nothing special."""
     if module_of(entry.value) is None and isinstance(error, AttributeError | TypeError | ValueError):
         text = f"{entry.name!r} = {entry.value!r}"
-        return f"malformed entry point: {text}", "Its makers write it as `name = module:attribute`"
+        return f"malformed entry point: {text}", "It must be written as `name = module:attribute`"
     try:
         # An import that fails is often of what only a newer dryfit has: then the level says more than the error. Python
         # has forgotten a module that failed, but the error's traceback still has its names.
@@ -83,10 +83,8 @@ def explained(entry: EntryPoint, error: BaseException) -> tuple[str, str]:
     except PluginError as newer:
         error = newer
     if isinstance(error, ImportTookTooLongError):
-        return (
-            str(error),
-            f"Tell its makers; {switching_off(owner_of(entry))} switches it off, {TIMEOUT_VARIABLE} gives it more time",
-        )
+        off = switching_off(owner_of(entry))
+        return str(error), f"Report it to its maintainers; {off} disables it, {TIMEOUT_VARIABLE} allows more time"
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"ModuleNotFoundError: {error}", f"Install what brings the module {error.name}, or reinstall the package"
     if isinstance(error, InterpreterEndedError):
@@ -122,7 +120,7 @@ def _require_level(entry: EntryPoint, failed: Mapping[str, Mapping[str, Any]] | 
         if level is None:
             continue
         if not isinstance(level, int):
-            raise PluginError(f"{LEVEL_NAME} is a whole number", where=f"module {name}", found=repr(level))
+            raise PluginError(f"{LEVEL_NAME} must be a whole number", where=f"module {name}", found=repr(level))
         if level > API_LEVEL:
             raise PluginError(
                 f"needs dryfit with plugin API level {level}; this one has {API_LEVEL}; upgrade dryfit",

@@ -138,7 +138,7 @@ class PluginRegistry(EntryPoints):
         if owner is None:
             return
         known = len(self.failures())
-        remedy = f"Report it to the makers of {owner.distribution or 'the package'}"
+        remedy = f"Report it to the maintainers of {owner.distribution or 'the package'}"
         place = place_of_failure(error)
         self.fail(owner, message, plugin_traceback(error), remedy=remedy, part=part, place=place)
         if len(self.failures()) > known:
@@ -161,7 +161,7 @@ class PluginRegistry(EntryPoints):
             if found is not None and found.segment_rules.is_host:
                 return found  # type: ignore[no-any-return]
         raise PluginError(
-            "No installed target can run on this machine",
+            "No installed target runs on this machine",
             found="; ".join(f"{one.name}: {one.message}" for one in self.failures()) or None,
             remedy=f"Reinstall dryfit, or take the CPU target out of {DISABLE_VARIABLE}",
         )

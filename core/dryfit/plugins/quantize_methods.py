@@ -62,11 +62,13 @@ def _prepare(entry: EntryPoint) -> Callable[[Any], QuantizeMethod]:
 
         if not isinstance(loaded, QuantizeMethod):
             raise PluginError(
-                "The entry point names no quantize method", found=type(loaded).__name__, allowed="a QuantizeMethod"
+                "The entry point must name a quantize method", found=type(loaded).__name__, allowed="a QuantizeMethod"
             )
         if loaded.name != entry.name:
             raise PluginError(
-                "A quantize method has its entry point's name", found=f"{loaded.name!r}", allowed=f"{entry.name!r}"
+                "A quantize method must have the name of its entry point",
+                found=f"{loaded.name!r}",
+                allowed=f"{entry.name!r}",
             )
         return loaded
 

@@ -73,7 +73,7 @@ class Arithmetic:
         functions = [one for one in self.roundings if isinstance(one, RoundingFunction)]
         if functions and self.precision is not DataType.INT8:
             raise PluginError(
-                "Only INT8 may be rounded by a function: the host rounds other types as their formats define it",
+                "Only INT8 may have a rounding function: the host rounds other types as their formats define",
                 where=f"arithmetic of {self.precision.name}",
                 found=str(functions[0]),
                 allowed=", ".join(mode.value for mode in RoundingMode),

@@ -88,7 +88,7 @@ class Binding:
         expected = (tuple(shape), dtype.numpy)
         if array is None or (array.shape, array.dtype) != expected or not array.flags.c_contiguous:
             raise EngineFileError(
-                "The packed weights are not those that the kernel needs",
+                "The packed weights do not match the kernel",
                 where=f"engine layer {self.group.name!r}, weights {name!r}",
                 found="none" if array is None else f"{array.dtype} {array.shape}",
                 allowed=f"{dtype.numpy} {tuple(shape)}",

@@ -20,7 +20,7 @@ from dryfit.errors import ConfigError
 
 ENVIRONMENT_VARIABLE = "DRYFIT_CACHE_DIR"
 """Names the folder to use instead of the user's cache folder."""
-REMEDY = f"Make the folder writable for you and for nobody else, or name another by {ENVIRONMENT_VARIABLE}"
+REMEDY = f"Make the folder writable for you only, or choose another with {ENVIRONMENT_VARIABLE}"
 _LOG = logging.getLogger("dryfit.cache")
 
 
@@ -46,7 +46,7 @@ def _usable(named: Path, temporary: Path) -> Path:
     instead = temporary / f"dryfit-{_user()}"
     if instead.is_symlink() or refusal(instead):
         instead = _of_this_process(temporary) or named
-    place = "each process compiles them anew" if instead == named else f"they are kept in {instead}"
+    place = "each process compiles them again" if instead == named else f"they are kept in {instead}"
     _LOG.warning("Compiled kernels cannot be kept in %s (%s): %s. %s", named, problem, place, REMEDY)
     return instead
 

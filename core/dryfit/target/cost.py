@@ -142,7 +142,7 @@ class Energy:
 
     def __attrs_post_init__(self) -> None:
         if not self.basis or not self.unit:
-            raise PluginError("An energy says how it was reckoned, and in which unit", found="no basis or no unit")
+            raise PluginError("An energy must have a basis and a unit", found="no basis or no unit")
         _require_costs(**{self.unit: self.amount})
         _require_error(self.error_factor)
 
@@ -234,7 +234,7 @@ class CostEstimate:
             multiply_accumulates=self.macs,
         )
         if not self.basis:
-            raise PluginError("A cost estimate says how it was reckoned", found="no basis")
+            raise PluginError("A cost estimate must have a basis", found="no basis")
         if self.fidelity not in FIDELITIES:
             raise PluginError(
                 "A cost estimate has an unknown fidelity", found=self.fidelity, allowed=", ".join(FIDELITIES)
@@ -276,13 +276,15 @@ def combined_error(parts: Iterable[tuple[float, float | None]]) -> float | None:
 
 def _require_error(factor: float | None) -> None:
     if factor is not None and not (math.isfinite(factor) and factor >= 1):
-        raise PluginError("An estimate has an error that none can have", found=factor, allowed="a factor of at least 1")
+        raise PluginError(
+            "The error factor of an estimate must be at least 1", found=factor, allowed="a factor of at least 1"
+        )
 
 
 def _require_costs(**costs: float) -> None:
     if not all(math.isfinite(cost) and cost >= 0 for cost in costs.values()):
         raise PluginError(
-            "A cost estimate has numbers that no cost can have",
+            "The numbers of a cost estimate must be finite and at least 0",
             found=", ".join(f"{cost} {name.replace('_', '-')}" for name, cost in costs.items()),
             allowed="finite numbers, at least 0",
         )

@@ -118,7 +118,7 @@ def declared_object(place: str, device: str, field: str) -> Any:
         raise
     except BaseException as error:  # a stranger's module may raise anything, even SystemExit
         raise PluginError(
-            "What the target declares could not be loaded",
+            "A declaration of the target could not be loaded",
             where=where,
             found=described_failure(error),
             allowed=None if module and attribute else "`module:attribute`",
@@ -127,11 +127,11 @@ def declared_object(place: str, device: str, field: str) -> Any:
     found, allowed = mistaken(field, loaded)
     if found:
         raise PluginError(
-            "What the target declares is something else",
+            "A declaration of the target has the wrong type",
             where=where,
             found=found,
             allowed=allowed,
-            remedy="Tell the makers of the target; `dryfit plugins list` names its package",
+            remedy="Report it to the maintainers of the target; `dryfit plugins list` names its package",
         )
     _examined[place, field] = (module, attribute, loaded)
     return loaded

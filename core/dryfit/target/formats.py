@@ -91,7 +91,7 @@ class TensorFormat:
         mismatch = self._mismatch(shape, dtype)
         if mismatch is not None:
             raise ConfigError(
-                f"The tensor format {self.name} is not defined for this tensor",
+                f"The tensor format {self.name} is not supported for this tensor",
                 found=mismatch[0],
                 allowed=mismatch[1],
                 source=self.source or None,
@@ -173,7 +173,7 @@ class TensorFormat:
         self._require(memory, plan.extents, tensor)
         if tensor.shape != tuple(shape):
             raise ConfigError(
-                "The array that is written is not the tensor that the memory holds",
+                "The array must have the shape of the tensor in memory",
                 found=f"shape {tensor.shape}",
                 allowed=f"shape {tuple(shape)}",
             )
@@ -192,7 +192,7 @@ class TensorFormat:
         """Refuse a memory that does not hold the tensor."""
         if memory.shape != extents or memory.dtype != tensor.dtype:
             raise ConfigError(
-                f"The memory does not hold a {self.name} tensor of shape {tensor.shape}",
+                f"The memory must hold a {self.name} tensor of shape {tensor.shape}",
                 found=f"{memory.dtype} of extents {memory.shape}",
                 allowed=f"{tensor.dtype} of extents {extents}",
                 source=self.source or None,

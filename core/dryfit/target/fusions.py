@@ -61,14 +61,14 @@ class Fusion:
     def __attrs_post_init__(self) -> None:
         if any(len(chain) < 2 for chain in self.chains):
             raise PluginError(
-                "A fusion joins at least two layers",
+                "A fusion must join at least two layers",
                 where=f"fusion {self.name!r}",
                 found=", ".join(self.kinds) or "no layer kinds",
                 allowed="two or more layer kinds without `?`",
             )
         if any(kind.rstrip(_OPTIONAL) in QUANTIZING for kind in self.kinds):
             raise PluginError(
-                "A fusion tells of chains without the layers that quantize and dequantize",
+                "A fusion must not list quantize and dequantize layers",
                 where=f"fusion {self.name!r}",
                 found=", ".join(self.kinds),
                 remedy=f"Leave out {' and '.join(QUANTIZING)}",

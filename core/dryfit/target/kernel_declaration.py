@@ -44,7 +44,7 @@ class KernelDeclaration:
         """The kernel's name."""
         if not isinstance(self.given_name, str) or not KERNEL_NAME.fullmatch(self.given_name):
             raise self._refusal(
-                "A kernel's name is that of its package, a dot, and what it does",
+                "A kernel's name must be its package, a dot, and a word",
                 repr(self.given_name),
                 "such as acme.relu",
             )
@@ -56,7 +56,7 @@ class KernelDeclaration:
             return given
         kinds = self.known_kinds(given, "kinds")
         if not kinds:
-            raise self._refusal("kinds: the kernel serves no layer kind", "none", "one or more")
+            raise self._refusal("kinds: the kernel must support at least one layer kind", "none", "one or more")
         return kinds
 
     def known_kinds(self, given: Iterable[str] | str, field: str) -> frozenset[str]:
@@ -73,7 +73,7 @@ class KernelDeclaration:
         """Data types."""
         listed = [given] if isinstance(given, (DataType, str)) else list(given)
         if not listed:
-            raise self._refusal("data_types: the kernel serves no type", "none", "one or more")
+            raise self._refusal("data_types: the kernel must support at least one type", "none", "one or more")
         try:
             return frozenset(one if isinstance(one, DataType) else DataType.parse(str(one)) for one in listed)
         except UnknownNameError as error:
@@ -84,7 +84,7 @@ class KernelDeclaration:
         if callable(given):
             return given
         if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-            raise self._refusal("The workspace is a number of bytes, or a function", repr(given), "0 and more")
+            raise self._refusal("The workspace must be a number of bytes or a function", repr(given), "0 and more")
         count = given
         return lambda group, specs, num_threads: count
 
@@ -107,7 +107,7 @@ class KernelDeclaration:
                     f"formats: the {side} has no tensor format",
                     repr(layout),
                     "a TensorFormat",
-                    "Give the record that the device declares, not its name",
+                    "Use the TensorFormat record of the device, not its name",
                 )
         return dict(given)
 

@@ -154,18 +154,18 @@ class Kernel:
             PluginError: it fails when it is asked.
         """
         if group.main.kind not in self.kinds:
-            return f"it serves {', '.join(sorted(self.kinds))}, not {group.main.kind}"
+            return f"it supports {', '.join(sorted(self.kinds))}, not {group.main.kind}"
         if group.prologue and not self.absorbs_dequantize:
-            return "it takes real numbers, and does not dequantize what it reads"
+            return "it takes floating-point inputs and does not dequantize"
         read_and_written = (tensor for tensor in (*group.inputs, *group.outputs) if is_activation(tensor, specs))
         strange = {specs[tensor.name].dtype for tensor in read_and_written} - self.data_types
         if strange:
             served = ", ".join(sorted(dtype.name for dtype in self.data_types))
-            return f"it serves {served}, not {', '.join(sorted(dtype.name for dtype in strange))}"
+            return f"it supports {served}, not {', '.join(sorted(dtype.name for dtype in strange))}"
         if self.formats and (unfit := unfit_format(self.formats, group, specs)):
             return unfit
         accepts = self.answer(group, lambda: self.accepts(group, specs))
-        return None if accepts else "it does not accept the layer's parameters or shapes"
+        return None if accepts else "it does not support the layer's parameters or shapes"
 
     def answer(self, group: LayerGroup, ask: Callable[[], bool]) -> bool:
         """What the kernel, which may be of any package, answers about a group.
@@ -179,10 +179,10 @@ class Kernel:
             raise
         except Exception as error:
             raise PluginError(
-                "A kernel fails when it is asked about a layer",
+                "A kernel failed while it checked a layer",
                 where=f"kernel {self.name!r}, layer {group.name!r}",
                 found=f"{type(error).__name__}: {error}",
-                remedy="Tell its authors; until then name another with `config.set_kernel`",
+                remedy="Report it to its authors; meanwhile choose another with `config.set_kernel`",
             ) from error
 
     def require(self, group: LayerGroup, specs: Specs) -> None:
@@ -194,7 +194,7 @@ class Kernel:
         """
         if (refusal := self.refusal(group, specs)) is not None:
             raise ExecutionError(
-                "The kernel cannot run this layer",
+                "The kernel does not support this layer",
                 where=f"layer {group.name!r}, kernel {self.name!r}",
                 found=refusal,
                 remedy="Build the engine again, for these shapes",
@@ -229,10 +229,10 @@ class Kernel:
         if callable(made):
             return CallableStep(binding.group.name, self._named(made, binding.group.name))
         raise PluginError(
-            "A kernel's function gives a step, or a function without arguments that computes the outputs",
+            "A kernel's function must return a step or a function without arguments that computes the outputs",
             where=f"kernel {self.name!r}",
             found=type(made).__name__,
-            remedy="Return the function that does the work, instead of doing it while the kernel is bound",
+            remedy="Return the function that does the work instead of doing it at binding time",
         )
 
     def _named(self, function: Callable[[], object], layer: str) -> Callable[[], object]:
@@ -248,7 +248,7 @@ class Kernel:
                     "A kernel failed while it ran",
                     where=f"kernel {self.name!r}, layer {layer!r}",
                     found=f"{type(error).__name__}: {error}",
-                    remedy="Tell its authors; until then name another with `config.set_kernel`",
+                    remedy="Report it to its authors; meanwhile choose another with `config.set_kernel`",
                 ) from error
 
         return run

@@ -73,7 +73,7 @@ class LimitTable:
             object.__setattr__(self, "precision_rules", (made,))
         ids = [one.id for one in self.all_rules]
         kinds = [*(self.supported_kinds or ()), *self.unsupported, *self.unmodelled]
-        for what, all_names in (("rules have one id", ids), ("lists have one layer kind", kinds)):
+        for what, all_names in (("rules have one id", ids), ("lists have a common layer kind", kinds)):
             twice = sorted({name for name in all_names if all_names.count(name) > 1})
             if twice:
                 raise PluginError(f"Two {what}", where=f"limit table of {self.device}", found=", ".join(twice))
@@ -167,7 +167,8 @@ class LimitTable:
                 failure,
                 "a rule that can be evaluated",
                 message=f"limit rule {rule.id} could not be evaluated: {failure}",
-                remedy=f"Report it to the makers of the target {self.device}, or let the layer run on another device",
+                remedy=f"Report it to the maintainers of the target {self.device}, or let the layer run "
+                "on another device",
                 is_failure=True,
             )
 

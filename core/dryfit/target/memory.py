@@ -37,7 +37,7 @@ def aligned_bytes(size: int) -> Array:
         return (_watching[-1] if _watching else _allocate)(size, SLACK)
     except MemoryError:
         raise ExecutionError(
-            "There is not enough memory to run the engine with these input shapes",
+            "Not enough memory to run the engine with these input shapes",
             found=f"{size} bytes needed",
             remedy="Run smaller batches, or fewer contexts at a time",
         ) from None

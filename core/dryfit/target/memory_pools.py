@@ -20,9 +20,9 @@ _POOLS = "TensorRT 10 developer guide, Working with DLA: Customizing DLA Memory 
 
 SIZE = Rule(
     "memory_pool.size",
-    "The limit of a memory pool is not below its least, and a power of two where the pool asks for one",
+    "The limit of a memory pool must be at least its minimum, and a power of two where the pool requires it",
     _POOLS,
-    "Set the limit to the next power of two, or to the least one",
+    "Set the limit to the next power of two, or to the minimum",
     "MP-02",
 )
 SEGMENT = Rule(
@@ -136,7 +136,7 @@ class MemoryPool:
         if limit_bytes < self.minimum_bytes or (self.power_of_two and not power):
             shape = "a power of two of " if self.power_of_two else ""
             raise ConfigError(
-                f"The memory pool limit is not allowed [{SIZE.id}]",
+                f"Invalid memory pool limit [{SIZE.id}]",
                 where=f"memory pool {self.name}",
                 found=f"{limit_bytes} bytes",
                 allowed=f"{shape}at least {self.minimum_bytes} bytes",

@@ -36,10 +36,10 @@ class PowerMode:
     def __attrs_post_init__(self) -> None:
         if not (self.clock_hz > 0 and self.memory_clock_hz > 0):
             raise PluginError(
-                "A power mode has clocks that run",
+                "The clock frequencies of a power mode must be greater than 0",
                 where=f"power mode {self.name!r}",
                 found=f"clock_hz={self.clock_hz}, memory_clock_hz={self.memory_clock_hz}",
-                allowed="numbers above 0",
+                allowed="numbers greater than 0",
             )
         if self.fidelity not in FIDELITIES:
             raise PluginError(

@@ -41,14 +41,18 @@ def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> 
             foreign = _foreign_plugin_types(question.layer, precisions)
             return Finding(foreign, allowed, remedy=_STATE_TYPES) if foreign else None
         wish = question.layer.precision
-        remedy = None if wish is None else f"Reset the layer's precision, or set it to one of {allowed}"
+        remedy = (
+            None
+            if wish is None
+            else f"Reset the layer's precision, or set it to one of {', '.join(_texts(precisions))}"
+        )
         return Finding(question.precision.name, allowed, remedy=remedy)
 
     return LimitRule(
         id=f"{device.lower()}.precision",
         kinds=frozenset(),
         check=check,
-        text=f"the layer is computed in {' or '.join(_ordered(precisions))}",
+        text=f"the layer is computed in {' or '.join(_texts(precisions))}",
         parameter="precision",
         source=source or f"the record of the target {device}: precisions",
         remedy=_remedy(precisions) or "Put the layer on another device",
@@ -59,10 +63,14 @@ def _ordered(precisions: Sequence[DataType]) -> list[str]:
     return sorted(precision.name for precision in precisions)
 
 
+def _texts(precisions: Sequence[DataType]) -> list[str]:
+    return sorted(precision.text for precision in precisions)
+
+
 def _remedy(precisions: Sequence[DataType]) -> str:
     """What the user can do about a layer that asks for no type itself."""
     flags = [text for dtype, text in _FLAGS.items() if dtype in precisions]
-    real = [dtype.name for dtype in EXCHANGED_TYPES if dtype in precisions]
+    real = [dtype.text for dtype in EXCHANGED_TYPES if dtype in precisions]
     remedies = [
         *([f"Set the flag {', or '.join(flags)}"] if flags else []),
         *([f"a strongly typed network needs casts to {' or '.join(real)} instead"] if real else []),

@@ -78,7 +78,7 @@ class Finding:
         allowed: what would pass, as text.
         parameter: what was looked at; None for the rule's own.
         remedy: what the user can do; None for the rule's own.
-        message: the whole in one sentence; None for "... is ..., allowed is ...".
+        message: the whole in one sentence; None for "... must be ... (found ...)".
         is_failure: whether the rule could not be evaluated, since its own code raised.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,8 +16,12 @@ from dryfit.target.declared_object import data_types, names
 from dryfit.target.question import Check, Finding, Question
 from dryfit.target.verdict import Violation
 
+_WORDS = re.compile(r"[\w.-]+(, [\w.-]+)+")
+"""Several values, of which one is allowed."""
+_TYPES = re.compile(rf"(?<![\w'])({'|'.join(one.name for one in DataType if one.name != one.text)})(?![\w'])")
+
 SEVERITIES = ("violation", "warning", "note")
-"""What a rule that fails means: the layer is refused; the user is warned; the user is told what the device does."""
+"""What a rule that fails means: the layer is refused; the user is warned; what the device does is reported."""
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -24,7 +29,7 @@ class LimitRule(Rule):
     """One statement about layers of some kinds on a device; targets know it as `dryfit.target.limits.Rule`.
 
     `check` is its `finder`. Severities are those of `SEVERITIES`: `violation` decides, `warning` and `note` are only
-    told: a risk, and what the device does by itself.
+    reported: a risk, and what the device does by itself.
 
     Attributes:
         kinds: layer kinds it speaks of; empty means every kind.
@@ -107,7 +112,7 @@ class LimitRule(Rule):
             parameter=parameter,
             actual=finding.actual,
             allowed=finding.allowed,
-            message=finding.message or f"{parameter} is {finding.actual}, allowed is {finding.allowed}",
+            message=finding.message or _message(parameter, finding),
             remedy=self.remedy if finding.remedy is None else finding.remedy,
             source=self.source,
             fidelity=self.fidelity,
@@ -132,6 +137,21 @@ class LimitRule(Rule):
 
 RuleEntry = Callable[[frozenset[str]], LimitRule]
 """A rule that waits for the kinds it speaks of."""
+
+
+def _message(parameter: str, finding: Finding) -> str:
+    """What must hold and what was found; data types by the names that people use."""
+    allowed = finding.allowed
+    if allowed.startswith("each "):
+        parameter, allowed = f"each {parameter}", allowed.removeprefix("each ")
+    if _WORDS.fullmatch(allowed):
+        allowed = f"one of {allowed}"
+    return usual_types(f"{parameter} must be {allowed} (found {finding.actual})")
+
+
+def usual_types(text: str) -> str:
+    """A text whose data types have their usual names: `FP16` for `HALF`; quoted names stay as they are."""
+    return _TYPES.sub(lambda found: DataType[found[1]].text, text)
 
 
 def rule(
@@ -175,14 +195,12 @@ def rule(
         PluginError: the check has no words of its own, and none are given, or there is no such severity.
     """
     if severity not in SEVERITIES:
-        raise PluginError(
-            "There is no such severity", where=f"rule {id!r}", found=severity, allowed=", ".join(SEVERITIES)
-        )
+        raise PluginError("Unknown severity", where=f"rule {id!r}", found=severity, allowed=", ".join(SEVERITIES))
     text = text or getattr(check, "text", None)
     parameter = parameter or getattr(check, "parameter", None)
     if text is None or parameter is None:
         raise PluginError(
-            "A rule says in words what it looks at and what is allowed",
+            "A rule must have `text` and `parameter`",
             where=f"rule {id!r}",
             remedy="Give `text` and `parameter`, or make the check with `dryfit.target.checks`",
         )

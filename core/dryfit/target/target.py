@@ -112,7 +112,7 @@ class Target:
     def __attrs_post_init__(self) -> None:
         if (self.compile_segment_at is None) != (self.load_segment_at is None):
             raise PluginError(
-                "A segment compiler and a loader belong together",
+                "A target must have both a segment compiler and a loader, or neither",
                 where=f"target {self.device}",
                 found=f"compile_segment_at={self.compile_segment_at!r}, load_segment_at={self.load_segment_at!r}",
                 allowed="both or neither",
@@ -267,7 +267,7 @@ class Target:
                 f"{self.boards_without[asked]} has no {self.device}",
                 where=f"platform {name}",
                 allowed=", ".join(platform.name for platform in self.platforms if platform.cores),
-                remedy="Ask about its GPU with --device GPU and without --platform",
+                remedy="For its GPU, use --device GPU without --platform",
             )
         if asked not in names:
             raise UnknownNameError(f"{self.device} platform", name, names)
@@ -286,7 +286,7 @@ class Target:
         try:
             asked = tuple(int(part) for part in version.split("."))
         except ValueError:
-            raise ConfigError("A software version is numbers with dots", where="software", found=version) from None
+            raise ConfigError("A software version must be numbers with dots", where="software", found=version) from None
         if (
             known
             and not any(v[: len(asked)] == asked or asked[: len(v)] == v for v in known)

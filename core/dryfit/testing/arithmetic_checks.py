@@ -26,10 +26,10 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
     if arithmetic.accumulator.bits < precision.bits:
         found.append(f"its accumulator {arithmetic.accumulator.name} is narrower")
     if arithmetic.rounds not in PLACES:
-        found.append(f"`rounds` is {arithmetic.rounds!r}, none of {', '.join(PLACES)}")
+        found.append(f"`rounds` is {arithmetic.rounds!r}, not one of {', '.join(PLACES)}")
     found += [problem for one in arithmetic.roundings for problem in rounding_problems(one)]
     if arithmetic.fidelity not in FIDELITIES:
-        found.append(f"the fidelity {arithmetic.fidelity!r} is none of {', '.join(FIDELITIES)}")
+        found.append(f"the fidelity {arithmetic.fidelity!r} is not one of {', '.join(FIDELITIES)}")
     if not arithmetic.source.strip():
         found.append("`source` is empty")
     found += _approximation_problems(arithmetic, target)
@@ -64,7 +64,7 @@ def _approximation_problems(arithmetic: Arithmetic, target: Target) -> list[str]
         if one.kernel not in own:
             found.append(f"the kernel {one.kernel!r} of an approximation is none of the target's")
         if one.fidelity not in FIDELITIES:
-            found.append(f"the fidelity {one.fidelity!r} of {one.kernel} is none of {', '.join(FIDELITIES)}")
+            found.append(f"the fidelity {one.fidelity!r} of {one.kernel} is not one of {', '.join(FIDELITIES)}")
         found += [f"`{field}` of {one.kernel} is empty" for field in ("text", "source") if not getattr(one, field)]
     return found
 

@@ -14,6 +14,7 @@ from dryfit.network.layer import LAYER_KINDS, Layer
 from dryfit.target.boundaries import BoundaryCase, boundary_cases
 from dryfit.target.checks import ParameterCheck, Quantity
 from dryfit.target.limits import Finding, Question, Rule
+from dryfit.target.rule import usual_types
 from dryfit.target.target import Target
 from dryfit.testing.example_layers import EXAMPLES
 from dryfit.testing.limit_checks import random_layer, variants
@@ -74,10 +75,14 @@ def _finding_problems(rule: Rule, case: BoundaryCase, finding: Finding | None) -
     if finding is None:
         return []
     message = rule.violation(finding).message
-    lacking = [
-        name for name in ("actual", "allowed") if not getattr(finding, name) or getattr(finding, name) not in message
-    ]
-    return [f"{where}: the message does not say the {name} value: {message}" for name in lacking]
+    values = {"actual": finding.actual, "allowed": finding.allowed}
+    lacking = [name for name, value in values.items() if not value or _in_message(value) not in usual_types(message)]
+    return [f"{where}: the message must contain the {name} value: {message}" for name in lacking]
+
+
+def _in_message(value: str) -> str:
+    """A value as messages show it: `each` goes before the parameter, and data types have their usual names."""
+    return usual_types(value).removeprefix("each ")
 
 
 class NoLayerError(Exception):

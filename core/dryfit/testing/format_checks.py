@@ -94,7 +94,7 @@ def allowed_shapes(one: TensorFormat) -> list[tuple[int, ...]]:
 def _shape_problems(use: FormatUse, shape: tuple[int, ...], family: str) -> Iterator[str]:
     one, dtype = use.format, use.dtype
     if not one.allows(shape, dtype):
-        yield "the format says that it is not defined for this tensor"
+        yield "the format says that it is not supported for this tensor"
         return
     extents, size = one.array_shape(shape, dtype, family), one.size_bytes(shape, dtype, family)
     if size != dtype.bytes_of(math.prod(extents)):

@@ -46,13 +46,13 @@ def rule_problems(rule: Rule, target: Target, table: LimitTable) -> list[str]:
     if not re.fullmatch(rf"{target.device.lower()}(\.[a-z0-9_]+)+", rule.id):
         found.append(f"the id is not {target.device.lower()}.word.word in lower case")
     if rule.severity not in SEVERITIES:
-        found.append(f"the severity {rule.severity!r} is none of {', '.join(SEVERITIES)}")
+        found.append(f"the severity {rule.severity!r} is not one of {', '.join(SEVERITIES)}")
     if rule.fidelity not in FIDELITIES:
-        found.append(f"the fidelity {rule.fidelity!r} is none of {', '.join(FIDELITIES)}")
+        found.append(f"the fidelity {rule.fidelity!r} is not one of {', '.join(FIDELITIES)}")
     if not rule.remedy.strip() and rule.severity != "note":
         found.append("`remedy` is empty: say what a user can do (a note needs none)")
     if isinstance(rule.check, FunctionCheck) and not rule.check.text.strip():
-        found.append("its check says nothing in words")
+        found.append("its check has no text")
     known = set(LAYER_KINDS) if table.supported_kinds is None else set(table.supported_kinds)
     found += [f"it speaks of {kind!r}, a layer kind that the device does not have" for kind in rule.kinds - known]
     if not any(rule.holds_for(platform.family, software) for platform, software in variants(target)):

@@ -37,9 +37,9 @@ def pool_problems(pool: MemoryPool, target: Target) -> list[str]:
         found.append(f"{', '.join(owners)} has a pool of its name: a builder config could not tell them apart")
     for name, allowed in (("holds", CONTENTS), ("per", SPANS)):
         if getattr(pool, name) not in allowed:
-            found.append(f"`{name}` is {getattr(pool, name)!r}, none of {', '.join(allowed)}")
+            found.append(f"`{name}` is {getattr(pool, name)!r}, not one of {', '.join(allowed)}")
     if pool.alignment_bytes < 1 or pool.alignment_bytes & (pool.alignment_bytes - 1):
-        found.append(f"the alignment, {pool.alignment_bytes} bytes, is no power of two")
+        found.append(f"the alignment, {pool.alignment_bytes} bytes, is not a power of two")
     if not pool.source.strip():
         found.append("`source` is empty")
     for family in dict.fromkeys(platform.family for platform in target.platforms):

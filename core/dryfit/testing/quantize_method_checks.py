@@ -75,7 +75,7 @@ def _rule_problems(rule: MethodRule, method: QuantizeMethod) -> Iterator[str]:
     if "\n" in rule.formula:
         yield "its formula has several lines"
     if rule.fidelity not in FIDELITIES:
-        yield f"its fidelity is {rule.fidelity!r}, none of {', '.join(FIDELITIES)}"
+        yield f"its fidelity is {rule.fidelity!r}, not one of {', '.join(FIDELITIES)}"
     if rule.fidelity == "confirmed" and not method.library:
         yield "it is confirmed, and the method names no library that it was held against"
     if rule.case is not None and not rule.case_text.strip():
@@ -141,7 +141,7 @@ def evaluation_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -
             wanted = f"{call.to_type.numpy} {call.output_shape}"
             found.append(f"{case.title}: gives {first.dtype} {first.shape}, not {wanted}")
         if first.tobytes() != second.tobytes():
-            found.append(f"{case.title}: gives something else the second time")
+            found.append(f"{case.title}: gives a different result the second time")
         if is_changed:
             found.append(f"{case.title}: changes what it is given")
     return found

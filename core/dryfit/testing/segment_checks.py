@@ -119,7 +119,7 @@ def _results(steps: Sequence[Any], outputs: Mapping[str, GuardedArray]) -> dict[
 
 
 def cost_problems(target: Target, precision: DataType, seed: int) -> list[str]:
-    """Whether the estimate for a random network's layers is one: finite numbers above 0, with a basis and a source."""
+    """Whether the estimate for a random network's layers is one: finite numbers, with a basis and a source."""
     trial, estimate_cost = make_trial(target, precision, seed), target.estimate_cost
     if not trial.kinds or estimate_cost is None:
         return []

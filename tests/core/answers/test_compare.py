@@ -42,7 +42,7 @@ def test_an_engine_is_compared_as_it_is_and_takes_no_options(sums):
     feeds = [{"x": numbers(1, 4, 6, 6, seed=seed)} for seed in range(2)]
     answer = dryfit.compare(engine, data=feeds)
     assert (answer.samples, answer.device) == (["sample 0", "sample 1"], "GPU")
-    with pytest.raises(dryfit.ConfigError, match="An engine is built"):
+    with pytest.raises(dryfit.ConfigError, match="Build options cannot be changed for a built engine"):
         dryfit.compare(engine, data=feeds, precision="fp16")
 
 

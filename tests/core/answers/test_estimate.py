@@ -36,7 +36,7 @@ def test_a_config_is_taken_as_it_is_and_stays_so(digits_model: Path) -> None:
     assert answer.network == dryfit.estimate(digits_model, **OPTIONS).network
     assert (answer.precisions, answer.sparsity, answer.assumed) == (["int8"], "disable", [])
     assert config.settings(network) == before
-    with pytest.raises(ConfigError, match="exclude each other"):
+    with pytest.raises(ConfigError, match="cannot be combined"):
         dryfit.estimate(network, config, precision="fp16")
 
 

@@ -49,7 +49,7 @@ def test_a_file_is_written_and_not_overwritten(network: dryfit.Network, tmp_path
     answer = dryfit.place(network, **asked)
     assert json.loads(output.read_text(encoding="utf-8")) == answer.placement
     assert answer.output == str(output)
-    with pytest.raises(ConfigError, match="The file exists already"):
+    with pytest.raises(ConfigError, match="The file already exists"):
         dryfit.place(network, **asked)
     assert dryfit.place(network, force=True, **asked).placement == answer.placement
 

@@ -154,7 +154,9 @@ def test_weights_that_the_network_computes_from_constants_are_left_with_the_reas
     network.mark_output(activation(network, named(layer, "c0"), "relu"))
     pruning = plan_pruning(with_ranges(network), int8_config())
     assert pruning.pruned == []
-    assert [(one.layers, one.reason) for one in pruning.left] == [(["c0"], "they are computed, no constant")]
+    assert [(one.layers, one.reason) for one in pruning.left] == [
+        (["c0"], "they are computed at run time, not constant")
+    ]
 
 
 def test_an_engine_of_a_pruned_network_is_that_of_weights_pruned_by_hand():

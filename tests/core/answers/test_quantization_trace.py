@@ -136,7 +136,7 @@ ALONE = [
         "what it quantizes is computed from real numbers",
         "a = AveragePool<kernel_shape=[2, 2]>(x) " + pair("a", "y"),
         "y_q",
-        "'a' is computed in real numbers: so is what it reads, 'x'",
+        "'a' is computed in floating point: so is what it reads, 'x'",
     ),
     ("the caller wants real numbers", CONV + pair("c", "y"), "y", "The caller gets 'y' in real numbers"),
 ]

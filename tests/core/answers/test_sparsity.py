@@ -59,5 +59,5 @@ def test_a_network_is_pruned_in_a_copy_that_keeps_the_names_of_weights():
 
 
 def test_a_network_is_not_written(tmp_path):
-    with pytest.raises(dryfit.ConfigError, match="Only ONNX models are written"):
+    with pytest.raises(dryfit.ConfigError, match="Pruned models can only be written for ONNX models"):
         dryfit.prune(wide_network(), tmp_path / "pruned.onnx", **ORIN)

@@ -42,5 +42,5 @@ def test_words_that_do_not_exist_are_refused(plain, tmp_path):
         dryfit.translate(plain, tmp_path, to="implicit", unequal_scales="largets")
     with pytest.raises(dryfit.UnknownNameError, match="--to"):
         dryfit.translate(plain, tmp_path, to="explicit")
-    with pytest.raises(dryfit.ConfigError, match="needs scales"):
+    with pytest.raises(dryfit.ConfigError, match="A translation to qdq requires scales"):
         dryfit.translate(plain, tmp_path / "qdq.onnx", to="qdq")

@@ -149,5 +149,5 @@ def test_what_the_version_cannot_build_is_refused(changes: dict[str, Any], reaso
 
 @pytest.mark.parametrize("text", ["x = (", "ONNX = 'm.onnx'\n", "TENSORRT = open('f')\n"])
 def test_other_scripts_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="no script for the board"):
+    with pytest.raises(ConfigError, match="The generated script is not valid"):
         parse_script(text, lambda _: {})

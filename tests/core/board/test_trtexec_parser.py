@@ -101,18 +101,18 @@ def test_options_of_a_run_are_passed_over() -> None:
         ("--workspace=512", (10, 3), "no --workspace .*--memPoolSize=workspace:SIZE"),
         ("--memPoolSize=workspace:512", (8, 2), "no --memPoolSize .*--workspace before 8.4"),
         ("--buildDLAStandalone --useDLACore=0", (8, 5), "--safe with --useDLACore before 8.6"),
-        ("--fp16 --fp16", (10, 3), "comes twice"),
+        ("--fp16 --fp16", (10, 3), "must not be repeated"),
         ("--fp16=1", (10, 3), "takes no value"),
         ("--useDLACore", (10, 3), "takes a value"),
-        ("--useDLACore=first", (10, 3), "no number"),
+        ("--useDLACore=first", (10, 3), "must be a number"),
         ("--minShapes=x:1", (10, 3), "--optShapes alone, or all of"),
         ("--optShapes=z:1", (10, 3), "input named 'z'"),
-        ("--optShapes=x:one", (10, 3), "no shape"),
+        ("--optShapes=x:one", (10, 3), "cannot be parsed"),
         ("--layerDeviceTypes=a:TPU", (10, 3), "device type named 'TPU'"),
-        ("--layerPrecisions=a:fp61 --precisionConstraints=obey", (10, 3), "no such type"),
-        ("--layerDeviceTypes=a", (10, 3), "no name with a word"),
+        ("--layerPrecisions=a:fp61 --precisionConstraints=obey", (10, 3), "Unknown type"),
+        ("--layerDeviceTypes=a", (10, 3), "The entry must be NAME:VALUE"),
         ("--sparsity=force", (10, 3), "word named 'force'"),
-        ("--inputIOFormats=fp16:chw,fp16:chw", (10, 3), "do not fit the model"),
+        ("--inputIOFormats=fp16:chw,fp16:chw", (10, 3), "The types and formats must match the model"),
         ("--profile=1", (10, 3), "numbered in order"),
         ("--useDLACore=0 --buildDLAStandalone --allowGPUFallback", (10, 3), "no fallback to the GPU"),
     ],
@@ -123,8 +123,8 @@ def test_what_trtexec_would_refuse_is_refused(options: str, version: tuple[int, 
 
 
 def test_a_line_without_a_model_or_with_an_open_quote_is_refused() -> None:
-    with pytest.raises(ConfigError, match="No model"):
+    with pytest.raises(ConfigError, match="A model is required"):
         parse_trtexec(["--fp16"], small_network(), (10, 3), lambda _: {})
     for text in ("trtexec 'a", ""):
-        with pytest.raises(ConfigError, match="no command line"):
+        with pytest.raises(ConfigError, match="The command line cannot be parsed"):
             arguments_of(text)

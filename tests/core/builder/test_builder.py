@@ -120,7 +120,7 @@ def test_a_copy_that_direct_io_forbids_is_an_error():
     network.inputs[0].allowed_formats = frozenset({"LINEAR"})
     config = dla_config()
     config.set_flag(BuilderFlag.DIRECT_IO)
-    with pytest.raises(BuildError, match="HALF in CHW16, DLA_LINEAR, DLA_HWC4 there"):
+    with pytest.raises(BuildError, match="FP16 in CHW16, DLA_LINEAR, DLA_HWC4 there"):
         Builder().build_plan(network, config)
 
 
@@ -140,7 +140,10 @@ def test_scales_that_were_only_assumed_build_no_engine():
     config = dla_config()
     config.set_flag(BuilderFlag.INT8)
     config.assume_scales = True
-    with pytest.raises(BuildError, match=r"scales were assumed[\s\S]*'x', 'r1'"):
+    with pytest.raises(
+        BuildError,
+        match=r"Tensors of INT8 layers must have scales; assume_scales is for assessment only[\s\S]*'x', 'r1'",
+    ):
         Builder().build_plan(chain("c", "r"), config)
 
 

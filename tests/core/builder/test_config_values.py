@@ -50,7 +50,7 @@ def test_a_value_of_a_wrong_type_is_refused_and_nothing_changes(name, value, fou
     [(99, None), (-1, None), ("FP16", "Did you mean BuilderFlag.FP16?"), (True, None), (1.0, None), (None, None)],
 )
 def test_what_is_no_flag_is_refused(call, flag, remedy):
-    with pytest.raises(ConfigError, match="There is no such builder flag") as error:
+    with pytest.raises(ConfigError, match="Unknown builder flag") as error:
         getattr(BuilderConfig(), call)(flag)
     assert (error.value.found, error.value.remedy) == (repr(flag), remedy)
     assert error.value.allowed.startswith("BuilderFlag.FP16, BuilderFlag.INT8, ")
@@ -80,7 +80,7 @@ def test_a_pool_and_its_limit_are_of_their_types():
     config = BuilderConfig()
     with pytest.raises(ConfigError) as error:
         config.set_memory_pool_limit(MemoryPoolType.WORKSPACE, "1G")
-    assert (error.value.message, error.value.found) == ("The limit of memory pool WORKSPACE is an integer", "'1G'")
+    assert (error.value.message, error.value.found) == ("The limit of memory pool WORKSPACE must be an integer", "'1G'")
     with pytest.raises(UnknownNameError, match="memory pool"):
         config.set_memory_pool_limit(0, 1)
     with pytest.raises(ConfigError, match="numbers with dots"):

@@ -37,7 +37,7 @@ def test_equal_extents_run(engine):
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_other_extents_are_refused_and_both_inputs_are_named(engine, is_loaded):
     context = (Engine.load(engine.serialize()) if is_loaded else engine).create_execution_context(1)
-    with pytest.raises(ExecutionError, match="The dimension 'N' has one extent in a run") as caught:
+    with pytest.raises(ExecutionError, match="The dimension 'N' must have one extent in all inputs") as caught:
         context.run(np.ones((4, 3), np.float32), np.ones((3, 2), np.float32))
     assert caught.value.where == "axis 1 of input 'y'"
     assert caught.value.found == 2

@@ -105,7 +105,7 @@ def test_a_progress_monitor_and_an_observer_are_both_told_and_the_monitor_can_ca
 
     config = dla_config()
     config.progress_monitor = CancelThird()
-    with pytest.raises(BuildError, match="cancelled"):
+    with pytest.raises(BuildError, match="canceled"):
         Builder().build_plan(chain("c"), config)
     assert [event[1] for event in told() if event[0] == "stage"] == ["verify", "canonicalise", "find scales"]
     assert told()[-1] == ("finished", None)

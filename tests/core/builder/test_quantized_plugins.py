@@ -185,7 +185,9 @@ def test_an_output_type_says_that_the_neighbours_are_to_be_absorbed(dtype):
 def test_an_output_type_that_the_quantization_behind_does_not_have_is_refused(dtype, asked, why):
     network = with_neighbours(dtype)
     network.layer("MyInt8Plugin").set_output_type(0, asked)
-    with pytest.raises(BuildError, match="cannot have the quantized types") as caught:
+    with pytest.raises(
+        BuildError, match="Plugin layers do not support the quantized types that their outputs were set to"
+    ) as caught:
         Builder().build_plan(network, BuilderConfig())
     assert why in str(caught.value)
     [refusal] = assess(network, BuilderConfig()).refusals

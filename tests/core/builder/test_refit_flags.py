@@ -20,7 +20,9 @@ from dryfit.network.weights_role import WeightsRole
 
 def test_only_marked_weights_are_exchanged_individually():
     network = float_network(weights(1))
-    with pytest.raises(ConfigError, match=r"no weights of the network are marked.*mark_weights_refittable"):
+    with pytest.raises(
+        ConfigError, match=r"REFIT_INDIVIDUAL requires weights that are marked as refittable.*mark_weights_refittable"
+    ):
         built(network, BuilderFlag.REFIT_INDIVIDUAL)
     assert network.mark_weights_refittable("conv BIAS")
     assert network.mark_weights_refittable("conv KERNEL")
@@ -45,16 +47,16 @@ def test_a_stripped_engine_comes_back_by_its_own_weights_and_no_others(make, fla
     engine = Engine.load(built(network, *flags).serialize())
     assert engine.is_stripped
     assert engine.refittable
-    with pytest.raises(ExecutionError, match=r"stripped of its weights.*dryfit refit ENGINE.*OnnxParserRefitter"):
+    with pytest.raises(ExecutionError, match=r"The engine has no weights.*dryfit refit ENGINE.*OnnxParserRefitter"):
         engine.create_execution_context()
     refitter = Refitter(engine)
     assert refitter.get_missing_weights() == refitter.get_all_weights()
     with pytest.raises(ConfigError, match=f"Weights are missing.*{refitter.get_all_weights()[0]}"):
         refitter.refit_cuda_engine()
-    with pytest.raises(NetworkError, match="nobody has given these weights yet"):
+    with pytest.raises(NetworkError, match="The engine is stripped, and these weights have not been set yet"):
         refitter.get_named_weights(refitter.get_all_weights()[0])
     give_all(refitter, make(weights(2)))
-    with pytest.raises(NetworkError, match=r"only the weights that it was built with.*conv BIAS"):
+    with pytest.raises(NetworkError, match=r"The weights must be the ones that the engine was built with.*conv BIAS"):
         refitter.refit_cuda_engine()
     give_all(refitter, network)
     assert refitter.get_missing() == ([], [])
@@ -85,7 +87,7 @@ def test_weights_validation_can_be_left_out():
     refitter = Refitter(engine)
     assert refitter.weights_validation
     give_all(refitter, float_network(weights(2)))
-    with pytest.raises(NetworkError, match="only the weights that it was built with"):
+    with pytest.raises(NetworkError, match="The weights must be the ones that the engine was built with"):
         refitter.refit_cuda_engine()
     refitter.weights_validation = False
     refitter.refit_cuda_engine()

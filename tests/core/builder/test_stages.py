@@ -56,7 +56,7 @@ def test_phases_are_finished_innermost_first():
 @pytest.mark.parametrize("cancel_at", [("Building net", 0), ("Building net", 4), ("Packing weights", 1)])
 def test_a_monitor_can_cancel_and_all_phases_are_finished(cancel_at):
     recorder = Recorder(cancel_at)
-    with pytest.raises(BuildError, match="cancelled"):
+    with pytest.raises(BuildError, match="canceled"):
         build(recorder)
     opened = [event[1] for event in recorder.events if event[0] == "start"]
     closed = [event[1] for event in recorder.events if event[0] == "finish"]

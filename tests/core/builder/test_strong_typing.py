@@ -90,8 +90,8 @@ def test_a_float_layer_on_the_dla_is_told_to_be_cast():
     config = BuilderConfig()
     config.default_device_type = "DLA"
     refused = " ".join(assess(mixed(HALF), config).refusals)
-    assert "'sum' cannot run on DLA: precision is FLOAT, allowed is HALF, INT8" in refused
-    assert "a strongly typed network needs casts to HALF" in refused
+    assert "'sum' cannot run on DLA: precision must be one of FP16, INT8 (found FP32)" in refused
+    assert "a strongly typed network needs casts to FP16" in refused
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def test_a_flag_that_changes_nothing_is_told_once_in_plan_and_log(flag, caplog):
     config.set_flag(flag)
     with caplog.at_level(logging.WARNING, "dryfit.builder"):
         found = warnings_of(config)
-    assert found == [f"The flag {flag.name} changes nothing in this version"]
+    assert found == [f"The flag {flag.name} has no effect in this version"]
     assert [record.getMessage() for record in caplog.records] == found
 
 
@@ -44,27 +44,29 @@ def test_int8_without_scales_is_told():
     config = BuilderConfig()
     config.set_flag(BuilderFlag.INT8)
     (warning,) = warnings_of(config)
-    assert warning.startswith("The flag INT8 changes nothing, because no layer has a scale for each of its tensors")
+    assert warning.startswith("The flag INT8 has no effect, because no layer has a scale for each of its tensors")
 
 
 def test_sparse_weights_that_no_layer_has_are_told():
     config = BuilderConfig()
     config.set_flag(BuilderFlag.SPARSE_WEIGHTS)
     (warning,) = warnings_of(config)
-    assert warning.startswith("The flag SPARSE_WEIGHTS changes nothing: no layer has weights whose zeros its device")
+    assert warning.startswith("The flag SPARSE_WEIGHTS has no effect: no layer has weights whose zeros its device")
 
 
 def test_a_safety_engine_is_told_where_no_rule_asks_for_it():
     config = BuilderConfig()
     config.engine_capability = EngineCapability.SAFETY
     (warning,) = warnings_of(config)
-    assert warning.startswith("The engine capability SAFETY changes nothing in this version")
+    assert warning.startswith("The engine capability SAFETY has no effect in this version")
 
 
 def test_the_rules_of_the_dla_ask_for_the_capability():
     config = dla_config()
     config.engine_capability = EngineCapability.SAFETY
-    assert not any("SAFETY changes nothing" in warning for warning in warnings_of(config))
+    assert not any(
+        "The engine capability SAFETY has no effect in this version" in warning for warning in warnings_of(config)
+    )
     config.allow_fallback(None)
     with pytest.raises(PlacementError, match="SAFETY"):
         Builder().build_plan(chain("c"), config)

@@ -163,7 +163,10 @@ def test_convert_tells_what_a_form_leaves_out_and_what_it_made_up(dryfit_command
     ended = dryfit_command("cache", "convert", file, "-o", tmp_path / "ranges", "--to", "ranges")
     assert "1 without a scale are left out, for the form has none: 'none'" in ended.err
     ended = dryfit_command("cache", "convert", tmp_path / "ranges", "-o", tmp_path / "b", "--to", "tensorrt")
-    assert "The first line says entropy2, for FILE names no algorithm" in ended.err
+    assert (
+        "The first line says entropy2, because FILE does not name an algorithm; use --algorithm to change it"
+        in ended.err
+    )
     assert (tmp_path / "b").read_text() == "TRT-100300-EntropyCalibration2\na: 1\n"
 
 
@@ -171,7 +174,7 @@ def test_convert_tells_what_a_form_leaves_out_and_what_it_made_up(dryfit_command
     ("options", "message"),
     [
         (["--to", "ranges", "--algorithm", "minmax"], "Only the forms tensorrt and json"),
-        (["--quantile", "0.5"], "of the legacy algorithm, not of ENTROPY_CALIBRATION_2"),
+        (["--quantile", "0.5"], "require the legacy algorithm, not ENTROPY_CALIBRATION_2"),
         (["--algorithm", "legacy", "--cutoff", "1"], "regression cutoff and quantile"),
         (["--tensorrt-version", "8.12"], "Not a TensorRT version"),
         (["--form", "json"], "not valid JSON"),
@@ -213,7 +216,7 @@ def test_a_cache_of_every_tensor_has_nothing_wrong(dryfit_command, cache, digits
     names = [tensor.name for tensor in network_from_onnx(digits_model).tensors if tensor.dtype.is_floating_point]
     file = cache("a.cache", *(f"{name}: 3f800000" for name in names))
     ended = dryfit_command("cache", "check", file, digits_model, "--fail-on", "findings")
-    assert (ended.code, ended.out) == (0, f"{file}: {len(names)} tensors, nothing wrong\n")
+    assert (ended.code, ended.out) == (0, f"{file}: {len(names)} tensors, no problems\n")
 
 
 def test_a_file_that_tells_its_model_is_compared_with_it(dryfit_command, digits_model, tmp_path):
@@ -237,7 +240,7 @@ def test_calibrate_writes_dryfits_own_form_that_check_and_build_take(dryfit_comm
     assert shown["facts"]["calibrator"] == "entropy2"
     assert shown["tensors"][0]["statistics"]["count"] == 2 * 64
     assert dryfit_command("cache", "check", output, digits_model, "--fail-on", "findings").code == 0
-    assert "nothing was run" in dryfit_command(*command, "--reuse").err
+    assert "already covers the model: nothing to do" in dryfit_command(*command, "--reuse").err
     options = ("--int8", "--calibration-cache", output, "--shape", "image=1x1x8x8", "--json")
     explained = dryfit_command("explain", digits_model, "--quantization", *options).json
     assert explained["summary"]["tensors_by_origin"].get("missing", 0) == 0
@@ -250,8 +253,8 @@ def test_calibrate_writes_dryfits_own_form_that_check_and_build_take(dryfit_comm
     ("text", "message"),
     [
         ("mising", "did you mean 'missing'"),
-        ("missing>3%", "missing has no unit '%', allowed: none"),
-        (",", "no condition is stated"),
+        ("missing>3%", "missing does not support the unit '%', allowed: none"),
+        (",", "a condition is required; conditions are"),
         ("ratio", "there is no condition named 'ratio'"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_cache_that_covers_the_model_runs_nothing(model, data, tmp_path, dryfi
     data.unlink()
     ended = dryfit_command("calibrate", model, "--data", data, "-o", cache, "--reuse")
     assert (ended.code, cache.read_bytes()) == (0, written)
-    assert f"{cache} covers the model: nothing was run" in ended.err
+    assert f"{cache}already covers the model: nothing to do" in ended.err
     other = dryfit_command("calibrate", model, "--data", data, "-o", cache, "--reuse", "--calibrator", "minmax")
     assert "No samples found" in other.err  # the cache is of another algorithm
     cache.write_bytes(written.replace(b"conv: ", b"conv "))
@@ -157,7 +157,7 @@ def test_a_second_ctrl_c_takes_effect_at_once(number):
         (["--calibrator", "entropy3"], "no calibrator named 'entropy3'"),
         (["--set", "share", "1"], "no option named 'share'"),
         (["--shape", "x=1x2"], "The model has no such input"),
-        (["--mean", "a"], "'a' is not like 127.5"),
+        (["--mean", "a"], "'a' must be like 127.5 or 123.7,116.3,103.5"),
     ],
 )
 def test_what_does_not_exist_is_refused(model, data, arguments, message, dryfit_command):
@@ -169,7 +169,9 @@ def test_what_does_not_exist_is_refused(model, data, arguments, message, dryfit_
 def test_missing_samples_and_models_are_told(model, dryfit_command):
     assert "Give samples with --data" in dryfit_command("calibrate", model).err
     assert "Missing argument 'MODEL'" in dryfit_command("calibrate", "--data", "x").err
-    assert "--compare needs --state" in dryfit_command("calibrate", "--compare").err
+    assert (
+        "--compare requires --state: the file that an earlier run wrote" in dryfit_command("calibrate", "--compare").err
+    )
     assert dryfit_command("calibrate", model, "--data", "nowhere").code == 2
 
 

@@ -107,7 +107,7 @@ def test_the_effect_on_the_class_with_the_highest_score_is_counted(
     assert output["differences"]["onnx"]["differing"] == 6
     table = " ".join(dryfit_command("compare", model, "--methods", "tflite,onnx", "--data", samples).out.split())
     assert "onnx: 2 of 3 layers give other codes" in table
-    assert "The first layer that parts: first (convolution)" in table
+    assert "First mismatching layer: first (convolution)" in table
     assert "1 of 2" in table
 
 
@@ -159,7 +159,7 @@ def test_an_output_with_too_little_signal_to_noise_ends_with_1(dryfit_command: A
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--methods", "tflite"), "Two quantize methods or more are compared, each named once"),
+        (("--methods", "tflite"), "At least two different quantize methods are required"),
         (("--methods", "tflite,onx"), "onnx"),
         (("--methods", "tflite,onnx", "--against", "gpu"), "Give either --against or --methods"),
         (("--methods", "tflite,onnx", "--device", "GPU"), "Quantize methods are computed on the CPU"),
@@ -181,4 +181,4 @@ def test_an_engine_is_refused_since_its_methods_were_chosen(
     assert dryfit_command("build", model, "-o", engine, "--quantize-method", "tflite").code == 0
     ended = dryfit_command("compare", engine, "--methods", "tflite,onnx", "--data", samples)
     assert ended.code == 2
-    assert "chosen when it was built" in " ".join(ended.err.split())
+    assert "The quantize methods of a built engine cannot be changed" in " ".join(ended.err.split())

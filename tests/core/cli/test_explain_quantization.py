@@ -132,7 +132,7 @@ def test_people_read_what_keeps_a_quantization_alone(dryfit_command: Any, explic
 
 def test_layers_that_a_device_refuses_are_counted_with_where_to_ask(dryfit_command: Any, explicit: Path) -> None:
     told = dryfit_command("explain", explicit, "--quantization", "--device", "DLA").out
-    assert told.splitlines()[-1].startswith("Not on DLA, Q/DQ among them: ")
+    assert told.splitlines()[-1].startswith("Not on DLA, including Q/DQ: ")
 
 
 def test_a_layer_is_told_with_the_quantizations_of_its_step(dryfit_command: Any, explicit: Path) -> None:

@@ -89,7 +89,7 @@ def test_loadables_of_an_earlier_export_are_replaced_by_force_only(dryfit_comman
 def test_a_model_without_such_segments_is_an_error(dryfit_command, model, tmp_path):
     ended = dryfit_command("export", "loadables", model["split"], "-o", tmp_path / "none")
     assert ended.code == 2
-    assert "No segment has a loadable" in ended.err
+    assert "No segment was exported" in ended.err
     assert not (tmp_path / "none").exists()
 
 
@@ -237,6 +237,6 @@ def test_where_no_segment_can_be_written_each_reason_is_told_and_nothing_is_made
     asked = (matrix_model["products"], *DLA, "--fallback", "GPU")
     ended = dryfit_command("export", "loadables", *asked, "-o", tmp_path / "out")
     assert ended.code == 2
-    assert "No segment can be written" in ended.err
+    assert "No segment can be exported" in ended.err
     assert all(f"segment {index} of DLA" in ended.err for index in (0, 2))
     assert not (tmp_path / "out").exists()

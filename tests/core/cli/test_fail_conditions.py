@@ -110,12 +110,12 @@ def test_nothing_is_no_share_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("fallback>", "'fallback>' is no condition"),
-        ("fallback>>3", "'fallback>>3' is no condition"),
-        (">3", "'>3' is no condition"),
-        ("fallback>-1", "'fallback>-1' is no condition"),
-        ("loadables>3%", "loadables has no unit '%', allowed: none"),
-        ("fallback>3KiB", "fallback has no unit 'KiB', allowed: %"),
+        ("fallback>", "'fallback>' is not a condition; conditions are"),
+        ("fallback>>3", "'fallback>>3' is not a condition; conditions are"),
+        (">3", "'>3' is not a condition; conditions are"),
+        ("fallback>-1", "'fallback>-1' is not a condition; conditions are"),
+        ("loadables>3%", "loadables does not support the unit '%', allowed: none"),
+        ("fallback>3KiB", "fallback does not support the unit 'KiB', allowed: %"),
         ("fallbck", "did you mean 'fallback'?"),
         ("dla.convolution.cbuff", "did you mean 'dla.convolution.cbuf'?"),
         ("dla.conv", "there is no condition or rule named 'dla.conv'"),
@@ -159,7 +159,7 @@ def test_a_list_without_a_right_condition_is_an_error_and_no_pass(
 def test_two_formats_at_once_are_refused(dryfit_command: Any, digits_model: Path) -> None:
     ended = dryfit_command("check", digits_model, *DLA, "--json", "--format", "sarif")
     assert ended.code == 2
-    assert "--json and --format sarif exclude each other" in ended.err
+    assert "--json and --format sarif cannot be combined" in ended.err
 
 
 def test_json_can_be_asked_for_in_two_ways(dryfit_command: Any, digits_model: Path) -> None:

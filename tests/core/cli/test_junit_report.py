@@ -62,7 +62,7 @@ def test_the_document_has_the_structure_that_servers_read(dryfit_command: Any, d
 
 
 def test_a_layer_off_its_device_is_skipped_with_every_reason(dryfit_command: Any, digits_model: Path) -> None:
-    for options, place in ((("--fallback", "GPU"), "runs on GPU"), (("--fallback", "none"), "can run nowhere")):
+    for options, place in ((("--fallback", "GPU"), "runs on GPU"), (("--fallback", "none"), "unplaced")):
         answer = dryfit_command("check", digits_model, *DLA, *options, "--json").json
         root = parsed(dryfit_command("check", digits_model, *DLA, *options, "--format", "junit").out)
         cases = {case.attrib["name"]: case.find("skipped") for case in suites(root)["layers"]}

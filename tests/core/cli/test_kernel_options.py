@@ -58,7 +58,7 @@ def test_an_unknown_kernel_is_refused_with_the_closest_name(build):
 def test_an_option_that_names_no_kernel_is_refused_with_an_example(build):
     ended, _ = build("--kernel", "conv1")
     assert ended.code == 2
-    assert "is not like conv1=cpu.convolution" in ended.err
+    assert "must be like conv1=cpu.convolution" in ended.err
 
 
 ACME = ("--device", "ACME_FAST", "--fallback", "CPU")
@@ -89,7 +89,7 @@ def test_a_file_that_is_no_timing_cache_is_refused_by_name_and_line_and_stays(bu
     ended, engine = build("--timing-cache", path)
     assert ended.code == 2
     assert engine is None
-    assert f"{path}, line 1: This is no line of a timing cache" in ended.err
+    assert f"{path}, line 1: The line is not a timing cache entry" in ended.err
     assert path.read_text() == "notes of mine\n"
 
 

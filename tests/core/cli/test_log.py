@@ -6,7 +6,7 @@ import pytest
 
 from dryfit.cli.log import build_log
 
-MESSAGE = "'%s' cannot run on DLA: stride is %d, allowed is 1 [dla.slice.stride]. It runs on GPU"
+MESSAGE = "'%s' cannot run on DLA: stride must be 1 (found %d) [dla.slice.stride]. It runs on GPU"
 
 
 def warn(verbose: bool, capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -69,7 +69,7 @@ def test_a_fault_of_ours_is_no_answer(dryfit_command: Any, monkeypatch: pytest.M
     ended = dryfit_command("targets", "list")
     assert ended.code == 3
     assert "ZeroDivisionError" in ended.err
-    assert "fault in dryfit" in ended.err
+    assert "This is a bug in dryfit, not in your input. Please report it with the lines above." in ended.err
 
 
 def test_interruption_ends_with_2_and_no_traceback(dryfit_command: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,14 +104,14 @@ def test_a_quantized_model_on_the_dla_is_pointed_to_its_translation(
         "build", quantized, "-o", tmp_path / "x.engine", "--device", "DLA", "--int8", "--fallback", "none"
     )
     assert ended.code == 2
-    assert "The network is quantized explicitly, which DLA does not take: `dryfit translate" in words(ended.err)
+    assert "The network is quantized explicitly, which DLA does not support: `dryfit translate" in words(ended.err)
 
 
 def test_each_rule_on_modes_is_explained(dryfit_command: Any) -> None:
     listed = dryfit_command("explain-rule", "explicit", "--json").json["rules"]
     assert [rule["rule"] for rule in listed][:2] == ["explicit.calibration", "explicit.dynamic_range"]
     told = words(dryfit_command("explain-rule", "strongly_typed.flags").out)
-    assert "is built without flags that permit or constrain precisions" in told
+    assert "A strongly typed network must be built without flags that permit or constrain precisions" in told
     assert "neither required nor allowed" in told
     assert dryfit_command("explain-rule", "Explicit.Precision", "--json").json["rule"] == "explicit.precision"
     assert "explicit.calibration" in dryfit_command("explain-rule", "explicit.calibratio").err

@@ -111,4 +111,4 @@ def test_a_build_warns_of_calibrated_ranges_that_fp16_does_not_hold(
     options = ("--precision", "int8,fp16", "--ranges", ranges, "--layer-precisions", "elu:fp16")
     ended = dryfit_command("build", saved(tmp_path, 1.0), "-o", tmp_path / "m.engine", *options)
     assert ended.code == 0
-    assert (f"have ranges beyond 65504: 'b' ({largest})" in ended.err) is is_told
+    assert (f"tensors stored in FP16 have ranges larger than 65504: 'b' ({largest})" in ended.err) is is_told

@@ -68,7 +68,7 @@ def test_claims_are_told_with_who_claimed_what_and_why(
 
 
 def test_without_plugins_there_is_nothing_to_tell(dryfit_command: Any, digits_model: Path) -> None:
-    assert "Placed as they are" not in dryfit_command("check", digits_model, *ORIN).out
+    assert "Why layers are placed" not in dryfit_command("check", digits_model, *ORIN).out
 
 
 def test_causes_that_differ_in_names_and_numbers_only_are_one_entry() -> None:
@@ -77,7 +77,7 @@ def test_causes_that_differ_in_names_and_numbers_only_are_one_entry() -> None:
         for index in range(17, 59)
     }
     ((names, text, _),) = other_causes(causes)
-    assert names == "conv17, conv18, conv19, conv20 and 38 more"
+    assert names == "conv17, conv18, conv19, conv20 + 38 more"
     assert text.startswith("DLA segment of layer 'conv17'")
     assert text.endswith(FIRST_ONLY)
     assert len(other_causes(causes, is_full=True)) == len(causes)

@@ -74,12 +74,15 @@ def test_a_build_places_by_the_same_rules(dryfit_command: Any, digits_model: Pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("def place(network, config)\n    pass\n", "line 1: The placement script is not Python (found expected ':')"),
-        ("import sys\nsys.exit(3)\n", "line 2: The placement script ended the program (found exit 3)"),
+        (
+            "def place(network, config)\n    pass\n",
+            "line 1: The placement script is not valid Python (found expected ':')",
+        ),
+        ("import sys\nsys.exit(3)\n", "line 2: The placement script must not exit the program (found exit 3)"),
         ("1 / 0\n", "line 1: The placement script failed (found ZeroDivisionError: division by zero)"),
         ("def placed(network, config): pass\n", "There is no function named 'place' (allowed: placed)"),
         ("def place(network, config):\n    network.layer('conv9')\n", "line 2: The placement script failed"),
-        ("def place(network, config):\n    network.layer('conv9')\n", "There is no layer named 'conv9'"),
+        ("def place(network, config):\n    network.layer('conv9')\n", "Unknown layer 'conv9'"),
         ("def place(network):\n    pass\n", "TypeError: place() takes 1 positional argument but 2 were given"),
     ],
 )
@@ -109,8 +112,8 @@ def test_rules_that_do_not_fit_are_an_error(dryfit_command: Any, digits_model: P
     rules = write(tmp_path, "rules.txt", "conv9 = DLA\nconv1 = TPU\n")
     ended = dryfit_command("check", digits_model, *DLA, "--placement", rules)
     assert ended.code == 2
-    assert f"{rules}: The placement does not fit" in ended.err
-    assert "line 1: There is no layer named 'conv9'. Did you mean 'conv" in ended.err
+    assert f"{rules}: The placement must match the network and the installed devices" in ended.err
+    assert "line 1: Unknown layer 'conv9'. Did you mean 'conv" in ended.err
     assert "line 2: There is no device named 'TPU'" in ended.err
 
 

@@ -78,7 +78,7 @@ def test_what_a_packages_command_does_wrong_is_not_dryfits_fault(with_command: P
     assert done.returncode == 2
     assert done.stderr == (
         "Error: acme 1.2: The command upload failed (found RuntimeError: the board is on fire). "
-        "Tell its makers; `dryfit --debug` shows the traceback\n"
+        "Report it to its maintainers; `dryfit --debug` shows the traceback\n"
     )
     assert "Traceback" in dryfit(with_command, "--debug", "upload", "--board", "burning").stderr
     assert dryfit(with_command, "upload", "--board", "missing").stderr == "Error: There is no such board\n"
@@ -112,7 +112,7 @@ def test_what_was_left_out_is_told_once_on_stderr_after_the_answer(tmp_path: Pat
     done = dryfit(tmp_path, "--help")
     assert done.returncode == 0
     assert done.stderr == (
-        "Left out: acme 1.2 (acme) in dryfit.hooks: ZeroDivisionError: division by zero. See `dryfit plugins doctor`.\n"
+        "Skipped: acme 1.2 (acme) in dryfit.hooks: ZeroDivisionError: division by zero. See `dryfit plugins doctor`.\n"
     )
 
 
@@ -150,7 +150,10 @@ def test_a_time_that_is_no_number_of_seconds_is_refused(
     monkeypatch.setenv("DRYFIT_PLUGIN_TIMEOUT", text)
     ended = dryfit_command("targets", "list")
     assert ended.code == 2
-    assert "environment variable DRYFIT_PLUGIN_TIMEOUT: The time for the import" in ended.err
+    assert (
+        "environment variable DRYFIT_PLUGIN_TIMEOUT: The import timeout of a plugin must be a number of seconds"
+        in ended.err
+    )
     assert f"(found {text!r}; allowed: more than 0)" in ended.err
 
 

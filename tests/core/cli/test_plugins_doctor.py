@@ -31,15 +31,15 @@ def findings(folder: Path, *arguments: str, **environment: str) -> list[dict[str
 def test_sound_plugins_end_with_0(tmp_path: Path) -> None:
     install(tmp_path, "acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
     done = dryfit(tmp_path, "plugins", "doctor", **ONLY_FOREIGN)
-    assert done.stdout.startswith("1 plugins tried: all is well; ")
+    assert done.stdout.startswith("1 plugins checked: all is well; ")
     assert done.returncode == 0
 
 
 def test_a_switch_that_names_nothing_is_told_and_ends_with_1(tmp_path: Path) -> None:
     install(tmp_path, "acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
     done = dryfit(tmp_path, "plugins", "doctor", DRYFIT_DISABLE_PLUGINS="dryfit,acme-npuu")
-    assert "DRYFIT_DISABLE_PLUGINS names nothing that is installed: acme-npuu." in done.stdout
-    assert "1 plugins tried: all is well" in done.stdout
+    assert "DRYFIT_DISABLE_PLUGINS names plugins that are not installed: acme-npuu." in done.stdout
+    assert "1 plugins checked: all is well" in done.stdout
     assert done.returncode == 1
 
 
@@ -84,7 +84,7 @@ def test_every_registering_hook_is_tried(tmp_path: Path) -> None:
     install(tmp_path, "acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": text})
     assert {one["hook"]: one["message"] for one in findings(tmp_path)} == {
         "register_targets": "The entry point names no target (found int; allowed: a Target record)",
-        "register_layers": "The plugin handed over something else "
+        "register_layers": "The plugin returned the wrong type "
         "(found int; allowed: layer plugins and OnnxOperator records)",
         "register_commands": "The command check is claimed by dryfit and acme 1.2 (acme)",
         "contribute_passes": "ZeroDivisionError: division by zero",
@@ -112,7 +112,7 @@ def test_text_has_the_reason_the_remedy_and_the_traceback(tmp_path: Path) -> Non
     assert lines[2] == "    Install what brings the module acme_driver, or reinstall the package"
     assert lines[3] == "    | Traceback (most recent call last):"
     assert "importlib" not in done.stdout
-    assert lines[-1].startswith("1 plugins tried: something is wrong with 1; ")
+    assert lines[-1].startswith("1 plugins checked: problems found in 1; ")
     assert done.returncode == 1
 
 
@@ -124,7 +124,7 @@ def test_who_loses_a_name_to_dryfit_is_told_once(tmp_path: Path) -> None:
     install(tmp_path, "acme", {CALIBRATORS: {"minmax": "acme:ANY"}}, {"acme": "ANY = 1"})
     others = [one.name for group in GROUPS for one in registry.entries(group) if one.name != "minmax"]
     [finding] = findings(tmp_path, DRYFIT_DISABLE_PLUGINS=",".join(others))
-    assert finding["message"].endswith("it stays dryfit's own")
+    assert finding["message"].endswith("dryfit's own is used")
     assert finding["remedy"].startswith("Uninstall one, or name its package in")
 
 

@@ -106,7 +106,7 @@ def test_the_command_tells_the_files_and_what_comes_next(tmp_path, capsys, monke
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("3d-npu", "No package can have this name.*'3d-npu'.*Try 'd-npu'"),
+        ("3d-npu", "Invalid package name.*'3d-npu'.*Try 'd-npu'"),
         ("acme npu", "'acme npu'.*Try 'acme-npu'"),
         ("-acme", "'-acme'.*a letter first"),
         ("acme-", "'acme-'"),
@@ -114,8 +114,8 @@ def test_the_command_tells_the_files_and_what_comes_next(tmp_path, capsys, monke
         ("käse", "'käse'"),
         ("class", "'class'.*no word of Python"),
         ("", "found ''"),
-        ("json", "A module of this name is there already .*'json'"),
-        ("Dryfit-CPU", "A module of this name is there already .*'dryfit_cpu'"),
+        ("json", "A module with this name already exists .*'json'"),
+        ("Dryfit-CPU", "A module with this name already exists .*'dryfit_cpu'"),
     ],
 )
 def test_a_name_that_no_package_can_have_is_refused(name, message):
@@ -126,7 +126,7 @@ def test_a_name_that_no_package_can_have_is_refused(name, message):
 @pytest.mark.parametrize(
     ("kind", "name", "message"),
     [
-        ("target", "gpu", "A device of this name is installed already .*GPU"),
+        ("target", "gpu", "A device with this name is already installed .*GPU"),
         ("calibrator", "minmax", "installed .*minmax"),
     ],
 )
@@ -139,7 +139,7 @@ def test_nothing_is_overwritten(tmp_path, capsys):
     (tmp_path / "acme-share").mkdir()
     (tmp_path / "acme-share" / "precious.txt").write_text("mine")
     assert dryfit("calibrator", "acme-share", "--directory", tmp_path) == 2
-    assert "Nothing is overwritten (found" in capsys.readouterr().err
+    assert "The folder must not exist yet (found" in capsys.readouterr().err
     assert files_below(tmp_path) == ["acme-share/precious.txt"]
 
 
@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_left(tmp_path):
         write_package(tmp_path / "acme", {"a": "text", "a/b": "a file below a file"})
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot be made"):
+    with pytest.raises(ConfigError, match="The folder cannot be created"):
         write_package(tmp_path / "file" / "acme", {})
 
 

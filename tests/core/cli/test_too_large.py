@@ -46,7 +46,7 @@ def test_random_inputs_that_no_machine_holds_are_refused(dryfit_command: Any, tm
     assert dryfit_command("build", model, "--output", tmp_path / "m.engine").code == 0
     ended = dryfit_command("run", tmp_path / "m.engine", "--random", 1)
     assert ended.code == 2
-    assert "not enough memory" in ended.err
+    assert "ot enough memory" in ended.err
     assert f"{3 * extent * 8 * 8}" in ended.err
 
 
@@ -74,7 +74,7 @@ def test_a_constant_that_memory_cannot_hold_is_no_fault_of_ours(tmp_path: Path, 
     model = save(tmp_path / "m.onnx", [1], *nodes, s=[count])
     ended = limited("build", model, "--output", tmp_path / "m.engine")
     assert ended.returncode == 2
-    assert "Error: There is not enough memory (found: Unable to allocate" in ended.stderr
+    assert "Error: ot enough memory: Unable to allocate" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 
@@ -92,7 +92,7 @@ def test_a_timing_cache_of_brackets_is_refused(dryfit_command: Any, digits_model
     options = ("--shape", "image=1x1x8x8", "--timing-cache", tmp_path / "cache", "--output", tmp_path / "m.engine")
     ended = dryfit_command("build", digits_model, *options)
     assert ended.code == 2
-    assert "line 1: This is no line of a timing cache" in ended.err
+    assert "line 1: The line is not a timing cache entry" in ended.err
     (tmp_path / "rules.json").write_text("[" * 100_000)
     ended = dryfit_command("check", digits_model, "--shape", "image=1x1x8x8", "--placement", tmp_path / "rules.json")
     assert ended.code == 2

@@ -114,7 +114,7 @@ def test_people_are_told_what_is_lost_and_how_well_both_agree(
         "Both in integer arithmetic, 2 samples",
     ):
         assert text in ended.out
-    assert "Not compared, for it exists only inside fused layers: a" in ended.out
+    assert "Not compared, because it exists only inside fused layers: a" in ended.out
 
 
 def test_every_rounding_makes_both_equal_and_conditions_fail_the_command(
@@ -182,7 +182,7 @@ def test_scales_are_demanded_one_way_and_refused_the_other(
     ended = dryfit_command(
         "translate", explicit, "--to", "implicit", "-o", tmp_path / "out", "--calibration-cache", plain[1]
     )
-    assert (ended.code, "takes its scales from the model" in ended.err) == (2, True)
+    assert (ended.code, "A translation to implicit must take its scales from the model" in ended.err) == (2, True)
     ended = dryfit_command("translate", explicit, "--to", "implicit", "-o", tmp_path / "out", "--strict")
     assert (ended.code, "layer 'Conv_y': 'y'" in ended.err) == (2, True)
     assert not (tmp_path / "out").exists()

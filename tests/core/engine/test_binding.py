@@ -149,9 +149,7 @@ def test_a_network_that_needs_more_memory_than_there_is_says_so():
     network = relu_network((-1, 2**20))
     context = Engine(plan_of(network)).create_execution_context(1)
     x = np.broadcast_to(np.float32(0), (2**30, 2**20))
-    with pytest.raises(
-        ExecutionError, match=r"not enough memory.*found 4503599627370496 bytes needed.*smaller batches"
-    ):
+    with pytest.raises(ExecutionError, match=r"ot enough memory.*found 4503599627370496 bytes needed.*smaller batches"):
         context.run(x)
 
 
@@ -184,7 +182,7 @@ def test_a_kernel_that_does_not_serve_the_layer_is_refused(recording):
 def test_a_host_without_a_schedule_cannot_run(monkeypatch):
     host = attrs.evolve(registry.host(), create_schedule_at=None)
     monkeypatch.setattr(registry, "host", lambda: host)
-    with pytest.raises(PluginError, match="CPU: The host's target has no schedule"):
+    with pytest.raises(PluginError, match="CPU: The host target must have a schedule to run kernels"):
         run(plan_of(relu_network()), np.zeros((2, 3), np.float32))
 
 
@@ -313,7 +311,9 @@ def test_data_that_leads_to_impossible_shapes_names_the_layer():
     network.mark_output(named(network, network.add_elementwise(*places, ElementWiseOperation.SUM), "sum"))
     context = Engine(plan_of(network)).create_execution_context(1)
     np.testing.assert_array_equal(context.run(np.float32([0, 1, 1, 0]), np.float32([1, 1, 0, 0]))["sum_out"], [[1, 3]])
-    with pytest.raises(ExecutionError, match=r"engine layer 'sum'.*shapes that the layer cannot take"):
+    with pytest.raises(
+        ExecutionError, match=r"engine layer 'sum'.*The data leads to shapes that the layer does not support"
+    ):
         context.run(np.float32([0, 1, 1, 0]), np.float32([1, 1, 1, 0]))
 
 
@@ -328,7 +328,7 @@ def test_layers_that_a_kernel_does_not_run_as_one_are_refused():
     network.mark_output(named(network, network.add_gather(pooled, places, 1), "gather"))
     plan = plan_of(network, groups=[("pool", "gather")], kernel="cpu.pooling")
     plan = attrs.evolve(plan, operations=[one for one in plan.operations if len(one.layers) > 1])
-    with pytest.raises(EngineFileError, match="does not run these layers as one") as caught:
+    with pytest.raises(EngineFileError, match="The engine uses a kernel that does not support this fusion") as caught:
         Engine(plan).create_execution_context(1)
     assert caught.value.found == "kernel 'cpu.pooling' for pooling, gather"
 
@@ -382,5 +382,7 @@ def test_shapes_that_no_layer_can_take_name_the_layer():
     network = Network("two inputs")
     a, b = (network.add_input(name, DataType.FLOAT, (-1, 3)) for name in ("a", "b"))
     network.mark_output(named(network, network.add_elementwise(a, b, ElementWiseOperation.SUM), "sum"))
-    with pytest.raises(ExecutionError, match=r"engine 'two inputs'.*cannot take these input shapes.*layer 'sum'"):
+    with pytest.raises(
+        ExecutionError, match=r"engine 'two inputs'.*The network does not support these input shapes.*layer 'sum'"
+    ):
         run(plan_of(network), np.zeros((2, 3), np.float32), np.zeros((4, 3), np.float32))

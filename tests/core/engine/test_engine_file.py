@@ -214,9 +214,9 @@ def test_a_failed_save_leaves_nothing_behind_and_the_old_file_as_it_was(tmp_path
 
 def test_a_plan_that_no_file_can_hold_is_refused_before_a_file_is_made(tmp_path):
     plan = plan_of(relu_network(), settings={"threshold": object()})
-    with pytest.raises(EngineFileError, match="no plain data"):
+    with pytest.raises(EngineFileError, match="The plan must consist of plain data"):
         engine_file.save(plan, tmp_path / "a.engine")
-    with pytest.raises(EngineFileError, match="no plain data"):
+    with pytest.raises(EngineFileError, match="The plan must consist of plain data"):
         engine_file.serialize(plan_of(relu_network(), settings={"threshold": float("inf")}))
     with pytest.raises(EngineFileError, match="letters, digits"):
         engine_file.save(plan_with({"a b": np.zeros(1)}), tmp_path / "a.engine")

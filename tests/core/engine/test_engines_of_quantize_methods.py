@@ -46,7 +46,7 @@ def test_an_engine_whose_method_is_not_installed_says_which_package_brings_it(in
     monkeypatch.setattr(registry, "__dict__", vars(PluginRegistry()))
     importlib.invalidate_caches()
     loaded = Engine.load(tmp_path / "made.engine")
-    with pytest.raises(PluginError, match="built with quantize methods that are not installed") as refused:
+    with pytest.raises(PluginError, match="The quantize methods of the engine must be installed") as refused:
         loaded.create_execution_context()
     assert refused.value.where == "layer 'x_codes'"
     assert refused.value.found == "no acme"

@@ -119,7 +119,7 @@ def test_an_output_is_written_where_it_is_asked_for(context):
         ({}, "missing 'x'"),
         ({"x": X, "z": X}, "unknown 'z'"),
         ({"X": X}, "unknown 'X', missing 'x'; allowed: 'x' FLOAT (2, 3)"),
-        ({"x": X.astype(np.float64)}, "found float64; allowed: float32 (FLOAT)). Convert it, if that is what you mean"),
+        ({"x": X.astype(np.float64)}, "found float64; allowed: float32 (FLOAT)). Convert it if intended: "),
         ({"x": X.astype(">f4")}, "found >f4"),
         ({"x": X[0]}, "found (3,); allowed: (2, 3)"),
         ({"x": X.T}, "found (3, 2); allowed: (2, 3)"),

@@ -82,7 +82,7 @@ def test_noise_is_refused(noise):
 
 
 def test_a_file_that_goes_on_is_refused():
-    assert_refused(DATA + b"\0", "goes on after its last array", f"{len(DATA)} by its manifest")
+    assert_refused(DATA + b"\0", "The file continues after its last array", f"{len(DATA)} by its manifest")
 
 
 def test_a_truncated_file_says_so():
@@ -94,7 +94,7 @@ def test_a_truncated_file_says_so():
 def test_a_damaged_array_is_named():
     data = bytearray(DATA)
     data[-256] ^= 1
-    assert_refused(data, "array 'network/conv.", "does not have the digest")
+    assert_refused(data, "array 'network/conv.", "does not match its digest")
 
 
 # Foreign files --------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_a_named_pipe_is_refused_without_waiting(tmp_path):
 
 def test_another_schema_version_says_what_to_do():
     data = with_header(DATA, lambda header: header["__metadata__"].update(schema="1"))
-    assert_refused(data, "another schema version", "found 1", "allowed: 6", "Build the engine again")
+    assert_refused(data, "file has an unsupported schema version", "found 1", "allowed: 6", "Build the engine again")
 
 
 # Lies -----------------------------------------------------------------------------------------------------------------
@@ -161,17 +161,17 @@ def test_a_key_that_stands_twice_is_refused():
     length = int.from_bytes(DATA[:8], "little")
     text = DATA[8 : 8 + length].rstrip().replace(b'{"__metadata__"', b'{"network/conv.bias":{},"__metadata__"', 1)
     text += b" " * (-(8 + len(text)) % 64)
-    assert_refused(len(text).to_bytes(8, "little") + text + DATA[8 + length :], "'network/conv.bias' stands twice")
+    assert_refused(len(text).to_bytes(8, "little") + text + DATA[8 + length :], "'network/conv.bias' occurs twice")
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b'{"a":NaN}', "NaN is no JSON number"),
-        (b'{"a":1e999}', "1e999 is no JSON number"),
-        (b'{"a":' + b"[" * 100_000, "no valid JSON"),
-        (b'{"a":' + b"9" * 5000 + b"}", "no valid JSON"),
-        (b'{"a":"\xff"}', "no valid JSON"),
+        (b'{"a":NaN}', "NaN is not a JSON number"),
+        (b'{"a":1e999}', "1e999 is not a JSON number"),
+        (b'{"a":' + b"[" * 100_000, "invalid JSON"),
+        (b'{"a":' + b"9" * 5000 + b"}", "invalid JSON"),
+        (b'{"a":"\xff"}', "invalid JSON"),
         (b"{}", "no metadata"),
     ],
 )
@@ -201,12 +201,12 @@ def change_array(**changes):
         (change_array(shape="4333"), "list expected, str found"),
         (change_array(dtype="INT32"), "header does not agree"),
         (change_array(dtype="INT8"), "header does not agree"),
-        (change_array(dtype="COMPLEX"), "type does not exist"),
+        (change_array(dtype="COMPLEX"), "The array's type is unknown"),
         (change_array(name="../x y"), "name is not allowed"),
         (change_array(name="padding/7"), "name is not allowed"),
-        (change_array(sha256="00"), "does not have the digest"),
+        (change_array(sha256="00"), "does not match its digest"),
         (lambda manifest: manifest["arrays"].pop(), "header does not agree"),
-        (lambda manifest: manifest["arrays"].append(manifest["arrays"][0]), "have one name"),
+        (lambda manifest: manifest["arrays"].append(manifest["arrays"][0]), "must be unique"),
         (lambda manifest: manifest["network_arrays"].update({"conv.kernel": "nothing"}), "no array 'nothing'"),
         (lambda manifest: manifest["network_arrays"].pop("conv.kernel"), "no array with this name"),
         (
@@ -217,26 +217,35 @@ def change_array(**changes):
         (lambda manifest: manifest.update(more=1), "with more"),
         (lambda manifest: manifest.update(network=[]), "manifest.network: dict expected"),
         (lambda manifest: manifest["network"]["layers"][0].update(kind="exec"), "Unknown layer kind"),
-        (lambda manifest: manifest["operations"][0].update(layers=["conv"]), "run by no operation"),
-        (lambda manifest: manifest["operations"][0].update(layers=["relu", "conv"]), "no chain"),
-        (lambda manifest: manifest["operations"][0].update(layers=["conv", "relu", "conv"]), "run twice"),
+        (lambda manifest: manifest["operations"][0].update(layers=["conv"]), "Every layer must belong to an operation"),
+        (
+            lambda manifest: manifest["operations"][0].update(layers=["relu", "conv"]),
+            "The layers of an operation must be a chain",
+        ),
+        (
+            lambda manifest: manifest["operations"][0].update(layers=["conv", "relu", "conv"]),
+            "A layer must run only once",
+        ),
         (lambda manifest: manifest["operations"][0].update(layers=["conv", "other"]), "do not exist"),
         (lambda manifest: manifest["operations"][0].update(layers=[]), "do not exist"),
         (lambda manifest: manifest["operations"][0].update(segment=1), "segment that does not exist"),
         (lambda manifest: manifest["operations"][0].update(segment=True), "int expected, bool found"),
         (lambda manifest: manifest["operations"][0].update(precision="FP64"), "'FP64' is none of FLOAT, HALF"),
         (lambda manifest: manifest["operations"][0].update(weights={"w": "nothing"}), "no array 'nothing'"),
-        (lambda manifest: manifest["placements"]["x"].update(offset=-64), "begins before its pool"),
-        (lambda manifest: manifest["placements"]["x"].update(tensor="y"), "another tensor"),
+        (lambda manifest: manifest["placements"]["x"].update(offset=-64), "A placement must begin inside its pool"),
+        (lambda manifest: manifest["placements"]["x"].update(tensor="y"), "A placement must name its own tensor"),
         (lambda manifest: manifest["placements"]["x"].update(host_layout="SPIRAL"), "none of LINEAR, CHANNELS_LAST"),
         (
             lambda manifest: manifest["profiles"][0]["shapes"].update(z=[[1], [1], [1]]),
-            "does not fit the network's inputs",
+            "must match the network's inputs",
         ),
         (lambda manifest: manifest["profiles"][0]["shapes"]["x"].pop(), "3 items expected, 2 found"),
-        (lambda manifest: manifest["profiles"][0]["shapes"]["x"][0].__setitem__(0, 3), "does not fit the network's"),
-        (lambda manifest: manifest["profiles"][0]["shapes"]["x"][2].__setitem__(1, 4), "does not fit the network's"),
-        (lambda manifest: manifest["pool_sizes"].update({"GPU/WORKSPACE": -1}), "negative size"),
+        (lambda manifest: manifest["profiles"][0]["shapes"]["x"][0].__setitem__(0, 3), "must match the network's"),
+        (lambda manifest: manifest["profiles"][0]["shapes"]["x"][2].__setitem__(1, 4), "must match the network's"),
+        (
+            lambda manifest: manifest["pool_sizes"].update({"GPU/WORKSPACE": -1}),
+            "A memory pool size must not be negative",
+        ),
     ],
 )
 def test_a_manifest_that_lies_is_refused_though_its_digests_are_right(change, words):
@@ -258,7 +267,7 @@ def test_a_bool_that_is_neither_true_nor_false_is_refused():
     changed = contents[:begin] + b"\x02" + contents[begin + 1 :]
     digest = hashlib.sha256(b"\x02\x00").hexdigest()
     lie = forged(data, lambda manifest: manifest["arrays"][0].update(sha256=digest))
-    assert_refused(lie[: -len(contents)] + changed, "BOOL element is 0 or 1")
+    assert_refused(lie[: -len(contents)] + changed, "A BOOL element must be 0 or 1")
 
 
 leaves = st.one_of(
@@ -349,7 +358,7 @@ def test_a_batch_beyond_all_memory_is_refused_before_memory_is_taken(batch):
     plan = engine_file.load(forged(built_bytes(point_network()), change))
     operations = resolve_operations(plan)
     tracemalloc.start()
-    with pytest.raises(ExecutionError, match=r"tensor 'x': There is not enough memory") as caught:
+    with pytest.raises(ExecutionError, match=r"tensor 'x': ot enough memory") as caught:
         BoundEngine(plan, operations, {"x": (batch, 3, 8, 8)}, 1)
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()
@@ -364,7 +373,7 @@ def test_a_workspace_that_no_memory_has_is_refused(monkeypatch, bytes_needed):
     )
     context = Engine(plan_of(relu_network())).create_execution_context(1)
     context._operations = [attrs.evolve(one, kernel=kernel) for one in context._operations]
-    with pytest.raises(ExecutionError, match=r"not enough memory.*the workspace of cpu\.reference"):
+    with pytest.raises(ExecutionError, match=r"ot enough memory.*the workspace of cpu\.reference"):
         context.run(np.zeros((2, 3), np.float32))
 
 
@@ -374,7 +383,7 @@ def test_a_workspace_that_no_memory_has_is_refused(monkeypatch, bytes_needed):
 @pytest.mark.parametrize("kernel", ["cpu.nothing", "", "os.system", "cpu.softmax" * 9])
 def test_a_kernel_that_does_not_exist_is_named(kernel):
     data = forged(DATA, lambda manifest: manifest["operations"][0].update(kernel=kernel))
-    with pytest.raises(EngineFileError, match="names a kernel that no installed package brings") as caught:
+    with pytest.raises(EngineFileError, match="The engine uses a kernel that is not installed") as caught:
         Engine.load(data).create_execution_context(1)
     assert caught.value.found == f"kernel {kernel!r}"
 
@@ -395,7 +404,7 @@ def test_no_other_kernel_of_the_host_does_harm_in_place_of_the_right_one():
 def test_a_kernel_that_does_not_serve_the_types_is_named():
     kernel = next(one for one in registry.host().kernels if "activation" in one.kinds and one.name != "cpu.reference")
     strange = next(dtype for dtype in (DataType.DOUBLE, DataType.BF16) if dtype not in kernel.data_types)
-    with pytest.raises(EngineFileError, match="does not serve these types") as caught:
+    with pytest.raises(EngineFileError, match="The engine uses a kernel that does not support these types") as caught:
         Engine(plan_of(relu_network(dtype=strange), kernel=kernel.name)).create_execution_context(1)
     assert kernel.name in caught.value.found
 
@@ -412,4 +421,4 @@ def test_values_of_a_profile_that_fit_no_input_are_refused(values):
     network.mark_output(named(network, network.add_identity(n), "copy"))
     data = engine_file.serialize(plan_of(network, profiles=[{}]))
     lie = forged(data, lambda manifest: manifest["profiles"][0].update(values=values))
-    assert_refused(lie, "does not fit the network's inputs", f"values of input '{next(iter(values))}'")
+    assert_refused(lie, "must match the network's inputs", f"values of input '{next(iter(values))}'")

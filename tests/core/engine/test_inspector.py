@@ -78,7 +78,7 @@ def test_a_layer_is_told_in_one_line(engine):
 
 def test_what_does_not_exist_is_refused(engine):
     inspector = engine.create_engine_inspector()
-    with pytest.raises(ExecutionError, match=r"no such layer.*found 1; allowed: 0 to 0"):
+    with pytest.raises(ExecutionError, match=r"The engine layer index is out of range.*found 1; allowed: 0 to 0"):
         inspector.get_layer_information(1)
     with pytest.raises(ExecutionError, match="found yaml; allowed: ONELINE, JSON"):
         inspector.get_engine_information("yaml")

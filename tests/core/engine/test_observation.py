@@ -123,7 +123,7 @@ def test_inputs_that_do_not_fit_are_no_run(install, engine):
 def test_a_run_that_raises_is_over_too(install, engine):
     install("acme", WATCHER.format(times=False))
     context = engine.create_execution_context(1)
-    with pytest.raises(ExecutionError, match="does not fit the array"):
+    with pytest.raises(ExecutionError, match="The output must fit the array that was given for it"):
         context.run(X, out={"y": np.empty((1, 4, 8, 8), np.float32)})
     assert [event[0] for event in told()[0][1:]] == ["started", "finished"]
 

@@ -95,5 +95,5 @@ def test_an_input_of_another_type_is_refused():
 
 def test_a_stripped_engine_is_refused():
     engine = engine_of(quantized_network(), BuilderFlag.STRIP_PLAN)
-    with pytest.raises(ExecutionError, match="stripped of its weights"):
+    with pytest.raises(ExecutionError, match="The engine has no weights"):
         OperationRunner(engine.plan, {"x": (1, 8, 6, 6)})

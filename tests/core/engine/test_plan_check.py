@@ -42,14 +42,14 @@ def test_a_dequantization_may_be_repeated(plan):
     ("changes", "message"),
     [
         ({"z.q": ["x.dq", "c.w", "r", "z.q"]}, "nothing reads 'c.w'"),
-        ({"z.q": ["x.dq", "r", "z.q", "x.q"]}, "run twice"),
-        ({"z.q": ["x.dq", "x.dq", "r", "z.q"]}, "run twice"),
-        ({"z.q": ["r", "x.dq", "z.q"]}, "before what it needs"),
-        ({"z.q": ["r", "z.q"]}, "before what it needs"),
+        ({"z.q": ["x.dq", "r", "z.q", "x.q"]}, "A layer must run only once"),
+        ({"z.q": ["x.dq", "x.dq", "r", "z.q"]}, "A layer must run only once"),
+        ({"z.q": ["r", "x.dq", "z.q"]}, "An operation must run after its inputs are computed"),
+        ({"z.q": ["r", "z.q"]}, "An operation must run after its inputs are computed"),
         ({"z.q": ["x.dq", "z.q"]}, "nothing reads 'x.dq'"),
         ({"z.q": ["x.dq", "r"], "z.dq": ["z.q", "x.dq", "z.dq"]}, "nothing reads 'x.dq'"),
-        ({"y.dq": None}, "run by no operation"),
-        ({"y.q": ["x.dq", "c.w", "c", "y.q", "y.dq"], "y.dq": ["y.dq"]}, "run twice"),
+        ({"y.dq": None}, "Every layer must belong to an operation"),
+        ({"y.q": ["x.dq", "c.w", "c", "y.q", "y.dq"], "y.dq": ["y.dq"]}, "A layer must run only once"),
     ],
 )
 def test_a_plan_that_cannot_run_is_refused(plan, changes, message):
@@ -66,5 +66,5 @@ def test_an_output_that_groups_compute_only_for_themselves_is_refused():
     config = BuilderConfig()
     config.default_device_type = "CPU"
     made = Builder().build_engine(network, config).plan
-    with pytest.raises(EngineFileError, match="No operation gives an output of the network"):
+    with pytest.raises(EngineFileError, match="Every network output must be computed by an operation"):
         check_plan(with_layers(made, {"x.dq": None}))

@@ -164,7 +164,7 @@ def test_a_plugin_whose_package_is_switched_off_needs_no_installing(plugin, monk
     with pytest.raises(PluginError) as caught:
         Engine.load(engine.serialize()).create_execution_context()
     assert caught.value.remedy == (
-        "acme-layers is installed, but acme 1.2 (acme-layers) is switched off by DRYFIT_DISABLE_PLUGINS=acme-layers: "
+        "acme-layers is installed, but acme 1.2 (acme-layers) is disabled by DRYFIT_DISABLE_PLUGINS=acme-layers: "
         "run again without this"
     )
 

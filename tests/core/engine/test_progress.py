@@ -69,14 +69,14 @@ def test_a_monitor_cancels_the_run_and_the_phase_is_finished(context):
     recorder = Recorder(cancel_at=1)
     runs = run_many(context, inputs(5), recorder)
     assert [list(next(runs)["y"]) for _ in range(2)] == [[1, 0], [2, 0]]
-    with pytest.raises(ExecutionError, match=r"phase 'Running'.*cancelled the run.*found step 1"):
+    with pytest.raises(ExecutionError, match=r"phase 'Running'.*The progress monitor canceled the run.*found step 1"):
         next(runs)
     assert recorder.events[-1] == ("finish", "Running")
 
 
 def test_a_failing_run_finishes_its_phase(context):
     recorder = Recorder()
-    with pytest.raises(ExecutionError, match="another type"):
+    with pytest.raises(ExecutionError, match="The array must have the type of the input"):
         list(run_many(context, [np.zeros(2)], recorder))
     assert recorder.events[-1] == ("finish", "Running")
 
@@ -96,7 +96,7 @@ def test_each_item_of_long_work_is_a_step_that_is_done_when_the_next_is_asked_fo
 
 def test_a_monitor_cancels_long_work_and_the_phase_is_finished():
     recorder = Recorder(cancel_at=0)
-    with pytest.raises(ExecutionError, match="cancelled the work"):
+    with pytest.raises(ExecutionError, match="The progress monitor canceled the work"):
         list(stepped("ab", "Working", recorder))
     assert recorder.events[-1] == ("finish", "Working")
 

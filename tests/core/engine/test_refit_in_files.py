@@ -51,7 +51,7 @@ def test_a_kernel_that_does_not_pack_what_is_left_out_is_refused():
     data = built(float_network(weights(1))).serialize()
     lie = forged(data, lambda manifest: manifest["operations"][0].update(kernel="cpu.reference"))
     with pytest.raises(
-        EngineFileError, match=r"leaves out parameters that its kernel does not pack.*'kernel' of layer"
+        EngineFileError, match=r"An engine must only leave out parameters that its kernel packs.*'kernel' of layer"
     ):
         Engine.load(lie).create_execution_context(1)
 
@@ -87,16 +87,16 @@ def leave_out_packed_weights(manifest):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (change_weights(name="conv BIAS"), "Two refittable weights have one name"),
-        (change_weights(shape=[9]), "does not have the weights"),
-        (change_weights(shape=[2**40, 2**40]), "does not have the weights"),
+        (change_weights(name="conv BIAS"), "Names of refittable weights must be unique"),
+        (change_weights(shape=[9]), "The network must have the weights that the engine lists as refittable"),
+        (change_weights(shape=[2**40, 2**40]), "The network must have the weights that the engine lists as refittable"),
         (change_weights(dtype="HALF"), "found 288 of FLOAT; allowed: 288 of HALF"),
         (change_weights(dtype="REAL"), "'REAL' is none of"),
-        (change_weights(places=[]), "stand somewhere"),
+        (change_weights(places=[]), "Refittable weights must have a place in the network"),
         (change_place(layer="gone"), "layer 'gone'"),
         (change_place(role="SCALE"), "found none"),
         (change_place(role=0), "str expected, int found"),
-        (lambda m: m["refit"]["weights"][1].update(places=m["refit"]["weights"][0]["places"]), "does not have"),
+        (lambda m: m["refit"]["weights"][1].update(places=m["refit"]["weights"][0]["places"]), "must have the weights"),
         (lambda m: m["refit"].pop("comparisons"), "without comparisons"),
         (lambda m: m["refit"].update(more=1), "with more"),
         (lambda m: m["refit"].update(equal_scales=[[1]]), "str expected"),
@@ -126,11 +126,11 @@ def change_stand_in(name, **changes):
         (change_stand_in("refit/conv.kernel", shape=[2**40]), "shape is impossible"),
         (change_stand_in("refit/conv.kernel", shape=[0, 2**40]), "shape is impossible"),
         (change_stand_in("refit/conv.kernel", dtype="INT32", shape=[2**24]), "shape is impossible"),
-        (change_stand_in("refit/conv.kernel", dtype="INT64"), "No array of this type is left out"),
-        (change_stand_in("refit/conv.kernel", dtype="BOOL"), "No array of this type is left out"),
+        (change_stand_in("refit/conv.kernel", dtype="INT64"), "Arrays of this type must not be left out"),
+        (change_stand_in("refit/conv.kernel", dtype="BOOL"), "Arrays of this type must not be left out"),
         (change_stand_in("refit/conv.kernel", shape=[8, 4, 3, 2]), "kernel has the wrong shape"),
         (lambda m: m["arrays_left_out"].pop("refit/conv.kernel"), "no array 'refit/conv.kernel'"),
-        (lambda m: m["refit"].update(is_stripped=False), "engine that is not stripped"),
+        (lambda m: m["refit"].update(is_stripped=False), "Only a stripped engine may leave out arrays"),
     ],
 )
 def test_lies_about_what_is_left_out_are_refused_before_memory_is_taken(change, words):

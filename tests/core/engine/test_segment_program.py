@@ -142,10 +142,12 @@ def test_what_the_loader_raises_names_device_and_segment(program, found):
 
 
 @pytest.mark.parametrize(
-    "array", [None, np.zeros(4, np.int8), np.zeros((2, 2), np.uint8)], ids=["missing", "another type", "another rank"]
+    "array",
+    [None, np.zeros(4, np.int8), np.zeros((2, 2), np.uint8)],
+    ids=["missing", "The array must have the type of the input", "another rank"],
 )
 def test_a_compiled_operation_without_a_program_of_bytes_is_refused(array):
-    with pytest.raises(EngineFileError, match="A compiled segment has a program of bytes"):
+    with pytest.raises(EngineFileError, match="The program of a compiled segment must be bytes"):
         Engine(with_program(built(), array))
 
 
@@ -175,7 +177,7 @@ def test_an_installed_target_without_a_loader_is_named(monkeypatch, forget_plugi
         compiling_target.variant("ACME_COMPILER", compile_segment_at=None, load_segment_at=None),
     )
     forget_plugins()
-    with pytest.raises(PluginError, match="the installed target cannot load one") as caught:
+    with pytest.raises(PluginError, match="The installed target cannot load the engine's compiled segment") as caught:
         engine.create_execution_context()
     assert caught.value.where == "segment 0 of ACME_COMPILER"
 
@@ -191,7 +193,10 @@ def test_a_loader_that_gives_something_else_is_named(monkeypatch):
 @pytest.mark.parametrize(("steps", "found"), [([], "none"), (None, "none"), ([1, "x"], "int, str")])
 def test_a_loaded_segment_that_gives_no_steps_is_named(monkeypatch, steps, found):
     monkeypatch.setattr(compiling_target.Loaded, "bind", lambda self, binding: steps)
-    with pytest.raises(PluginError, match="gives steps, or functions") as caught:
+    with pytest.raises(
+        PluginError,
+        match="A loaded segment's `bind` must return steps, or functions without arguments, that compute the outputs",
+    ) as caught:
         built().create_execution_context(1).run({"x": image()})
     assert (caught.value.where, caught.value.found) == ("engine layer '{ForeignNode[c...r]}'", found)
 
@@ -206,7 +211,7 @@ def test_a_program_that_was_made_for_other_shapes_is_refused(shape):
     other = Builder().build_engine(network, config)
     plan = with_program(built(), other.plan.operations[0].weights[PROGRAM])
     context = Engine.load(Engine(plan).serialize()).create_execution_context(1)
-    with pytest.raises(EngineFileError, match="made for other tensors") as caught:
+    with pytest.raises(EngineFileError, match="The program of a compiled segment does not match its tensors") as caught:
         context.run({"x": image()})
     assert str(shape) in caught.value.found
 

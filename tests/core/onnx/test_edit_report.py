@@ -133,7 +133,7 @@ def test_each_edit_that_is_tried_is_a_step_that_can_be_cancelled() -> None:
     assert found.proposals
     assert [steps > 0 for _, steps in monitor.phases] == [True, True]
     monitor.goes_on = False
-    with pytest.raises(ExecutionError, match="cancelled"):
+    with pytest.raises(ExecutionError, match="canceled"):
         propose_edits(classifier(), ExternalData(None), lambda one: prices(one, Gemm=1), RULES, progress=monitor)
 
 

@@ -115,9 +115,9 @@ def test_an_unknown_name_is_told_with_the_closest(with_packages):
     ("value", "message"),
     [
         ("MISSING", "has no attribute 'MISSING'"),
-        ("largest", "names no calibrator .*found function"),
-        ("Own", "names no calibrator .*found Own"),
-        ("COLLECTOR", "has its entry point's name .*found 'acme-collector'; allowed: 'broken'"),
+        ("largest", "The entry point must name a calibrator .*found function"),
+        ("Own", "The entry point must name a calibrator .*found Own"),
+        ("COLLECTOR", "A calibrator must have the name of its entry point .*found 'acme-collector'; allowed: 'broken'"),
         ("StrangeStream", "Unknown calibration algorithm"),
         ("NeedsArguments", "missing 1 required positional argument: 'folder'"),
     ],
@@ -134,7 +134,7 @@ def test_a_name_that_two_packages_claim_belongs_to_neither(with_packages):
     plugins = with_packages(acme=GOOD, rival={"acme-solver": "acme:SOLVER"})
     assert "acme-solver" not in calibrators()
     assert {one.distribution for one in plugins.failures()} == {"acme", "rival"}
-    with pytest.raises(PluginError, match=r"acme-solver.*claimed by more than one package.*acme.*rival"):
+    with pytest.raises(PluginError, match=r"acme-solver.*is registered by more than one package.*acme.*rival"):
         calibrator("acme-solver")
 
 

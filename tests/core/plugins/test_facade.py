@@ -47,7 +47,7 @@ def test_every_vote_is_heard_and_a_plugin_that_raises_silences_no_other(install_
     expected = [
         ("broken", "vote_on_placement", "ValueError: no opinion today"),
         ("exits", "vote_on_placement", "SystemExit: 1"),
-        ("wrong", "vote_on_placement", "The plugin handed over something else (found str; allowed: PlacementVote)"),
+        ("wrong", "vote_on_placement", "The plugin returned the wrong type (found str; allowed: PlacementVote)"),
     ]
     assert failures(plugins) == expected
     # A second question finds the same voices, and tells no failure twice.
@@ -90,7 +90,7 @@ def test_passes_of_entry_points_and_of_hooks_are_one_list_in_order(install_packa
         ("last", "zeta 1.2 (zeta)", "contribute_passes"),
     ]
     assert all(isinstance(one.value, PassContribution) for one in found)
-    told = "The plugin handed over something else (found {}; allowed: PassContribution)"
+    told = "The plugin returned the wrong type (found {}; allowed: PassContribution)"
     assert failures(plugins) == [
         ("acme", "contribute_passes", told.format("int")),
         ("acme", "", told.format("module")),
@@ -126,7 +126,7 @@ def test_only_the_operator_that_is_asked_for_is_loaded(install_package: Any) -> 
     assert [one.value.op_type for one in facade.registered_layers()] == ["Swish", "X", "Swish"]
     names_differ = "found com.acme::Swish in the record, com.acme::Odd by the entry point"
     assert [message for _, _, message in failures(plugins)] == [
-        f"The entry point and its operator have different names ({names_differ})",
+        f"The entry point and its operator must have the same name ({names_differ})",
         "ModuleNotFoundError: No module named 'acme_gone'",
     ]
 

@@ -95,4 +95,4 @@ def test_a_module_that_does_not_fit_the_hooks_is_left_out_as_a_whole(
 def test_an_entry_point_that_names_no_module_is_a_failure(install_package: Any) -> None:
     plugins = plugins_with(install_package, "hooks = 1", "acme_hooks:hooks")
     assert plugins.hooks.implementations("observe_run") == []
-    assert plugins.failures()[0].message.startswith("The entry point names no module of hooks (found int")
+    assert plugins.failures()[0].message.startswith("The entry point must name a module with hooks (found int")

@@ -108,7 +108,7 @@ def test_only_the_plugin_that_is_asked_for_is_loaded():
     [
         ("acme_broken:X", "RuntimeError: the board is on fire"),
         ("acme_layers:WORD", "not a layer plugin (found str"),
-        ("acme_layers:OfAcme", "its entry point's name (found 'acme::Twice'; allowed: 'Broken')"),
+        ("acme_layers:OfAcme", "the name of its entry point (found 'acme::Twice'; allowed: 'Broken')"),
     ],
 )
 def test_a_broken_plugin_says_what_is_broken_when_a_layer_needs_it(value, message):

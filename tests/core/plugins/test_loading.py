@@ -40,7 +40,7 @@ def failure_of(install_package: Any, text: str, value: str = "acme:TARGET", **mo
         ("raise GeneratorExit", "acme:TARGET", "GeneratorExit: "),
         ("", "acme:TARGET", "AttributeError: module 'acme' has no attribute 'TARGET'"),
         ("", "acme TARGET", "malformed entry point: 'acme' = 'acme TARGET'"),
-        ("DRYFIT_API_LEVEL = 'two'", "acme", "module acme: DRYFIT_API_LEVEL is a whole number (found 'two')"),
+        ("DRYFIT_API_LEVEL = 'two'", "acme", "module acme: DRYFIT_API_LEVEL must be a whole number (found 'two')"),
     ],
 )
 def test_what_a_module_does_wrong_is_told_in_one_line(

@@ -145,7 +145,7 @@ def test_a_device_that_two_packages_claim_is_nobodys_and_both_are_named(install_
     for name in ("acme", "emca"):
         install_package(name, {TARGETS: {"acme-npu" if name == "acme" else "ACME_NPU": f"{name}:TARGET"}}, {})
     plugins = installed()
-    with pytest.raises(PluginError, match=r"The name ACME_NPU .* is claimed by more than one") as error:
+    with pytest.raises(PluginError, match=r"The name ACME_NPU .* is registered by more than one package") as error:
         plugins.target("acme-npu")
     assert error.value.found == "ACME_NPU 1.2 (emca), acme-npu 1.2 (acme)"
     assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
@@ -167,8 +167,8 @@ def test_nobody_takes_a_device_from_dryfit(install_package: Any) -> None:
     assert plugins.target("GPU").title != "Acme"
     assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
     assert foreign_failures(plugins) == {
-        "GPU 1.2 (acme)": "The device GPU is claimed by GPU 1.2 (acme) and gpu 0.1.0 (dryfit); it stays dryfit's own",
-        "cpu 1.2 (acme)": "The device CPU is claimed by cpu 1.2 (acme) and cpu 0.1.0 (dryfit); it stays dryfit's own",
+        "GPU 1.2 (acme)": "The device GPU is claimed by GPU 1.2 (acme) and gpu 0.1.0 (dryfit); dryfit's own is used",
+        "cpu 1.2 (acme)": "The device CPU is claimed by cpu 1.2 (acme) and cpu 0.1.0 (dryfit); dryfit's own is used",
     }
 
 
@@ -187,7 +187,7 @@ def test_a_plugin_that_is_switched_off_is_never_imported_and_says_so_when_it_is_
     plugins = installed(**switches)
     assert list(plugins.targets()) == ["CPU", "DLA", "GPU"]
     assert "acme-npu 1.2 (acme)" not in plugins.active_plugins()
-    with pytest.raises(PluginError, match=r"The plugin acme-npu 1.2 \(acme\) is switched off") as error:
+    with pytest.raises(PluginError, match=r"The plugin acme-npu 1.2 \(acme\) is disabled") as error:
         plugins.target("ACME_NPU")
     assert error.value.found == by
     assert (plugins.failures(), "acme" in sys.modules) == ([], False)
@@ -207,7 +207,7 @@ def test_the_environment_switches_plugins_off() -> None:
 
 
 def test_without_the_cpu_target_there_is_no_host() -> None:
-    with pytest.raises(PluginError, match="No installed target can run on this machine"):
+    with pytest.raises(PluginError, match="No installed target runs on this machine"):
         installed(disabled="cpu", selected="").host()
 
 
@@ -241,7 +241,7 @@ def test_names_that_are_looked_up_in_any_case_are_claimed_in_any_case(install_pa
     assert plugins.require(entry, lambda loaded: loaded, "It cannot be used") == 1
     assert plugins.entry(CALIBRATORS, "other") is None
     install_package("emca", {CALIBRATORS: {"fraction": "emca:ONE"}}, {})
-    with pytest.raises(PluginError, match="claimed by more than one package"):
+    with pytest.raises(PluginError, match="is registered by more than one package"):
         installed().entry(CALIBRATORS, "fraction")
 
 

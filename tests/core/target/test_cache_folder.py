@@ -98,7 +98,7 @@ def test_nowhere_to_keep_anything_is_told_and_stops_nothing(cache, tmp_path, mon
     cache.write_text("no folder")
     monkeypatch.setattr(cache_folder.tempfile, "tempdir", "/dev/null")
     assert cache_folder.cache_folder() == cache
-    assert "each process compiles them anew" in caplog.text
+    assert "each process compiles them again" in caplog.text
     assert kept_files.read(cache / "a.o") is None
 
 

@@ -235,6 +235,6 @@ def test_a_memory_that_is_written_has_to_be_the_tensors():
     with pytest.raises(ConfigError, match="does not hold a CHW16 tensor") as error:
         CHW16.pack(array, out=np.zeros((1, 2, 4, 4, 16), np.float32))
     assert "float32" in str(error.value)
-    with pytest.raises(ConfigError, match="is not the tensor") as error:
+    with pytest.raises(ConfigError, match="The array must have the shape of the tensor in memory") as error:
         CHW16.unpack(CHW16.pack(array), array.shape, out=np.zeros((1, 17, 16), np.float16))
     assert (error.value.found, error.value.allowed) == ("shape (1, 17, 16)", "shape (1, 17, 4, 4)")

@@ -45,6 +45,6 @@ def test_kinds_may_be_repeated():
 
 @pytest.mark.parametrize("kinds", [[], ["convolution"], ["convolution", "activation?"], ["a?", "b?", "c?"]])
 def test_a_fusion_of_fewer_than_two_layers_is_refused(kinds):
-    with pytest.raises(PluginError, match="joins at least two layers") as caught:
+    with pytest.raises(PluginError, match="A fusion must join at least two layers") as caught:
         Fusion("short", kinds)
     assert caught.value.where == "fusion 'short'"

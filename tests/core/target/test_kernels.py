@@ -96,15 +96,15 @@ def test_a_kernel_of_every_kind_serves_kinds_that_are_not_known_yet():
         ({"name": "acme relu.x"}, "found 'acme relu.x'"),
         ({"kinds": "activatoin"}, "Did you mean 'activation'?"),
         ({"kinds": ["convolution", "relu"]}, "kinds: There is no layer kind named 'relu'"),
-        ({"kinds": []}, "serves no layer kind"),
-        ({"data_types": []}, "serves no type"),
+        ({"kinds": []}, "kinds: the kernel must support at least one layer kind"),
+        ({"data_types": []}, "data_types: the kernel must support at least one type"),
         ({"fuses": ["relu"]}, "fuses: There is no layer kind named 'relu'"),
         ({"data_types": ["fp33"]}, "Did you mean 'fp32'?"),
         ({"layout": "nhwc"}, "channels_last"),
         ({"workspace_bytes": -1}, "found -1"),
         ({"workspace_bytes": 1.5}, "found 1.5"),
         ({"formats": {"inputs": PIXELS}}, "Did you mean 'input'?"),
-        ({"formats": {"input": "PIXELS"}}, "Give the record"),
+        ({"formats": {"input": "PIXELS"}}, "Use the TensorFormat record of the device, not its name"),
     ],
 )
 def test_a_wrong_declaration_names_kernel_function_and_what_is_wrong(wrong, told):
@@ -202,7 +202,7 @@ def test_a_second_run_reads_what_the_inputs_hold_then():
     [
         ({"kinds": "convolution"}, "serves convolution, not elementwise"),
         ({"data_types": DataType.HALF}, "serves HALF, not FLOAT"),
-        ({"accepts": lambda group, specs: False}, "does not accept"),
+        ({"accepts": lambda group, specs: False}, "it does not support the layer's parameters or shapes"),
     ],
 )
 def test_a_kernel_that_does_not_accept_its_group_is_never_bound(changes, words):

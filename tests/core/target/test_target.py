@@ -60,7 +60,9 @@ def test_what_a_target_leaves_out_is_inherited_from_the_host():
 
 @pytest.mark.parametrize("field", ["compile_segment_at", "load_segment_at"])
 def test_a_compiler_without_a_loader_and_the_reverse_are_refused(field):
-    with pytest.raises(PluginError, match="A segment compiler and a loader belong together") as caught:
+    with pytest.raises(
+        PluginError, match="A target must have both a segment compiler and a loader, or neither"
+    ) as caught:
         attrs.evolve(ACME, **{field: "acme:function"})
     assert (caught.value.where, caught.value.allowed) == ("target ACME", "both or neither")
 

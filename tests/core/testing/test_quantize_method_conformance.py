@@ -110,7 +110,7 @@ def _by_place(codes: np.ndarray[Any, Any], call: OperatorCall) -> np.ndarray[Any
 WRONG = [
     (Kit.test_a_rule_computes_what_it_is_for, lambda: computing(lambda codes, call: codes.astype(np.int32)), "int32"),
     (Kit.test_a_rule_computes_what_it_is_for, lambda: computing(lambda codes, call: codes.reshape(-1)[:3]), "(3,)"),
-    (Kit.test_a_rule_computes_what_it_is_for, _second_time_otherwise, "gives something else the second time"),
+    (Kit.test_a_rule_computes_what_it_is_for, _second_time_otherwise, "gives a different result the second time"),
     (Kit.test_a_rule_computes_what_it_is_for, _changing, "changes what it is given"),
     (Kit.test_batches_do_not_matter, lambda: computing(_by_place), "1 elements differ in a larger batch"),
     (

@@ -320,7 +320,7 @@ SRAM = POOLS[0]
         ([attrs.evolve(SRAM, default_bytes={"second": 1 << 20})], "there is no default for the family 'first'"),
         ([attrs.evolve(SRAM, holds="everything")], "`holds` is 'everything', none of"),
         ([attrs.evolve(SRAM, per="layer")], "`per` is 'layer', none of"),
-        ([attrs.evolve(SRAM, alignment_bytes=48)], "the alignment, 48 bytes, is no power of two"),
+        ([attrs.evolve(SRAM, alignment_bytes=48)], "the alignment, 48 bytes, is not a power of two"),
         ([attrs.evolve(SRAM, source="")], "`source` is empty"),
         ([attrs.evolve(SRAM, name="sram")], "its name is not in upper case"),
         ([SRAM, SRAM], "two pools of the target have its name"),

@@ -269,7 +269,7 @@ SEGMENTS = [
     Wrong(
         "a cost below zero",
         COST,
-        "numbers that no cost can have",
+        "The numbers of a cost estimate must be finite and at least 0",
         {"estimate_cost": wrong.cost_below_zero},
     ),
 ]

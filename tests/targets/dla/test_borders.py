@@ -83,8 +83,8 @@ def test_an_hwc4_input_has_the_type_of_the_convolution(dtype, flags, allowed):
         (None, None),
         ({"CHW16"}, None),
         ({"LINEAR", "CHW16"}, None),
-        ({"LINEAR"}, "allowed formats is 'x': LINEAR, allowed is CHW16 or DLA_HWC4 or DLA_LINEAR"),
-        ({"CHW4", "CHW32"}, "allowed formats is 'x': CHW32, CHW4, allowed is CHW16 or DLA_HWC4 or DLA_LINEAR"),
+        ({"LINEAR"}, "allowed formats must be CHW16 or DLA_HWC4 or DLA_LINEAR (found 'x': LINEAR)"),
+        ({"CHW4", "CHW32"}, "allowed formats must be CHW16 or DLA_HWC4 or DLA_LINEAR (found 'x': CHW32, CHW4)"),
     ],
 )
 def test_formats_of_which_the_dla_reads_none_are_a_warning_of_the_copy(formats, message):

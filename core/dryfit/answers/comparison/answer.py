@@ -115,11 +115,13 @@ class CompareAnswer(PlacementHeading, Answer):
         if self.weights_rounded:
             yield Line(f"Found to within some roundings of FP32: those of {listed_names(self.weights_rounded)}")
         unknown = [(one.layer, one.reason, "") for one in self.weights_unknown]
-        yield Entries("Not compared, nor what follows from it, since the engine does not tell the weights of", unknown)
+        yield Entries(
+            "Not compared (with all that depends on it), because the engine does not expose the weights of", unknown
+        )
         for side in self.sides:
             yield from self._side_blocks(side)
         if self.left_out:
-            yield Line(f"Not compared, since they stand for no tensor of the model: {', '.join(self.left_out)}")
+            yield Line(f"Not compared, because they match no tensor of the model: {', '.join(self.left_out)}")
         yield from failed_blocks(self.conditions)
 
     def summary_line(self) -> str:
@@ -133,8 +135,8 @@ class CompareAnswer(PlacementHeading, Answer):
         if side.arithmetic:
             yield from arithmetic_blocks(side.arithmetic, f"Arithmetic of {name}")
         else:
-            meaning = "the model" if self.weights == MODEL_WEIGHTS else "what the engine stores"
-            yield Line(f"Arithmetic of {name}: {meaning} by its definition, in the types that it has")
+            meaning = "the model" if self.weights == MODEL_WEIGHTS else "values as the engine stores them"
+            yield Line(f"Arithmetic of {name}: {meaning} as the model defines it, in its types")
         # A conversion that adds nothing only says again what the tensor before it said.
         rows = [_row(one, one.differences[name]) for one in self.tensors if not one.is_conversion or _adds(one, name)]
         yield Table(f"Against {name}", _COLUMNS, rows)
@@ -150,11 +152,11 @@ class CompareAnswer(PlacementHeading, Answer):
             does = "adds or passes on" if name in first.unfed else "adds"
             # A name with a line break in it must not look like a line of ours.
             layer, tensor = (printable(name, kept="") for name in (first.engine_layer, first.tensor))
-            yield Line(f"The first layer that {does} an error: {layer}, to {tensor}")
+            yield Line(f"First layer that {does} an error: {layer}, to {tensor}")
         yield from overflow_blocks(side.overflows, name)
         worst = [(one.engine_layer, one.differences[name]) for one in map(self.tensor, side.largest_errors)]
         ranked = [(layer, found.own_text, "") for layer, found in worst if found is not None]
-        yield Entries("Layers that add most, by signal to the noise that they add, in dB", ranked)
+        yield Entries("Layers that add most error (signal-to-noise ratio, dB)", ranked)
 
 
 def ratio_outcomes(outputs: Mapping[str, Mapping[str, Difference | None]], least: float) -> list[Outcome]:

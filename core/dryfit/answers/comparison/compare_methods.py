@@ -93,7 +93,7 @@ class _ComparingMethods:
 
     def result(self) -> MethodComparison:
         if not self._samples:
-            raise ExecutionError("There is no sample to compare on", where=f"quantize method {self._first.name!r}")
+            raise ExecutionError("No samples were given to compare on", where=f"quantize method {self._first.name!r}")
         return MethodComparison(
             [self._compared(name) for name in self._order],
             [_output(name, sums) for name, sums in self._outputs.items()],
@@ -263,7 +263,7 @@ def method_sides(
     """
     if len(names) < 2 or len(set(names)) != len(names):
         raise ConfigError(
-            "Two quantize methods or more are compared, each named once", where="--methods", found=", ".join(names)
+            "At least two different quantize methods are required", where="--methods", found=", ".join(names)
         )
     methods = [quantize_method(name, where="--methods") for name in names]
     before = network.quantize_method

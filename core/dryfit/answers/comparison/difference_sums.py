@@ -77,7 +77,7 @@ class DifferenceSums:
             return
         if self._first is None:
             self._first = _element(sample, x, y, int(np.argmax(differs)))
-        # What is not finite differs more than all that is.
+        # What is non-finite values differs more than all that is.
         magnitudes = np.where(np.isnan(magnitudes), np.inf, magnitudes)
         place = int(np.argmax(magnitudes))
         if magnitudes.reshape(-1)[place] > self._largest_error:

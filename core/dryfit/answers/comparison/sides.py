@@ -197,7 +197,7 @@ def compared_sides(
     """
     if len(set(names)) != len(names) or not names:
         raise ConfigError(
-            "An engine is compared with one side or more, each named once", where="--against", found=", ".join(names)
+            "At least one side to compare with is required, each named once", where="--against", found=", ".join(names)
         )
     sides: list[Side] = []
     for name in names:
@@ -225,7 +225,7 @@ def _plan_on(name: str, network: Network, plan: Plan) -> Plan:
         return Builder().build_plan(work, config)
     except BuildError as error:
         raise BuildError(
-            "The network cannot be built for what it is to be compared with",
+            "The network cannot be built for the side to compare with",
             where=f"--against {name}",
             found=str(error),
             remedy="Compare with another device, or with fp32",

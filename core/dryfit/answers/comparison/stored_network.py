@@ -79,7 +79,7 @@ def stored_network(plan: Plan, progress: ProgressMonitor | None = None) -> Store
     if not network.layers:
         reasons = "; ".join(f"{layer!r}: {reason}" for layer, reason in stored.unknown.items())
         raise ConfigError(
-            "The engine does not tell the weights that others would compute with",
+            "The weights of the engine cannot be read for the comparison",
             where=f"engine {plan.network.name!r}",
             found=reasons or "no layer that reads an input",
             remedy="Build it with --refit, or compare the model with the same options: dryfit compare MODEL.onnx ...",
@@ -196,7 +196,7 @@ class _Making:
     def _widened(self, values: Array | None) -> Array:
         """Real numbers in FP32, where the network says no types of its own."""
         if values is None:
-            raise ValueError("a constant has a value")
+            raise ValueError("a constant must have a value")
         is_exchanged = DataType.from_numpy(values.dtype) in EXCHANGED_TYPES and not self._is_typed
         return values.astype(np.float32) if is_exchanged else values
 

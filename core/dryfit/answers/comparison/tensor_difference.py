@@ -142,9 +142,9 @@ class Difference:
         if self.not_finite < self.elements or not self.elements:
             words.append(_decibels_text(self.sqnr_db, is_equal=self.error == 0 and not unlike))
         if unlike:
-            words.append(f"{unlike} not finite differ")
+            words.append(f"{unlike} non-finite values differ")
         if alike:
-            words.append(f"{alike} not finite alike")
+            words.append(f"{alike} non-finite values match")
         return ", ".join(words)
 
     @property

@@ -59,7 +59,7 @@ def changes_between(model: SegmentModel, before: Assessment, after: Assessment, 
             otherwise = model.placed(moved(model, devices, group, source))
             reason, value = _why_not_stay(model, now, otherwise, source, unit)
         else:
-            reason, value = f"before, {old[names[0]].cause}; now there is room for them", None
+            reason, value = f"before: {old[names[0]].cause}; now they fit", None
         changes.append(Change(names, source, destination, reason, value))
     return changes
 
@@ -91,15 +91,15 @@ def _why_not_stay(
         return f"with them a segment of {device} does not fit its memory pools", None
     if otherwise.excess:
         limit = model.limits[device]
-        return f"with them {device} has {_segments(limit + otherwise.excess[device])}, and loads {limit}", None
+        return f"with them {device} has {_segments(limit + otherwise.excess[device])}, and the limit is {limit}", None
     objective = model.meter.objective
     value, other = value_of(now.amounts), value_of(otherwise.amounts)
     if objective is Objective.DLA_COVERAGE and value == other:
         return f"with them {device} has {_segments(otherwise.counted)}, and {now.counted} without", other
     what = {
-        Objective.LATENCY: "one run takes an estimated",
-        Objective.THROUGHPUT: "the busiest device works an estimated",
-        Objective.ENERGY: "one run draws an estimated",
+        Objective.LATENCY: "latency would be an estimated",
+        Objective.THROUGHPUT: "the busiest device would take an estimated",
+        Objective.ENERGY: "the energy per inference would be an estimated",
         Objective.DLA_COVERAGE: "there are",
     }[objective]
     if objective in (Objective.LATENCY, Objective.THROUGHPUT):

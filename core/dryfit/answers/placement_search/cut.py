@@ -115,7 +115,7 @@ def cheapest_sides(costs: SideCosts) -> list[bool]:
             for taker in tensor.takers:
                 flow.add(leaving, taker, never)
     if flow.maximise(source, sink) >= never:
-        raise ValueError("no division puts each layer where it can be")
+        raise ValueError("no partition places every layer on a device that supports it")
     reaching = flow.reaching(sink)
     return [node not in reaching for node in range(count)]
 

@@ -63,7 +63,7 @@ class Objective(enum.StrEnum):
                 units.setdefault(energy.unit, device)
         if len(units) > 1:
             raise ConfigError(
-                "Energies of devices are compared in one unit",
+                "Energies of devices must have the same unit",
                 where="--objective energy",
                 found="; ".join(f"{unit} for {device}" for unit, device in sorted(units.items())),
                 allowed="the same `unit` in the `Energy` of every device's target",

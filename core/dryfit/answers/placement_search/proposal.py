@@ -122,8 +122,8 @@ def propose_placement(network: Network, config: BuilderConfig, objective: Object
     model = SegmentModel(choices, design, config, Meter(objective, devices, cores, boards))
     judge = _Judge(network, config, model.meter)
     default, other = choices.placed_on(choices.device), choices.placed_on(fallback)
-    options = [judge.option(f"all that {choices.device} takes, by the build's own rules", {}, design)]
-    plain = [Candidate(options[0].title, default), Candidate(f"all that {fallback} takes on {fallback}", other)]
+    options = [judge.option("default placement of a build", {}, design)]
+    plain = [Candidate(options[0].title, default), Candidate(f"all supported layers on {fallback}", other)]
     before, *found = _united([*plain, *_found(model, default, other)])
     options[0] = attrs.evolve(options[0], title=before.method, is_exact=before.is_exact)
     for candidate in found:
@@ -149,7 +149,7 @@ def _second_device(config: BuilderConfig) -> str:
     fallback, device = config.fallback_device, config.default_device_type
     if fallback is None or fallback == device:
         raise ConfigError(
-            "A placement by cost divides layers between two devices",
+            "A placement by cost requires two devices",
             where="default and fallback device",
             found=f"{device} and {fallback or 'no fallback'}",
             allowed="two different ones",
@@ -160,7 +160,7 @@ def _second_device(config: BuilderConfig) -> str:
 
 def _found(model: SegmentModel, default: tuple[str, ...], other: tuple[str, ...]) -> list[Candidate]:
     """The best placements by the model of segments, best first."""
-    starts = [Candidate("limits kept, improved step by step", default)]
+    starts = [Candidate("local search within the limits", default)]
     known = [placed for placed in map(model.placed, (default, other)) if placed.can_be_loaded]
     bound = min((value_of(placed.amounts) for placed in known), default=math.inf)
     chained = chain_candidate(model, bound) if is_chain(model) else None

@@ -90,7 +90,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
             ConfigError: nothing was stated in the profile.
         """
         if not profile:
-            raise ConfigError("The optimization profile states no shapes", remedy="Call set_shape on it first")
+            raise ConfigError("The optimization profile has no shapes", remedy="Call set_shape on it first")
         self._profiles.append(profile)
         return len(self._profiles) - 1
 
@@ -107,7 +107,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
         """
         if not 0 <= index < len(self._profiles):
             raise ConfigError(
-                "There is no optimization profile of this number",
+                "The optimization profile index is out of range",
                 found=index,
                 allowed=f"0 to {len(self._profiles) - 1}" if self._profiles else "none was added",
             )
@@ -245,7 +245,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
     def builder_optimization_level(self, level: int) -> None:
         level = whole_number(level, "builder optimization level")
         if not 0 <= level <= 5:
-            raise ConfigError("There is no such builder optimization level", found=level, allowed="0 to 5")
+            raise ConfigError("The builder optimization level is out of range", found=level, allowed="0 to 5")
         self._optimization_level = level
 
     def settings(self, network: Network | None = None) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class CalibrationSettings(KnownAttributes):
         if stream is not None and not is_stream(stream):
             lacking = [name for name in STREAM_METHODS if not callable(getattr(stream, name, None))]
             raise ConfigError(
-                "This is no INT8 calibrator",
+                "The INT8 calibrator does not have the required methods",
                 where="int8_calibrator",
                 found=f"{type(stream).__name__} without {', '.join(lacking)}",
                 allowed=f"an object with the methods {', '.join(STREAM_METHODS)}, or None",
@@ -83,7 +83,12 @@ class CalibrationSettings(KnownAttributes):
 
         found = installed(calibrator) if isinstance(calibrator, str) else calibrator
         if found.stream is not None:
-            raise ConfigError("The calibrator brings its own samples", where=f"calibrator {found.name!r}")
+            raise ConfigError(
+                "The calibrator must not be given samples",
+                where=f"calibrator {found.name!r}",
+                found="samples for a calibrator that reads its own",
+                remedy="Leave out the samples, or choose a calibrator such as entropy2 or minmax",
+            )
         self._calibrator, self._samples, self._stream, self._full_range = found, samples, None, full_range
         self._remembered.clear()
 
@@ -161,5 +166,5 @@ class CalibrationSettings(KnownAttributes):
     @assume_scales.setter
     def assume_scales(self, assume: bool) -> None:
         if not isinstance(assume, bool):
-            raise ConfigError("Scales are assumed or not", found=repr(assume), allowed="True or False")
+            raise ConfigError("assume_scales must be True or False", found=repr(assume), allowed="True or False")
         self._assume_scales = assume

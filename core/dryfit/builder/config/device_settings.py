@@ -120,7 +120,7 @@ class DeviceSettings(FlagSettings):
     @power_mode.setter
     def power_mode(self, name: str | None) -> None:
         if name is not None and not isinstance(name, str):
-            raise ConfigError("A power mode has a name", where="power_mode", found=repr(name))
+            raise ConfigError("A power mode must be given by name", where="power_mode", found=repr(name))
         self._power_mode = name
 
     def clocks(self, device: str) -> PowerMode | None:
@@ -164,7 +164,7 @@ class DeviceSettings(FlagSettings):
         platform = self.platform(DeviceType.DLA)
         if not -1 <= core < platform.cores:
             raise ConfigError(
-                "The platform has no such DLA core",
+                "The DLA core is out of range",
                 where=f"platform {platform.name}",
                 found=core,
                 allowed=f"0 to {platform.cores - 1}, or -1 for none" if platform.cores else "-1: it has no DLA",
@@ -212,6 +212,6 @@ def require_network(layer: Layer) -> Network:
     """
     if layer.network is None:
         raise ConfigError(
-            "The layer is in no network", where=f"layer {layer.name!r}", remedy="Add it to a network first"
+            "The layer must belong to a network", where=f"layer {layer.name!r}", remedy="Add it to a network first"
         )
     return layer.network  # type: ignore[no-any-return]

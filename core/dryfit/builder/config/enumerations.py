@@ -26,7 +26,7 @@ def member(kind: type[EnumT], value: object, what: str) -> EnumT:
     name = value if isinstance(value, str) else getattr(value, "name", None)
     meant = str(name).upper() if str(name).upper() in kind.__members__ else None
     raise ConfigError(
-        f"There is no such {what}",
+        f"Unknown {what}",
         found=repr(value),
         allowed=", ".join(f"{kind.__name__}.{each}" for each in kind.__members__),
         remedy=f"Did you mean {kind.__name__}.{meant}?" if meant else None,
@@ -41,7 +41,7 @@ def whole_number(value: object, what: str) -> int:
     """
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
-    raise ConfigError(f"The {what} is an integer", found=repr(value), allowed="an integer")
+    raise ConfigError(f"The {what} must be an integer", found=repr(value), allowed="an integer")
 
 
 class DeviceType(enum.StrEnum):
@@ -97,15 +97,15 @@ FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
     BuilderFlag.REFIT_INDIVIDUAL: "makes an engine in which the weights that the network marks can be exchanged",
     BuilderFlag.STRIP_PLAN: "leaves the weights out of an engine, which runs when it has been refitted; implies "
     "REFIT_IDENTICAL where no other flag for refits is on",
-    BuilderFlag.TF32: "on in a new config; permits TF32, which no device here computes in, so it is not worth a word",
+    BuilderFlag.TF32: "on in a new config; permits TF32, which no device here computes in, so it has no effect",
     BuilderFlag.SPARSE_WEIGHTS: "lets estimates skip the zeros of weights that have the pattern of the device, such as "
     "2:4; what is computed here stays the same",
-    BuilderFlag.OBEY_PRECISION_CONSTRAINTS: "makes an error of a precision or output type that cannot be granted",
+    BuilderFlag.OBEY_PRECISION_CONSTRAINTS: "makes it an error if a precision or output type cannot be used",
     BuilderFlag.PREFER_PRECISION_CONSTRAINTS: "grants precisions and output types where that is possible, with a "
     "warning where it is not; so does a config without it",
     BuilderFlag.DIRECT_IO: "forbids copies at the network's inputs and outputs",
-    BuilderFlag.DISABLE_TIMING_CACHE: "measures kernels anew, and keeps nothing of it",
-    BuilderFlag.ERROR_ON_TIMING_CACHE_MISS: "makes an error of a kernel that the timing cache does not know",
+    BuilderFlag.DISABLE_TIMING_CACHE: "measures kernels again without a timing cache",
+    BuilderFlag.ERROR_ON_TIMING_CACHE_MISS: "makes it an error if the timing cache lacks a kernel",
     BuilderFlag.STRICT_NANS: "leaves out kernels that carry a NaN or an infinity to results that do not depend on it, "
     "such as Winograd's convolution",
     BuilderFlag.EDITABLE_TIMING_CACHE: "permits to edit the timing cache, which every timing cache here permits",
@@ -185,7 +185,7 @@ def software_version(name: object, where: str) -> str:
     product = {"driveos": "drive-os", "jp": "jetpack"}.get(product, product)
     if match is None or product not in RELEASES.keys() | _TENSORRT:
         raise ConfigError(
-            "A software version is numbers with dots, or the name of a release",
+            "A software version must be numbers with dots or the name of a release",
             where=where,
             found=repr(name),
             allowed=f"such as 10.3, TensorRT-10.3, {', '.join(_known('jetpack'))}, {', '.join(_known('drive-os'))}",

@@ -35,7 +35,7 @@ class KernelSettings(KnownAttributes):
         require_network(layer)
         if not isinstance(name, str) or not name:
             raise ConfigError(
-                "A kernel is named by text",
+                "A kernel name must be a string",
                 where=f"layer {layer.name!r}",
                 found=repr(name),
                 allowed="'cpu.convolution'",
@@ -70,7 +70,7 @@ class KernelSettings(KnownAttributes):
             ('cpu.winograd_*',)
         """
         if not isinstance(pattern, str) or not pattern:
-            raise ConfigError("A pattern of kernels is text", found=repr(pattern), allowed="'cpu.winograd_*'")
+            raise ConfigError("A kernel pattern must be a string", found=repr(pattern), allowed="'cpu.winograd_*'")
         if pattern not in self._forbidden:
             self._forbidden.append(pattern)
 
@@ -101,7 +101,7 @@ class KernelSettings(KnownAttributes):
         """
         if not isinstance(cache, TimingCache):
             raise ConfigError(
-                "This is no timing cache",
+                "The file is not a timing cache",
                 found=type(cache).__name__,
                 allowed="what `create_timing_cache` returns",
             )

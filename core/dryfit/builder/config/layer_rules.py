@@ -87,7 +87,7 @@ class PrecisionRules:
                 wrong.append(repr(entry))
         if wrong:
             allowed = f"NAME:TYPE,... with the types {', '.join(PRECISION_WORDS)}"
-            raise ConfigError("This is no precision of a layer", where=source, found="; ".join(wrong), allowed=allowed)
+            raise ConfigError("Invalid layer precision", where=source, found="; ".join(wrong), allowed=allowed)
         return cls(rules, source)
 
     def set_precisions(self, network: Network) -> None:
@@ -96,7 +96,7 @@ class PrecisionRules:
         Raises:
             ConfigError: a rule fits no layer, or has several types; all of them are listed, and nothing is set.
         """
-        several = [f"{pattern.where}: a layer has one precision" for pattern, types in self.rules if len(types) > 1]
+        several = [f"{pattern.where}: only one precision allowed" for pattern, types in self.rules if len(types) > 1]
         self._require(network, several)
         for pattern, types in self.rules:
             for layer in pattern.layers_in(network.layers):
@@ -129,7 +129,7 @@ class PrecisionRules:
         unmatched = [one.problem(network.layers) for one, _ in self.rules if not one.layers_in(network.layers)]
         if unmatched or problems:
             raise ConfigError(
-                "The types do not fit the network", where=self.source, found="; ".join([*unmatched, *problems])
+                "The types must match the network", where=self.source, found="; ".join([*unmatched, *problems])
             )
 
 
@@ -176,8 +176,8 @@ class LayerPattern:
         hint = f". Did you mean {lowered[close[0]]!r}?" if close else ""
         what = {KIND: "layer kind", ONNX: "ONNX node"}.get(subject, subject)
         if "*" in text or "?" in text:
-            return f"{self.where}: There is no {what} that fits {text!r}{hint}"
-        return f"{self.where}: There is no {what} named {text!r}{hint}"
+            return f"{self.where}: No {what} matches {text!r}{hint}"
+        return f"{self.where}: Unknown {what} {text!r}{hint}"
 
 
 def _names(layer: Layer, subject: str) -> Sequence[str]:
@@ -261,7 +261,7 @@ class PlacementRules:
             else:
                 wrong.append(f"{where}: {entry}")
         if wrong:
-            raise ConfigError("This is no placement rule", where=source, found="; ".join(wrong), allowed=spelling)
+            raise ConfigError("Invalid placement rule", where=source, found="; ".join(wrong), allowed=spelling)
         return cls(rules, source)
 
     def apply(self, network: Network, config: BuilderConfig) -> None:
@@ -276,7 +276,7 @@ class PlacementRules:
         problems = [*_device_problems(self.rules), *unmatched]
         if problems:
             raise ConfigError(
-                "The placement does not fit the network or the installed devices",
+                "The placement must match the network and the installed devices",
                 where=self.source,
                 found="; ".join(problems),
             )

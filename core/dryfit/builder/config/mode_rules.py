@@ -143,7 +143,7 @@ NO_IMPLICIT = f"{CHAPTER}, explicit vs implicit quantization: implicit cannot be
 FLAG_RULES: Sequence[Rule] = (
     Rule(
         "builder_flags.constraints",
-        "The flags OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS are not both set",
+        "The flags OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS must not both be set",
         "TensorRT, whose config takes one of the two flags and refuses the other",
         "Clear one of them",
         "SA-06",
@@ -154,7 +154,7 @@ FLAG_RULES: Sequence[Rule] = (
 
 CALIBRATED_BEFORE_FUSION = Rule(
     "implicit.dla_calibrator",
-    "A calibrator for the DLA finds the ranges of tensors before layers are fused",
+    "A calibrator for the DLA must find the ranges of tensors before layers are fused",
     "TensorRT 8 developer guide, INT8: IInt8EntropyCalibrator2 is required for DLA, whose fusions differ; the flag "
     "overrides that older calibrators look at what is left after fusion",
     "Use the calibrator entropy2 (IInt8EntropyCalibrator2) or minmax (IInt8MinMaxCalibrator), or set the quantization "
@@ -168,35 +168,35 @@ IMPLICIT_RULES: Sequence[Rule] = (CALIBRATED_BEFORE_FUSION,)
 EXPLICIT_RULES: Sequence[Rule] = (
     Rule(
         "explicit.calibration",
-        "An explicitly quantized network has its scales in its layers, and is not calibrated",
+        "An explicitly quantized network must not be calibrated: its scales are in its layers",
         EXCLUSIVE,
-        "Take calibrator and cache out of the config, or build the network without quantize and dequantize layers",
+        "Remove calibrator and cache from the config, or use the network without quantize and dequantize layers",
         finder=calibration,
     ),
     Rule(
         "explicit.dynamic_range",
-        "An explicitly quantized network has its scales in its layers, and its tensors have no dynamic ranges",
+        "An explicitly quantized network must not have dynamic ranges: its scales are in its layers",
         EXCLUSIVE,
-        "Call reset_dynamic_range on them, or build the network without quantize and dequantize layers",
+        "Call reset_dynamic_range on them, or use the network without quantize and dequantize layers",
         finder=dynamic_ranges,
     ),
     Rule(
         "explicit.one_type_of_8_bits",
-        "A network is quantized to INT8 or to FP8, not to both",
+        "A network must be quantized either to INT8 or to FP8, not to both",
         f"{CHAPTER}, quantization schemes: FP8 and INT8 in the same network are not allowed",
         "Quantize all of these to one type",
         finder=int8_beside_fp8,
     ),
     Rule(
         "explicit.precision",
-        "In an explicitly quantized network no layer's precision is set to a quantized type",
+        "In an explicitly quantized network, no layer's precision may be set to a quantized type",
         CONSTRAINTS,
-        "Call reset_precision on these layers: quantize and dequantize layers around them say what they compute in",
+        "Call reset_precision on these layers: the quantize and dequantize layers around them determine it",
         finder=quantized_precisions,
     ),
     Rule(
         "explicit.output_type",
-        "In an explicitly quantized network no output type is set to a quantized type, but those of layer plugins",
+        "In an explicitly quantized network, only layer plugins may have a quantized output type",
         CONSTRAINTS,
         "Call reset_output_type on these layers; a quantize layer has its type as `to_type`",
         finder=quantized_output_types,
@@ -207,37 +207,37 @@ EXPLICIT_RULES: Sequence[Rule] = (
 STRONGLY_TYPED_RULES: Sequence[Rule] = (
     Rule(
         "strongly_typed.flags",
-        "A strongly typed network is built without flags that permit or constrain precisions",
+        "A strongly typed network must be built without flags that permit or constrain precisions",
         NO_FLAGS,
         "Clear these flags (on the command line: leave out --precision and --int8): the network's types say it all",
         finder=precision_flags,
     ),
     Rule(
         "strongly_typed.precision",
-        "In a strongly typed network no layer has a precision of its own",
+        "In a strongly typed network, layers must not set a precision",
         TYPES_FOLLOW,
         "Call reset_precision on these layers, and add cast layers where another type is meant",
         finder=precisions,
     ),
     Rule(
         "strongly_typed.output_type",
-        "In a strongly typed network no layer but a layer plugin has an output type of its own",
+        "In a strongly typed network, only layer plugins may set an output type",
         TYPES_FOLLOW,
         "Call reset_output_type on these layers; casts, fills, quantize and dequantize layers have `to_type`",
         finder=output_types,
     ),
     Rule(
         "strongly_typed.calibration",
-        "A strongly typed network is not quantized implicitly, so it is not calibrated",
+        "A strongly typed network must not be calibrated: implicit quantization is not supported",
         NO_IMPLICIT,
-        "Quantize it by quantize and dequantize layers, or create it without STRONGLY_TYPED",
+        "Add quantize and dequantize layers, or create the network without STRONGLY_TYPED",
         finder=calibration,
     ),
     Rule(
         "strongly_typed.dynamic_range",
-        "A strongly typed network is not quantized implicitly, so its tensors have no dynamic ranges",
+        "A strongly typed network must not have dynamic ranges: implicit quantization is not supported",
         NO_IMPLICIT,
-        "Quantize it by quantize and dequantize layers, or create it without STRONGLY_TYPED",
+        "Add quantize and dequantize layers, or create the network without STRONGLY_TYPED",
         finder=dynamic_ranges,
     ),
 )
@@ -260,7 +260,7 @@ def check_modes(network: Network, config: BuilderConfig) -> list[ConfigError]:
     errors = [mode_error(rule, found) for rule, found in broken]
     is_told_later = not config.has_calibrator and all(rule in STANDALONE_RULES for rule, _ in broken)
     if errors and not is_told_later:
-        raise one_error("The network and the config do not go together", errors)
+        raise one_error("The network and the config are incompatible", errors)
     return errors
 
 

@@ -107,10 +107,10 @@ class OptimizationProfile(KnownAttributes):
             declared = tensor.shape
             if name not in self._shapes:
                 if any(extent < 0 for extent in declared):
-                    problems.append(f"input {name!r} is dynamic, {declared}, and has no shapes")
+                    problems.append(f"input {name!r} is dynamic, {declared}, and needs shapes")
                 continue
             problems += [
-                f"input {name!r} is declared as {declared}, and the profile says {shape}"
+                f"input {name!r} is declared as {declared}, but the profile has {shape}"
                 for shape in dict.fromkeys(self._shapes[name])
                 if len(shape) != len(declared) or any(d not in (-1, s) for d, s in zip(declared, shape, strict=True))
             ]
@@ -118,7 +118,7 @@ class OptimizationProfile(KnownAttributes):
         problems += self._name_problems(network)
         if problems:
             raise ConfigError(
-                "The optimization profile does not fit the network",
+                "The optimization profile must match the network",
                 where=f"network {network.name!r}",
                 found="; ".join(problems),
                 remedy="Call set_shape(input, min, opt, max) once for every dynamic input, and "
@@ -133,11 +133,11 @@ class OptimizationProfile(KnownAttributes):
         shape = self._shapes.get(tensor.name, (tensor.shape,))[-1]
         if tensor.dtype not in (DataType.INT32, DataType.INT64) or len(shape) > 1:
             yield (
-                f"input {tensor.name!r} is {tensor.dtype.name} {shape}, and the profile states its values as if it "
+                f"input {tensor.name!r} is {tensor.dtype.name} {shape}, but the profile has values for it as if it "
                 "carried dimensions"
             )
         elif -1 not in shape and len(values[0]) != math.prod(shape):
-            yield f"input {tensor.name!r} has the shape {shape}, and the profile states {len(values[0])} values"
+            yield f"input {tensor.name!r} has the shape {shape}, but the profile has {len(values[0])} values"
 
     def _name_problems(self, network: Network) -> Iterator[str]:
         """Dimensions of one name that are said to have different extents."""
@@ -165,7 +165,7 @@ def _checked(
     )
     if not ordered or (least is not None and any(extent < least for extent in low)):
         raise ConfigError(
-            "The shapes of a profile have one rank, and minimum <= optimum <= maximum in each dimension",
+            "The shapes of a profile must have one rank, and minimum <= optimum <= maximum in each dimension",
             where=where,
             found=f"minimum {low}, optimum {middle}, maximum {high}",
             allowed=None if least is None else f"extents of at least {least}",
@@ -215,7 +215,7 @@ def require_profile(network: Network, config: BuilderConfig) -> None:
     ]
     if unstated:
         raise ConfigError(
-            "Inputs that carry dimensions need their values stated in every optimization profile",
+            "Inputs that carry dimensions must have values in every optimization profile",
             where=f"network {network.name!r}",
             found=", ".join(unstated),
             remedy="Call set_shape_input(input, min, opt, max) on the profile for each of these inputs, and add the "

@@ -52,10 +52,10 @@ def require_calibratable(network: Network) -> None:
     if names:
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         raise CalibrationError(
-            "A network with quantize and dequantize layers has its scales in them, and is not calibrated",
+            "A network with quantize and dequantize layers must not be calibrated: its scales are in these layers",
             where=f"network {network.name!r}",
             found=f"layer {names[0]!r}{others}",
             source='TensorRT "Working with Quantized Types", explicit vs implicit quantization',
-            remedy="Calibrate the model as it was before it was quantized, or take the scales that this one has: "
+            remedy="Calibrate the model as it was before it was quantized, or use the scales of this one: "
             "`dryfit translate MODEL --to implicit` makes a calibration cache of them",
         )

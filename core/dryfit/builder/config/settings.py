@@ -87,7 +87,7 @@ def _plain(value: Any) -> Any:
 
 def _refusal(found: str) -> EngineFileError:
     return EngineFileError(
-        "The engine was built with settings that this version of dryfit cannot repeat",
+        "The engine was built with settings that this version of dryfit does not support",
         found=found,
         remedy="Build the engine again from the new weights, with this version of dryfit",
     )

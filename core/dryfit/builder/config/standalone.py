@@ -64,7 +64,7 @@ def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
             types = ", ".join(sorted(one.name for one in formats))
             found.append(f"tensor {tensor.name!r} is {dtype.name}, where {types} are possible")
         elif tensor.allowed_formats is None:
-            found.append(f"tensor {tensor.name!r} states none of {possible}")
+            found.append(f"tensor {tensor.name!r} sets none of {possible}")
         elif strange:
             found.append(f"{', '.join(strange)} of tensor {tensor.name!r}, where {possible} are possible")
     return found
@@ -99,7 +99,7 @@ MODE = f"{CHAPTER}: DLA Standalone Mode"
 STANDALONE_RULES: Sequence[Rule] = (
     Rule(
         "standalone.device",
-        "The layers of a standalone loadable are all for the default device, which has loadables",
+        "All layers of a standalone loadable must be on the default device, which must support loadables",
         MODE,
         "Set default_device_type to DLA, and reset the device types of single layers",
         "SA-01",
@@ -107,7 +107,7 @@ STANDALONE_RULES: Sequence[Rule] = (
     ),
     Rule(
         "standalone.fallback",
-        "A standalone loadable is built without fallback: nothing else runs beside it",
+        "A standalone loadable must be built without fallback: no other device runs",
         MODE,
         "Clear the flag GPU_FALLBACK (on the command line: leave out --fallback)",
         "SA-02",
@@ -115,7 +115,7 @@ STANDALONE_RULES: Sequence[Rule] = (
     ),
     Rule(
         "standalone.precision",
-        "A standalone loadable computes in FP16 or INT8, which a flag permits",
+        "A standalone loadable must compute in FP16 or INT8, which a flag permits",
         MODE,
         "Set the flag FP16 or INT8 (on the command line: --precision fp16)",
         "SA-01",
@@ -123,7 +123,7 @@ STANDALONE_RULES: Sequence[Rule] = (
     ),
     Rule(
         "standalone.direct_io",
-        "A standalone loadable is built with the flag DIRECT_IO: nothing converts formats around it",
+        "A standalone loadable must be built with the flag DIRECT_IO: nothing converts formats around it",
         MODE,
         "Set the flag DIRECT_IO (on the command line: --direct-io)",
         "SA-01",
@@ -131,7 +131,7 @@ STANDALONE_RULES: Sequence[Rule] = (
     ),
     Rule(
         "standalone.formats",
-        "Each input and output of a standalone loadable has a type of the device, and states formats of it only",
+        "Each input and output of a standalone loadable must have a type and formats of the device",
         MODE,
         "Set type and allowed_formats of these tensors (on the command line, for example: --input-io-formats "
         "fp16:chw16 --output-io-formats fp16:chw16)",
@@ -140,7 +140,7 @@ STANDALONE_RULES: Sequence[Rule] = (
     ),
     Rule(
         "standalone.fixed_shapes",
-        "A standalone loadable has fixed shapes",
+        "A standalone loadable must have fixed shapes",
         f"{CHAPTER}: general restrictions",
         "Give the inputs one shape, or one profile whose minimum, optimum and maximum are equal",
         "SA-03",
@@ -148,9 +148,9 @@ STANDALONE_RULES: Sequence[Rule] = (
     ),
     Rule(
         "standalone.left_over_constants",
-        "A standalone loadable has no layers of explicit quantization, and no constants left over from them",
+        "A standalone loadable must not contain Q/DQ layers, or constants left over from them",
         "reports of TensorRT builders: a constant left over from Q/DQ makes a standalone build fail (inferred)",
-        "Turn Q/DQ into a calibration cache (`dryfit translate`), and remove what nobody reads",
+        "Turn Q/DQ into a calibration cache (`dryfit translate`), and remove unused constants",
         "SA-08",
         finder=left_over_constants,
     ),
@@ -159,16 +159,16 @@ STANDALONE_RULES: Sequence[Rule] = (
 
 ONE_LOADABLE = Rule(
     "standalone.one_loadable",
-    "A standalone loadable is exactly one segment",
+    "A standalone loadable must be exactly one segment",
     MODE,
-    "Take out what cuts the network in two: another batch, or layers that do not hang together",
+    "Remove what splits the network: a change of the batch, or disconnected layers",
     "SA-02",
 )
 NO_REFORMATS = Rule(
     "standalone.no_reformats",
-    "No copy between types or formats stands around a standalone loadable",
+    "A standalone loadable must not need copies between types or formats",
     MODE,
-    "Give inputs and outputs the types and formats that the layers at the border read and write",
+    "Give inputs and outputs the types and formats of the layers that read and write them",
     "SA-01",
 )
 
@@ -189,7 +189,7 @@ def refuse_standalone_engine(config: BuilderConfig) -> None:
     """
     if is_standalone(config):
         raise BuildError(
-            "The engine capability DLA_STANDALONE gives a loadable, and no engine",
+            "With the engine capability DLA_STANDALONE, a build makes a loadable and not an engine",
             source=MODE,
-            remedy="Call build_serialized_network, which gives the loadable's bytes, or set the capability STANDARD",
+            remedy="Call build_serialized_network, which returns the loadable's bytes, or set the capability STANDARD",
         )

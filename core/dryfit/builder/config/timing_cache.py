@@ -106,7 +106,7 @@ class TimingCache:
         """
         if self.processor != processor and not ignore_mismatch:
             raise ConfigError(
-                "The timing cache was measured on another processor",
+                "The timing cache must be measured on this processor",
                 where=where,
                 found=self.processor,
                 allowed=processor,
@@ -137,15 +137,15 @@ class TimingCache:
         try:
             lines = text.decode().splitlines()
         except UnicodeDecodeError as error:
-            raise ConfigError("This is no timing cache", where=where, found=error) from error
+            raise ConfigError("The file is not a timing cache", where=where, found=error) from error
         header = _fields(lines[0], _HEADER, f"{where}, line 1")
         if header["dryfit timing cache"] != FORMAT:
             raise ConfigError(
-                "The timing cache has another format",
+                "The timing cache has an unsupported format",
                 where=f"{where}, line 1",
                 found=header["dryfit timing cache"],
                 allowed=FORMAT,
-                remedy="Delete it; it is measured again",
+                remedy="Delete it; kernels are then measured again",
             )
         cache = cls(header["processor"])
         for number, line in enumerate(lines[1:], 2):
@@ -173,11 +173,11 @@ def _fields(line: str, kinds: Mapping[str, type], where: str) -> dict[str, Any]:
         if all(type(fields[name]) is kind for name, kind in kinds.items()):
             return fields
     raise ConfigError(
-        "This is no line of a timing cache",
+        "The line is not a timing cache entry",
         where=where,
         found=line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}... ({len(line)} characters)",
         allowed="one JSON object of " + ", ".join(f"{name!r} ({kind.__name__})" for name, kind in kinds.items()),
-        remedy="Mend or delete the line, or delete the file; it is measured again",
+        remedy="Fix or delete the line, or delete the file; kernels are then measured again",
     )
 
 
@@ -187,7 +187,7 @@ def _is_whole(value: object, kind: type) -> bool:
 
 def _positive(microseconds: float, where: str) -> float:
     if not 0 < microseconds < float("inf"):
-        raise ConfigError("A kernel takes a positive time", where=where, found=microseconds, allowed="above 0")
+        raise ConfigError("A kernel's time must be greater than 0", where=where, found=microseconds, allowed="above 0")
     return float(microseconds)
 
 

@@ -65,7 +65,7 @@ class IoFormat:
         formats = tuple(name.strip() for name in names.split("+"))
         if not colon or word not in IO_TYPE_WORDS or not all(formats):
             allowed = f"TYPE:FORMAT+FORMAT, such as fp16:chw16; the types are {', '.join(IO_TYPE_WORDS)}"
-            raise ConfigError("This is no type and format", where=source, found=repr(text), allowed=allowed)
+            raise ConfigError("The entry is not a type and format", where=source, found=repr(text), allowed=allowed)
         named = (LINEAR.name if name == LINEAR_WORD else name.upper() for name in formats)
         return cls(IO_TYPE_WORDS[word], tuple(dict.fromkeys(named)))
 
@@ -123,7 +123,7 @@ def set_io_formats(network: Network, inputs: Sequence[IoFormat], outputs: Sequen
     for side, tensors, entries in (("inputs", network.inputs, inputs), ("outputs", network.outputs, outputs)):
         if len(entries) not in (0, 1, len(tensors)):
             raise ConfigError(
-                f"The types and formats do not fit the network's {side}",
+                f"The types and formats must match the network's {side}",
                 found=f"{len(entries)} entries: {io_formats_text(entries)}",
                 allowed=f"1, or one for each of {', '.join(repr(tensor.name) for tensor in tensors)}",
             )
@@ -196,14 +196,14 @@ def parse_memory_pool_sizes(text: str, where: str) -> PoolSizes:
         match = _SIZE.fullmatch(size.upper())
         if not word or match is None:
             raise ConfigError(
-                "A memory pool's limit is its name and a size in MiB",
+                "A memory pool limit must be a name and a size in MiB",
                 where=where,
                 found=entry,
                 allowed="such as dlaSRAM:0.5 or DLA_GLOBAL_DRAM:256M",
             )
         if match[0].startswith("-"):
             raise ConfigError(
-                "A memory pool's limit is not negative",
+                "A memory pool limit must not be negative",
                 where=f"{where}, {word}",
                 found=size,
                 allowed="0 or more",

@@ -175,7 +175,7 @@ def choose_formats(network: Network, sides: Sides) -> Formats:
         for taker, form in taken:
             if form.memory == choice.produced.memory:
                 continue
-            cause = f"{giver.who} gives {choice.produced.words}, {taker.who} takes {form.words}"
+            cause = f"{giver.who} provides {choice.produced.words}, {taker.who} requires {form.words}"
             if form.memory not in copied:
                 rule, size = sides.rule(giver, taker).id, sides.size_bytes(tensor, form)
                 copied[form.memory] = Reformat(tensor.name, str(choice.produced), str(form), size, cause, rule)

@@ -32,8 +32,8 @@ class TensorForm:
 
     @property
     def words(self) -> str:
-        """The form as it stands in a sentence."""
-        return f"{self.dtype.name} {self.layout.name} on {self.device}"
+        """The form in a sentence."""
+        return f"{self.dtype.text} {self.layout.name} on {self.device}"
 
 
 @attrs.frozen
@@ -65,15 +65,15 @@ _FORMATS = "TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA"
 
 NETWORK_INPUT = Rule(
     "reformat.network_input",
-    "An input of the network is given in a type or format that the device which reads it does not take",
+    "A network input has a type or format that the device that reads it does not accept",
     f"{_FORMATS}; one copy for each input is {_LOGS}",
-    "Give the input in a type and format that the device reads: its dtype and allowed_formats, or --input-io-formats",
+    "Give the input a type and format that the device reads (dtype and allowed_formats, or --input-io-formats)",
     "RF-01",
     severity="note",
 )
 NETWORK_OUTPUT = Rule(
     "reformat.network_output",
-    "An output of the network is wanted in a type or format that the device which writes it does not give",
+    "A network output has a type or format that the device that writes it does not produce",
     f"{_FORMATS}; one copy for each tensor is {_LOGS}",
     "Take the output in a type and format that the device writes: its dtype and allowed_formats, or "
     "--output-io-formats",
@@ -82,9 +82,9 @@ NETWORK_OUTPUT = Rule(
 )
 DEVICE_BORDER = Rule(
     "reformat.device_border",
-    "A tensor goes from one device to another that reads it in another type or format",
+    "A tensor crosses from one device to another that reads a different type or format",
     f"one copy for each tensor that crosses is {_LOGS}",
-    "Keep the layers on both sides on one device; no format of an input or output does without this copy",
+    "Keep the layers on both sides on one device; no input or output format avoids this copy",
     "RF-02",
     severity="note",
 )
@@ -92,14 +92,14 @@ BETWEEN_SEGMENTS = Rule(
     "reformat.between_segments",
     "Layers of another device stand between segments of the default one: what they read is copied, and what they give",
     f"two copies for each tensor are {_LOGS}",
-    "Keep the layers in between on the default device, which saves both copies and makes one segment of two; no format "
+    "Keep the layers in between on the default device, which saves both copies and merges the two segments; no format "
     "of an input or output does without them",
     "RF-03",
     severity="note",
 )
 TYPE_CHANGE = Rule(
     "reformat.type_change",
-    "Segments of one device exchange a tensor in another type or format than it was computed in",
+    "Segments of one device exchange a tensor in a different type or format than it was computed in",
     "our choice: between segments nothing converts but a copy",
     "Give the layers on both sides the same precision",
     severity="note",
@@ -112,14 +112,14 @@ REFORMAT_RULES: Mapping[str, Rule] = {
 
 NO_COPIER = Rule(
     "reformat.no_copier",
-    "A copy at an input or output is the work of a device that reads other formats than its own, and has to be there",
+    "A copy at an input or output must run on a device that reads formats of other devices, and there must be one",
     f"{_FORMATS}; that the build is refused is {_LOGS}",
     "Allow fallback, or give inputs and outputs types and formats of the device",
     "RF-04",
 )
 DIRECT_IO = Rule(
     "reformat.direct_io",
-    "With the flag DIRECT_IO no copy stands at an input or output whose formats were set",
+    "With the flag DIRECT_IO, no input or output with formats that were set may need a copy",
     "TensorRT BuilderFlag: DIRECT_IO",
     "Set formats that the device reads or writes as they are, or clear the flag",
     "RF-06",

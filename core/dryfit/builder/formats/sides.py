@@ -251,7 +251,7 @@ class Sides:
         target = self._variants.get(self._default, self._caller).target
         table = target.input_formats if tensor.producer is None else target.output_formats
         words = [
-            f"{dtype.name} in {', '.join(one.name for one in formats)}"
+            f"{dtype.text} in {', '.join(one.name for one in formats)}"
             for dtype, formats in table.items()
             if formats and dtype in (DataType.FLOAT, tensor.dtype, *self._permitted)
         ]

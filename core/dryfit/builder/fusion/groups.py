@@ -194,7 +194,7 @@ def in_order(groups: Sequence[LayerGroup]) -> list[int]:
 
 def _circle(groups: Sequence[LayerGroup]) -> BuildError:
     return BuildError(
-        "A compiled segment needs what is computed from its own outputs, and it runs as one",
+        "A compiled segment must not depend on its own outputs",
         where="segment group order",
         found=", ".join(repr(group.name) for group in groups[:10]),
         remedy="Build with fixed shapes, so that dimensions are known before the run, or let one of the layers run on "

@@ -45,7 +45,7 @@ def _in_order(target: Target, host: Target) -> Sequence[Kernel]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise PluginError(
-            "Two kernels have one name",
+            "Kernel names must be unique",
             where=f"target {target.device}, kernels_at",
             found=", ".join(twice),
             remedy="Begin the names of your kernels with the name of your package",
@@ -202,10 +202,10 @@ class KernelChoice:
             return candidates[0], "the only one of the highest priority"
         by_name = sorted(candidates, key=lambda kernel: kernel.name)
         if times is None:
-            return by_name[0], "the first by name, because nothing is measured"
+            return by_name[0], "first by name, because kernels are not measured"
         found = times.microseconds(by_name, group)
         if found is None:
-            return by_name[0], "the first by name, because shapes that depend on data cannot be measured"
+            return by_name[0], "first by name, because data-dependent shapes cannot be measured"
         timed = sorted((kernel for kernel in by_name if kernel.name in found), key=lambda kernel: found[kernel.name])
         if len(timed) == 1:
             return timed[0], "the only one that could be measured"
@@ -219,7 +219,7 @@ class KernelChoice:
             kernels: name of each group's main layer to the kernel that runs it.
         """
         useless = [
-            f"No kernel of this build's devices fits {pattern!r}, so forbidding it changes nothing"
+            f"No kernel of this build's devices fits {pattern!r}, so forbidding it has no effect"
             for pattern in self.forbidden
             if pattern not in self._met
         ]
@@ -270,7 +270,7 @@ def _of_first_rank(able: Sequence[Kernel]) -> list[Kernel]:
 
 def _nothing_serves(device: str, group: LayerGroup, specs: Specs, forbidden: Sequence[str]) -> BuildError:
     return BuildError(
-        f"No kernel runs this {group.main.kind} layer of {device}",
+        f"No kernel supports this {group.main.kind} layer on {device}",
         where=f"layer {group.name!r}",
         found=_described(group, specs),
         remedy=f"Forbid fewer kernels than {', '.join(map(repr, forbidden))}" if forbidden else None,

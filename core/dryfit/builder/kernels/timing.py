@@ -75,15 +75,13 @@ class KernelTimes:
         found = {key.kernel: cache.query(key) if key not in missing else times.get(key.kernel) for key in keys}
         known = {name: time for name, time in found.items() if time is not None}
         if not known:
-            raise BuildError(
-                "Every kernel of the layer fails", where=f"layer {group.name!r}", found="; ".join(failures)
-            )
+            raise BuildError("All kernels of the layer fail", where=f"layer {group.name!r}", found="; ".join(failures))
         return known
 
     def _require_leave(self, group: LayerGroup, key: TimingCacheKey) -> None:
         if not self.may_measure:
             raise BuildError(
-                "The flag ERROR_ON_TIMING_CACHE_MISS is on, and the timing cache lacks a kernel",
+                "The timing cache must have every kernel (ERROR_ON_TIMING_CACHE_MISS is set)",
                 where=f"layer {group.name!r}",
                 found=f"{key.kernel}, version {key.version}, for {key.group}",
                 remedy="Clear the flag, or measure on this machine and add the measurement to the cache",
@@ -132,7 +130,7 @@ def _bound(kernel: Kernel, group: LayerGroup, specs: Specs) -> Callable[[], None
     """A function that runs a kernel on memory of its own."""
     create_schedule = registry.host().create_schedule
     if create_schedule is None:
-        raise PluginError("The host's target has no schedule, so nothing can run", where=registry.host().device)
+        raise PluginError("The host target must have a schedule to run kernels", where=registry.host().device)
     generator = np.random.default_rng(0)
     tensors = {tensor.name: specs[tensor.name] for tensor in (*group.inputs, *group.outputs)}
     arrays = {name: _filled(spec, kernel.layout, generator) for name, spec in tensors.items()}

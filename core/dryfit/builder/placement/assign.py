@@ -95,7 +95,7 @@ def placement_error(
     translation = _quantization_remedy(default_device, has_zero_points=has_zero_points) if is_explicit else ""
     remedy = _fallback_remedy(default_device) if fallback_device is None else ""
     if not may_fall_back:
-        remedy = f"What is built for {default_device} alone has no fallback: change the layers that are named"
+        remedy = f"A standalone build for {default_device} has no fallback: change the listed layers"
     verdicts = [refusal for refusal in refusals if not isinstance(refusal, str)]
     parts = {verdict.layer for verdict in verdicts} | {refusal for refusal in refusals if isinstance(refusal, str)}
     devices = dict.fromkeys(verdict.device for verdict in verdicts) or {default_device: None}
@@ -122,7 +122,7 @@ def _quantization_remedy(device: str, *, has_zero_points: bool) -> str:
     if limits is None or not limits.lacks("quantize"):
         return ""
     return (
-        f"The network is quantized explicitly, which {device} does not take: `dryfit translate MODEL --to "
+        f"The network is quantized explicitly, which {device} does not support: `dryfit translate MODEL --to "
         "implicit` makes ranges, a calibration cache and layer precisions of its scales"
     )
 
@@ -138,8 +138,8 @@ def _fallback_remedy(default_device: str) -> str:
     """What a fallback would have to be: what the GPU refuses, only the host can run."""
     host = registry.host().device
     if default_device == DeviceType.GPU:
-        return f'Add --fallback {host} (or config.allow_fallback("{host}")), or change the layers that are named'
-    return "Add --fallback GPU (or set the flag GPU_FALLBACK), or change the layers that are named"
+        return f'Add --fallback {host} (or config.allow_fallback("{host}")), or change the listed layers'
+    return "Add --fallback GPU (or set the flag GPU_FALLBACK), or change the listed layers"
 
 
 def assign_devices(
@@ -294,8 +294,8 @@ def _without_effect(vote: PlacementVote, verdicts: Mapping[str, Verdict]) -> str
     if device not in verdicts:
         return f"it is neither the default nor the fallback device ({', '.join(verdicts)})"
     if not isinstance(vote.weight, int | float) or not math.isfinite(vote.weight):
-        return f"the weight {vote.weight!r} is no finite number"
-    return "" if verdicts[device] else "it cannot run these layers"
+        return f"the weight {vote.weight!r} must be a finite number"
+    return "" if verdicts[device] else "it does not support these layers"
 
 
 def _device(vote: PlacementVote) -> str:

@@ -208,11 +208,11 @@ class _Witnesses:
             latest = max(between, key=lambda source: (self._latest[source][device], source))
             where = f"on {cutter.devices[latest]}" if cutter.devices[latest] else "which has no device"
             return (
-                f"layer {cutter.layers[latest].name!r} {where} stands between segment {self._latest[latest][device]} "
+                f"layer {cutter.layers[latest].name!r} {where} lies between segment {self._latest[latest][device]} "
                 f"and this one: {cutter.why(latest)}"
             )
         if any(device in self._latest[source] for source, _ in entering):
-            return "other segments stand between it and the one before"
+            return "other segments lie between it and the previous one"
         return f"it shares no tensor with an earlier segment of {device}"
 
 

@@ -164,7 +164,7 @@ def _beyond_compilers(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, 
                 (one for one in (*layer.inputs, *layer.outputs) if one is not None and not one.spec.is_static), None
             )
             if dynamic is not None:
-                cause = f"its compiler takes no dynamic shapes, such as {dynamic.shape} of tensor {dynamic.name!r}"
+                cause = f"its compiler does not support dynamic shapes: {dynamic.shape} of tensor {dynamic.name!r}"
                 causes[number] = with_source(cause, target.segment_rules.source)
                 break
     return causes

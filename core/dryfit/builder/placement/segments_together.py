@@ -72,10 +72,10 @@ def standalone_problems(runs: Sequence[LayerRun], reformats: Sequence[Reformat],
         told = ", ".join(f"{count} on {device}" for device, count in sorted(counts.items())) or "none"
         causes = [f"segment {index}: {run.cut_cause}" for index, run in enumerate(runs) if run.cut_cause]
         found = f"{len(runs)} segments ({told})" + "".join(f"; {cause}" for cause in causes)
-        problems.append(ONE_LOADABLE.told(f"It has to be exactly one segment; found {found}"))
+        problems.append(ONE_LOADABLE.told(f"It must be exactly one segment (found {found}"))
     problems += [
         NO_REFORMATS.told(
-            f"No copy may stand around it; tensor {one.tensor!r} needs one from {one.source} to {one.destination}: "
+            f"It must not need copies; tensor {one.tensor!r} needs one from {one.source} to {one.destination}: "
             f"{one.cause}"
         )
         for one in reformats
@@ -146,7 +146,7 @@ def _problem(own: Sequence[int], variant: TargetVariant, needs: SegmentNeeds, po
     count = count_text(len(at_once), "segment")
     allowed = core // len(at_once)
     return CORE.told(
-        f"{count} of {variant.device} may take {sum(at_once)} bytes of {pool.name} at once, of which a core of "
+        f"{count} of {variant.device} may take {sum(at_once)} bytes of {pool.name} at once, but a core of "
         f"{variant.platform.name} has {core}: set its limit to {allowed} bytes or less",
         pool.source,
     )

@@ -125,10 +125,10 @@ def _other_side(tensor: Tensor, layer: Layer) -> str:
 
 
 _EXPLICIT = PrecisionReason(
-    PrecisionCause.EXPLICIT, "The network has quantize and dequantize layers, which alone say what is quantized"
+    PrecisionCause.EXPLICIT, "The network has quantize and dequantize layers, which alone decide what is quantized"
 )
 _NOISE = PrecisionReason(
-    PrecisionCause.NOISE_REDUCTION, "It is near a network output, where nothing smooths quantization noise any more"
+    PrecisionCause.NOISE_REDUCTION, "It is near a network output, where quantization noise is not smoothed"
 )
 _NO_BENEFIT = PrecisionReason(
     PrecisionCause.DOES_NOT_PAY, "Conversions around it would move at least as many bytes as INT8 saves"
@@ -145,11 +145,11 @@ def _own_reason(candidate: Int8Candidate, is_explicit: bool) -> PrecisionReason 
     if candidate.real_type is None:
         return None
     if layer.needs_real_numbers:
-        return PrecisionReason(PrecisionCause.KIND, f"A layer of kind {layer.kind} is computed in real numbers")
+        return PrecisionReason(PrecisionCause.KIND, f"A layer of kind {layer.kind} is computed in floating point")
     if isinstance(layer, Elementwise) and layer.op.name not in INT8_OPERATIONS:
-        return PrecisionReason(PrecisionCause.KIND, f"The operation {layer.op.name} is computed in real numbers")
+        return PrecisionReason(PrecisionCause.KIND, f"The operation {layer.op.name} is computed in floating point")
     if layer.kind == "matrix_multiply" and constant_weights(layer) is None:
-        text = "It multiplies two matrices that both depend on the input: only products with weights are INT8"
+        text = "Both matrices depend on the input: INT8 is supported for products with weights only"
         return PrecisionReason(PrecisionCause.KIND, text)
     ranks = [tensor.spec.rank for tensor in layer.inputs if tensor is not None]
     if layer.kind == "matrix_multiply" and any(rank != 2 for rank in ranks):

@@ -65,7 +65,7 @@ def choose_precisions(
         verdict = assignment.verdicts.get(layer.name, {}).get(assignment.devices[layer.name])
         chooser.choose(layer, assignment.target(layer), verdict)
     if chooser.refusals:
-        raise NetworkError("Layer plugins cannot get the types that they need:\n  " + "\n  ".join(chooser.refusals))
+        raise NetworkError("Layer plugins must get the types that they need:\n  " + "\n  ".join(chooser.refusals))
     chooser.choose_int8(layers, specs, wanted_types)
     _require_types_of_devices(chooser, layers, assignment)
     chosen = Precisions(
@@ -99,7 +99,7 @@ def _require_types_of_devices(chooser: _Chooser, layers: Sequence[Layer], assign
     ]
     if foreign:
         raise NetworkError(
-            "Layers would be computed in types that their device does not have",
+            "Layers must be computed in types that their device supports",
             found="\n  ".join(["", *foreign]),
             remedy="Put them on another device with set_device_type, or give their tensors scales",
         )
@@ -177,7 +177,7 @@ class _Chooser:
             is_fp32 = reason.cause is PrecisionCause.NOISE_REDUCTION or one.real_type is None
             self.layers[name] = own if is_fp32 else self._not_widened(own, cast("DataType", one.real_type), one.target)
             if one.is_constrained:
-                self._cannot(f"layer {name!r} asks for precision INT8, which it cannot have: {reason.text}")
+                self._cannot(f"layer {name!r} asks for precision INT8, which is not possible: {reason.text}")
 
     def _has_combination(self, layer: Plugin, target: Target, own: DataType | None, verdict: Verdict | None) -> bool:
         """Choose among the types and formats that a layer's plugin names; False where it names none.
@@ -245,7 +245,7 @@ _TYPED = PrecisionReason(
     PrecisionCause.STRONGLY_TYPED, "The network is strongly typed: its types are those of the computation"
 )
 _NO_ARITHMETIC = PrecisionReason(
-    PrecisionCause.NO_ARITHMETIC, "It computes nothing on real numbers, or its types are part of what it means"
+    PrecisionCause.NO_ARITHMETIC, "It does no floating-point arithmetic, or its types are part of its definition"
 )
 
 

@@ -96,7 +96,7 @@ def network_scales(network: Network, config: BuilderConfig, found: FoundRanges |
         return scale_table(_ranged(network, config), solutions if _is_implicit(network, config) else {})
     if found is None:
         raise CalibrationError(
-            "The config has a calibrator, and the ranges that it finds were not given to the build",
+            "The config has a calibrator that was not run before the build",
             where=f"network {network.name!r}",
             remedy="Build with dryfit.Builder, or assess with dryfit.assess: both run the calibrator first",
         )
@@ -150,7 +150,7 @@ def int8_inputs(network: Network, scales: ScaleTable, config: BuilderConfig) -> 
     check_scaled_inputs(network, found | by_hand)
     for name, dtype in given_types(network).items():
         if dtype is DataType.INT8 and name not in found:
-            raise unscaled_input(name, "the network, which computes on real numbers there")
+            raise unscaled_input(name, "the network, which computes in floating point there")
     return found
 
 
@@ -167,7 +167,7 @@ def wanted_types(network: Network, work: Network, config: BuilderConfig) -> dict
     """
     wanted = {tensor.name: tensor.io_dtype for tensor in network.outputs if tensor.io_dtype is not None}
     unscaled = [
-        f"{name!r}: {tensor.dtype.name} wanted in {dtype.name}"
+        f"{name!r}: {tensor.dtype.name} requested as {dtype.text}"
         for name, dtype in wanted.items()
         if (tensor := work.tensor(name)).dtype is not dtype
         and DataType.INT8 in (tensor.dtype, dtype)
@@ -175,11 +175,11 @@ def wanted_types(network: Network, work: Network, config: BuilderConfig) -> dict
     ]
     if unscaled and not config.assume_scales:
         raise NetworkError(
-            "Between INT8 and real numbers stands a scale, and these network outputs have none",
+            "Network outputs converted from INT8 must have a scale",
             where=f"network {network.name!r}",
             found=", ".join(unscaled),
             allowed="a dynamic range for each of them",
-            remedy="Calibrate, or call set_dynamic_range on these tensors; or take them in the type that they have",
+            remedy="Calibrate, call set_dynamic_range on these tensors, or set their type to the type that they have",
         )
     return wanted
 

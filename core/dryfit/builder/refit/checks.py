@@ -29,7 +29,7 @@ def fitting_values(weights: RefittableWeights, values: Array, where: str) -> Arr
     dtype = DataType.from_numpy(array.dtype)
     if dtype is not weights.dtype or array.shape not in (weights.shape, (weights.size,)):
         raise NetworkError(
-            "New weights have the type of the old ones, and as many values",
+            "New weights must have the type and size of the old ones",
             where=f"{where}, weights {weights.name!r}",
             found=f"{dtype.name} {array.shape}",
             allowed=f"{weights.dtype.name} {weights.shape}",
@@ -48,7 +48,7 @@ def check_digests(record: RefitRecord, given: Mapping[str, Array], where: str) -
     if other:
         more = f" and {len(other) - _NUM_NAMES_SHOWN} more" if len(other) > _NUM_NAMES_SHOWN else ""
         raise NetworkError(
-            "The engine takes only the weights that it was built with, and these are others",
+            "The weights must be the ones that the engine was built with",
             where=where,
             found=", ".join(map(repr, other[:_NUM_NAMES_SHOWN])) + more,
             remedy="Give the weights of the model that the engine was built from, or build it with the flag REFIT",
@@ -73,7 +73,7 @@ def check_compared_scales(record: RefitRecord, network: Network, where: str) -> 
             first, expected = known[0]
             if not np.array_equal(value.astype(np.float64), expected.astype(np.float64)):
                 raise NetworkError(
-                    "The engine relies on two scales being equal, and the new ones differ",
+                    "Two scales that the engine merged must stay equal",
                     where=f"{where}: scales {first!r} and {name!r}, for {comparison.layer!r}",
                     found=f"{_shown(expected)} and {_shown(value)}",
                     allowed=f"equal values: the pass {comparison.pass_name!r} compared them when the engine was built",
@@ -125,7 +125,7 @@ def require_same(plan: Plan, network: Network, kernels: Sequence[Kernel]) -> Non
 def built_otherwise(where: str, found: str) -> BuildError:
     """The error of weights with which the builder would decide otherwise."""
     return BuildError(
-        "With these weights the engine would be built otherwise, so it cannot be refitted with them",
+        "These weights would lead to a different engine, so a refit is not possible",
         where=where,
         found=found,
         remedy="Build an engine from the new weights",

@@ -41,14 +41,14 @@ def check_refit_flags(config: BuilderConfig, network: Network) -> None:
     beside = [flag.name for flag in (BuilderFlag.REFIT, BuilderFlag.REFIT_IDENTICAL) if config.get_flag(flag)]
     if beside:
         raise ConfigError(
-            "REFIT_INDIVIDUAL says which weights may be exchanged, and excludes the flags that say it of all",
+            "REFIT_INDIVIDUAL must not be combined with REFIT or REFIT_IDENTICAL",
             found=", ".join(beside),
             remedy="Clear REFIT_INDIVIDUAL, or the others",
             source="TensorRT 10, BuilderFlag",
         )
     if not any(network.are_weights_marked_refittable(one.name) for one in network.named_weights()):
         raise ConfigError(
-            "REFIT_INDIVIDUAL is on, and no weights of the network are marked",
+            "REFIT_INDIVIDUAL requires weights that are marked as refittable",
             where=f"network {network.name!r}",
             remedy="Call network.mark_weights_refittable(name) for those that may be exchanged",
         )

@@ -52,7 +52,7 @@ class Refitter(KnownAttributes):
     def __init__(self, engine: Engine, logger: Any = None) -> None:
         if engine.plan.refit is None:
             raise ConfigError(
-                "The engine's weights cannot be exchanged",
+                "The engine is not refittable",
                 where=f"engine {engine.name!r}",
                 found="an engine that was built without the flag REFIT",
                 remedy="Build it with config.set_flag(BuilderFlag.REFIT), or `dryfit build --refit`",
@@ -129,7 +129,7 @@ class Refitter(KnownAttributes):
         given = self._given.get(name)
         if given is None and self._record.is_stripped:
             raise NetworkError(
-                "The engine is stripped, and nobody has given these weights yet",
+                "The engine is stripped, and these weights have not been set yet",
                 where=f"{self._where}, weights {name!r}",
             )
         array = self._record.values()[weights.places[0]] if given is None else given
@@ -252,7 +252,7 @@ class Refitter(KnownAttributes):
     def max_threads(self, count: int) -> None:
         count = whole_number(count, "number of threads")
         if count < 1:
-            raise ConfigError("A refit runs with at least one thread", where="max_threads", found=count)
+            raise ConfigError("A refit must have at least one thread", where="max_threads", found=count)
         self._max_threads = count
 
     # Inside -------------------------------------------------------------------------------------------------------

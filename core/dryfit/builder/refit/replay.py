@@ -124,7 +124,7 @@ def _kernel(operation: Operation) -> Kernel:
     kernels = {kernel.name: kernel for kernel in kernels_for(operation.device)}
     if operation.kernel not in kernels:
         raise EngineFileError(
-            "The engine names a kernel that no installed package brings",
+            "The engine uses a kernel that is not installed",
             where=f"engine layer {operation.name!r}",
             found=f"kernel {operation.kernel!r}",
             allowed=", ".join(sorted(kernels)),
@@ -146,7 +146,7 @@ def _packed_by(kernel: Kernel, group: LayerGroup, specs: Specs, where: str) -> M
             "The kernel cannot pack the weights of this layer",
             where=f"{where}, kernel {kernel.name!r}",
             found=f"{type(error).__name__}: {error}",
-            remedy="Build the engine again; if that does not help, the kernel has a fault",
+            remedy="Build the engine again; if that does not help, report a bug in the kernel",
         ) from error
 
 
@@ -163,7 +163,7 @@ def _require_passes(plan: Plan, design: Design) -> None:
     before, now = list(plan.settings.get("passes", [])), list(design.canonical.passes)
     if before != now:
         raise EngineFileError(
-            "The build cannot be repeated: networks went through other passes when the engine was built",
+            "The engine must be refitted with the passes that built it",
             where=f"engine {plan.network.name!r}",
             found=", ".join(now),
             allowed=", ".join(map(str, before)),

@@ -107,10 +107,10 @@ class SegmentCompilation:
         unknown = _dynamic(group, self._optimum_specs)
         if unknown:
             raise BuildError(
-                "A compiled segment cannot have shapes that follow from the data",
+                "A compiled segment must not have data-dependent shapes",
                 where=where,
                 found=", ".join(unknown[:10]),
-                allowed="shapes that follow from those of the inputs",
+                allowed="shapes that depend only on input shapes",
                 remedy="Put these layers on another device",
             )
 
@@ -208,11 +208,11 @@ def target_bytes(function: SegmentFunction, planned: PlannedSegment) -> bytes:
             f"The target's {function.noun} could not {function.verb} a segment",
             where=where,
             found=f"{type(error).__name__}: {error}",
-            remedy="Put one of its layers on another device, or report it to the makers of the target",
+            remedy="Put one of its layers on another device, or report it to the maintainers of the target",
         ) from error
     if not isinstance(made, bytes):
         raise PluginError(
-            f"A target's {function.noun} gives bytes",
+            f"A target's {function.noun} must return bytes",
             where=f"{where}, {function.place(target)}",
             found=type(made).__name__,
         )

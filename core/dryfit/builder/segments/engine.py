@@ -31,7 +31,7 @@ def segment_engine(segment: PlannedSegment) -> Engine:
     """
     where = f"segment {segment.index} of {segment.device}"
     if segment.host_run is None:
-        raise EngineFileError("The segment does not say how the host runs it", where=where)
+        raise EngineFileError("The segment must describe how the host runs it", where=where)
     network = copy_network(segment.network)
     layers = {layer.name: layer for layer in network.layers}
     kernels = _kernels(segment.device)
@@ -79,10 +79,10 @@ def _kernels(device: str) -> Mapping[str, Kernel]:
 def _kernel(asked: HostOperation, kernels: Mapping[str, Kernel], where: str) -> Kernel:
     if asked.kernel not in kernels:
         raise EngineFileError(
-            "The segment names a host kernel that no installed package brings",
+            "The segment uses a host kernel that is not installed",
             where=where,
             found=str(UnknownNameError("kernel", asked.kernel, kernels)),
-            remedy="Install the version of dryfit that it was made with, or make it again",
+            remedy="Install the version of dryfit that made it, or export it again",
         )
     return kernels[asked.kernel]
 
@@ -90,17 +90,17 @@ def _kernel(asked: HostOperation, kernels: Mapping[str, Kernel], where: str) -> 
 def _require_accepted(kernel: Kernel, group: LayerGroup, specs: Specs, where: str) -> None:
     if (refusal := kernel.refusal(group, specs)) is not None:
         raise EngineFileError(
-            "The segment names a host kernel that does not serve its layers",
+            "The segment uses a host kernel that does not support its layers",
             where=f"{where}, layer {group.name!r}, kernel {kernel.name!r}",
             found=refusal,
-            remedy="Make it again with the installed version of dryfit",
+            remedy="Export it again with the installed version of dryfit",
         )
 
 
 def _group(asked: HostOperation, layers: Mapping[str, Layer], where: str) -> LayerGroup:
     unknown = [name for name in asked.layers if name not in layers]
     if unknown or not asked.layers:
-        raise EngineFileError("The segment's host run names layers that it does not have", where=where, found=unknown)
+        raise EngineFileError("The segment's host run refers to unknown layers", where=where, found=unknown)
     return LayerGroup([layers[name] for name in asked.layers])
 
 
@@ -109,7 +109,7 @@ def _placements(segment: PlannedSegment, run: HostRun, network: Network) -> dict
     strange = sorted(set(run.layouts.values()) - HostLayout.__members__.keys())
     if strange:
         raise EngineFileError(
-            "The segment names a layout that the host does not have",
+            "The segment uses a layout that the host does not support",
             where=f"segment {segment.index} of {segment.device}",
             found=strange[0][:100],
             allowed=", ".join(HostLayout.__members__),

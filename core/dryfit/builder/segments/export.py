@@ -62,7 +62,7 @@ def segment_files(plan: Plan, exported: Exported) -> tuple[dict[int, bytes], dic
         except BuildError as error:
             refused[index] = error
     if refused and not files:
-        raise one_error("No segment can be written", list(refused.values()))
+        raise one_error("No segment can be exported", list(refused.values()))
     return dict(sorted(files.items())), refused
 
 

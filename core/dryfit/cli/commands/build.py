@@ -24,26 +24,26 @@ from dryfit.cli.sample_options import SampleOptions, sample_options
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where the engine is written.",
+    help="Engine file to write.",
 )
 @network_options
 @kernel_options
 @sample_options
-@click.option("--refit", is_flag=True, help="Keep what it takes to exchange the engine's weights with `dryfit refit`.")
+@click.option("--refit", is_flag=True, help="Make the engine's weights refittable with `dryfit refit`.")
 @click.option(
     "--stripped",
     "--stripWeights",
     "stripped",
     is_flag=True,
-    help="Leave the weights out: `dryfit refit` brings them back. With --refit any weights, else those of MODEL only.",
+    help="Leave the weights out; `dryfit refit` adds them. With --refit any weights, otherwise those of MODEL only.",
 )
 @click.option(
     "--dump-stages",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write what each stage of the build made of the network to a text file there.",
+    help="Write the network after each build stage as a text file to DIR.",
 )
-@click.option("--verbose", is_flag=True, help="Show the placement, and on stderr each stage of the build.")
+@click.option("--verbose", is_flag=True, help="Show the placement, and log each build stage to stderr.")
 @json_option
 def build(
     model: Path,

@@ -33,7 +33,7 @@ FORM_NAMES = ("tensorrt", "ranges", "onnxruntime-json", "onnxruntime-flatbuffers
 INPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 
 form_option: Callable[[Any], Any] = click.option(
-    "--form", type=click.Choice(FORM_NAMES), help="The form of what is read, where the contents do not tell."
+    "--form", type=click.Choice(FORM_NAMES), help="Form of the input, if it cannot be detected."
 )
 output_option: Callable[[Any], Any] = click.option(
     "--output",
@@ -41,13 +41,13 @@ output_option: Callable[[Any], Any] = click.option(
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where the result is written.",
+    help="File to write.",
 )
 
 
 def to_option(default: str) -> Callable[[Any], Any]:
     """The option that names the form of what is written; `default` says what counts without it."""
-    return click.option("--to", type=click.Choice(FORM_NAMES), help=f"The form of what is written; {default}.")
+    return click.option("--to", type=click.Choice(FORM_NAMES), help=f"Form of the output (default: {default}).")
 
 
 @click.group(cls=LazyGroup, places=COMMANDS)
@@ -123,7 +123,7 @@ def check(
     type=click.Choice(["refuse", "first", "last", "widest"]),
     default="refuse",
     show_default=True,
-    help="Which of different scales of one tensor counts: none, that of the file named first or last, or the largest.",
+    help="Scale to use where files disagree: none (an error), first or last file, or the largest.",
 )
 @to_option("that of the first file if absent")
 @form_option
@@ -147,9 +147,9 @@ def merge(files: tuple[Path, ...], output: Path, rule: str, to: str | None, form
 @click.option(
     "--tensorrt-version",
     metavar="VERSION",
-    help="The version that the first line names, such as 8.6.1; before 5.1 the line is the algorithm's number.",
+    help="Version in the first line, such as 8.6.1; before 5.1 the line is the algorithm's number.",
 )
-@click.option("--algorithm", type=click.Choice([*ALGORITHMS]), help="The algorithm that the first line names.")
+@click.option("--algorithm", type=click.Choice([*ALGORITHMS]), help="Algorithm in the first line.")
 @click.option("--cutoff", type=click.FloatRange(0, 1), help="The regression cutoff in a legacy first line.")
 @click.option("--quantile", type=click.FloatRange(0, 1), help="The quantile in a legacy first line.")
 @json_option

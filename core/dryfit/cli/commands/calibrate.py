@@ -23,7 +23,7 @@ def calibrate(model: Path | None, options: CalibrateOptions) -> None:
         _compare(options)
         return
     if model is None:
-        raise click.UsageError("Missing argument 'MODEL'. Only --compare does without")
+        raise click.UsageError("Missing argument 'MODEL' (optional only with --compare)")
     from dryfit.answers.calibrate import calibrate as answer_of
     from dryfit.cli.calibration_progress import Interruption, SampleProgress
 
@@ -44,7 +44,7 @@ def calibrate(model: Path | None, options: CalibrateOptions) -> None:
         if answer.run_text:
             print_note(answer.run_text)
     if answer.is_covered:
-        print_note(f"{options.output} covers the model: nothing was run")
+        print_note(f"{options.output} already covers the model: nothing to do")
 
 
 def _compare(options: CalibrateOptions) -> None:
@@ -53,7 +53,7 @@ def _compare(options: CalibrateOptions) -> None:
 
     chosen = options.chosen_calibrator()
     if options.state is None:
-        raise click.UsageError("--compare needs --state: the file that an earlier run wrote")
+        raise click.UsageError("--compare requires --state: the file that an earlier run wrote")
     answer = compare_calibrators(options.state, calibrator=chosen, skip_nonfinite=options.skip_nonfinite)
     if options.as_json:
         print_line(answer.to_json())

@@ -23,10 +23,10 @@ FORMATS = ("text", "json", "junit", "sarif")
     "--format",
     "chosen",
     type=click.Choice(FORMATS),
-    help="Form of the output: for people, for programs, or as JUnit XML or SARIF 2.1.0 for continuous integration.",
+    help="Output format: text, JSON, or JUnit XML or SARIF 2.1.0 for continuous integration.",
 )
-@click.option("--verbose", is_flag=True, help="Also show every layer, causes of segments, and reformats.")
-@click.option("--quiet", is_flag=True, help="Print the summary only.")
+@click.option("--verbose", is_flag=True, help="Also show every layer, why segments begin, and reformats.")
+@click.option("--quiet", is_flag=True, help="Print the outcome only.")
 @json_option
 @click.pass_context
 def check(
@@ -46,13 +46,13 @@ def check(
     them. A network that cannot be built exits with 0 unless --fail-on refusals or --fail-on unplaced is given.
     """
     from dryfit.answers.check import check as answer_of
-    from dryfit.answers.placement_text import summary_line, verdict_lines
+    from dryfit.answers.placement_text import outcome_lines
     from dryfit.cli.junit_report import junit_text
     from dryfit.cli.sarif_report import sarif_text
 
     form = chosen or ("json" if as_json else "text")
     if as_json and form != "json":
-        raise click.UsageError(f"--json and --format {form} exclude each other", context)
+        raise click.UsageError(f"--json and --format {form} cannot be combined", context)
     answer = answer_of(model, fail_on=fail_on, **options)
     for note in answer.notes:
         print_note(note)
@@ -64,8 +64,7 @@ def check(
         case "sarif":
             print_line(sarif_text(answer))
         case _ if quiet:
-            show(verdict_lines(answer))
-            print_line(summary_line(answer))
+            show(outcome_lines(answer))
         case _:
             show(answer.blocks(verbose=verbose))
     context.exit(print_failed(answer.conditions))

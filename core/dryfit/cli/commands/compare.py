@@ -36,7 +36,7 @@ def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
     if comparing.methods:
         context = click.get_current_context()
         if context.get_parameter_source("against") is not ParameterSource.DEFAULT:
-            problem = "Give either --against or --methods: the first method is what others are compared with"
+            problem = "Give either --against or --methods; the first method is the reference"
             raise click.UsageError(problem)
     with log_to_stderr(logging.ERROR):
         answer = _answer(model, options, comparing)

@@ -19,17 +19,17 @@ from dryfit.cli.network_options import network_options
     "--apply",
     "edits",
     metavar="ID[,ID...]",
-    help="Apply these edits instead, everywhere, or at one node: ID@NODE. Needs --output.",
+    help="Apply these edits, everywhere or at one node (ID@NODE). Requires --output.",
 )
 @click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The edited model."
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Edited model to write."
 )
-@click.option("--force", is_flag=True, help="Overwrite the output, also where it is MODEL itself.")
-@click.option("--no-edits", is_flag=True, help="Look for no edits, nor for formats of inputs and outputs.")
+@click.option("--force", is_flag=True, help="Overwrite the output, even if it is MODEL itself.")
+@click.option("--no-edits", is_flag=True, help="Do not search for edits or input and output formats.")
 @click.option(
     "--quantization",
     is_flag=True,
-    help="Show each layer's precision, each tensor's INT8 scale, and where each Q/DQ went and why, instead.",
+    help="Instead, show each layer's precision, each tensor's INT8 scale, and where each Q/DQ went and why.",
 )
 @json_option
 def explain(
@@ -56,11 +56,11 @@ def explain(
     from dryfit.engine.progress import TerminalProgress
 
     if quantization and (edits is not None or no_edits):
-        raise click.UsageError("--quantization speaks of no edits: leave out --apply and --no-edits")
+        raise click.UsageError("--quantization cannot be combined with --apply or --no-edits")
     if (edits is None) != (output is None):
-        raise click.UsageError("--apply and --output belong together")
+        raise click.UsageError("--apply and --output must be given together")
     if edits is not None and layer is not None:
-        raise click.UsageError("--apply takes no LAYER: name a node by ID@NODE")
+        raise click.UsageError("--apply does not take LAYER: name a node by ID@NODE")
     answer: ExplainAnswer | QuantizationAnswer | EditedModelAnswer
     if quantization:
         answer = explain_quantization(model, layer, **options)

@@ -9,7 +9,7 @@ from dryfit.cli.console import json_option, show_answer
 
 @click.command()
 @click.argument("words", metavar="[RULE]", required=False)
-@click.option("--list", "is_listed", is_flag=True, help="List all rules, each in one line.")
+@click.option("--list", "is_listed", is_flag=True, help="List all rules, one per line.")
 @json_option
 @click.pass_context
 def explain_rule(context: click.Context, words: str | None, is_listed: bool, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from dryfit.cli.console import json_option, show_answer
 
 @click.command()
 @click.argument("engine_file", metavar="ENGINE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--verbose", is_flag=True, help="Also show every engine layer, causes of segments, and reformats.")
+@click.option("--verbose", is_flag=True, help="Also show every engine layer, why segments begin, and reformats.")
 @json_option
 def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
     """Show what an ENGINE file has inside: inputs, outputs, segments, reformats, memory, layers."""

@@ -20,7 +20,7 @@ OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
     type=click.Choice(OBJECTIVES),
     default="latency",
     show_default=True,
-    help="Least time of a run, most runs a second with all devices at work, least energy, or most "
+    help="Lowest latency, highest throughput with all devices busy, lowest energy, or most "
     "multiply-accumulates on the default device.",
 )
 @network_options
@@ -29,7 +29,7 @@ OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the placement for --placement: JSON where FILE ends in .json, else rules, one a line.",
+    help="Write the placement for --placement: JSON if FILE ends in .json, otherwise rules, one per line.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option

@@ -32,7 +32,8 @@ def list_plugins(as_json: bool) -> None:
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help=f"How long one plugin may take; {SECONDS:g} or the environment variable {TIMEOUT_VARIABLE} if left out.",
+    help=f"Timeout per plugin in seconds (default: {SECONDS:g} or the environment variable "
+    f"{TIMEOUT_VARIABLE} if left out.",
 )
 @json_option
 @click.pass_context
@@ -58,12 +59,12 @@ def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
-    help="Where the package's folder is made; here where left out.",
+    help="Folder in which to create the package (default: this folder).",
 )
 def new(kind: str, name: str, directory: Path) -> None:
     """Write a new package NAME with a target, a layer or a calibrator in it.
 
-    It works as it is: install it, run its tests, then make it yours. Nothing is overwritten.
+    It works as it is: install it, run its tests, then make it yours. The folder must not exist yet.
     """
     from dryfit.cli.new_package import package_names, rendered_files, write_package
 

@@ -40,9 +40,9 @@ def qdq() -> None:
     "--format",
     "chosen",
     type=click.Choice(FORMATS),
-    help="Form of the output: for people, for programs, or as JUnit XML or SARIF 2.1.0 for continuous integration.",
+    help="Output format: text, JSON, or JUnit XML or SARIF 2.1.0 for continuous integration.",
 )
-@click.option("--verbose", is_flag=True, help="List every finding of a rule, not the first few.")
+@click.option("--verbose", is_flag=True, help="List all findings of a rule, not only the first few.")
 @json_option
 @click.pass_context
 def lint(
@@ -59,7 +59,7 @@ def lint(
 
     form = chosen or ("json" if as_json else "text")
     if as_json and form != "json":
-        raise click.UsageError(f"--json and --format {form} exclude each other", context)
+        raise click.UsageError(f"--json and --format {form} cannot be combined", context)
     answer = answer_of(model, shape=flat_shapes(shape), fail_on=fail_on)
     match form:
         case "json":

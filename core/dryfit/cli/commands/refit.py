@@ -16,16 +16,16 @@ from dryfit.cli.console import json_option, print_line, show_answer
     "model",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="MODEL",
-    help="The model whose weights the engine gets: the one that it was built from, trained on or not.",
+    help="Model with the new weights: the one that the engine was built from, retrained or not.",
 )
 @click.option(
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where the refitted engine is written; it may be ENGINE.",
+    help="Refitted engine to write; may be ENGINE itself.",
 )
-@click.option("--list", "lists", is_flag=True, help="Only show which weights can be exchanged.")
+@click.option("--list", "lists", is_flag=True, help="Only list the refittable weights.")
 @json_option
 def refit(engine_file: Path, model: Path | None, output: Path | None, lists: bool, as_json: bool) -> None:
     """Exchange the weights of an ENGINE that was built with --refit or --stripped."""

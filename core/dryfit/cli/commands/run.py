@@ -27,25 +27,28 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "inputs",
     multiple=True,
     metavar="NAME=FILE",
-    help="An input from .npy or a picture, or all from .npz; NAME= may be left out for the only input.",
+    help="An input from .npy or an image, or all inputs from .npz; NAME= is optional for a single input.",
 )
 @data_option
 @limit_option
-@click.option("--random", "seed", type=int, metavar="SEED", help="Random inputs instead of files.")
+@click.option("--random", "seed", type=int, metavar="SEED", help="Use random inputs instead of files.")
 @picture_options_of
-@click.option("--labels", type=FILE, metavar="FILE", help="Labels of the classes, one a line; shows the top five.")
-@click.option("--batches", is_flag=True, help="Cut the inputs into runs of the engine's batch size.")
+@click.option("--labels", type=FILE, metavar="FILE", help="Class labels, one per line; shows the top five.")
+@click.option("--batches", is_flag=True, help="Split the inputs into batches of the engine's size.")
 @click.option(
-    "--output-dir", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write outputs as .npy."
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write outputs as .npy files to DIR.",
 )
-@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads; as many as CPUs if left out.")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run everything N times.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads (default: all CPUs).")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Repeat the run N times.")
 @click.option(
     "--profile",
     "--dumpProfile",
     "profile",
     is_flag=True,
-    help="Show the host's time of each engine layer, slowest first.",
+    help="Show the host latency of each engine layer, slowest first.",
 )
 @network_options
 @json_option

@@ -28,7 +28,7 @@ def sparsity() -> None:
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @fail_on_option(SPARSITY_SUBJECTS, "unpruned,dense>20%,dla.sparsity.output_maps")
-@click.option("--verbose", is_flag=True, help="Also show what does not decide: warnings and notes.")
+@click.option("--verbose", is_flag=True, help="Also show warnings and notes.")
 @network_options
 @json_option
 @click.pass_context
@@ -65,7 +65,7 @@ def check(
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where the pruned copy is written.",
+    help="Pruned copy to write.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
 @network_options

@@ -27,8 +27,8 @@ def list_targets(told: set[PluginFailure], as_json: bool) -> None:
 
 @targets.command()
 @click.argument("device")
-@click.option("--platform", metavar="NAME", help="Variant of the device; its default where left out.")
-@click.option("--software", metavar="VERSION", help="Software version; the newest where left out.")
+@click.option("--platform", metavar="NAME", help="Board (default: the device's own default).")
+@click.option("--software", metavar="VERSION", help="Software version (default: newest).")
 @json_option
 def show(device: str, platform: str | None, software: str | None, as_json: bool) -> None:
     """Show what is known of one DEVICE: platforms, formats, memory pools, arithmetic, limits."""
@@ -40,7 +40,9 @@ def show(device: str, platform: str | None, software: str | None, as_json: bool)
 @targets.command()
 @click.argument("first", metavar="FIRST")
 @click.argument("second", metavar="SECOND")
-@click.option("--device", default="DLA", show_default=True, metavar="NAME", help="Device of platforms without one.")
+@click.option(
+    "--device", default="DLA", show_default=True, metavar="NAME", help="Device for platforms given without one."
+)
 @json_option
 def diff(first: str, second: str, device: str, as_json: bool) -> None:
     """Show how two platforms or versions of a device differ: rules, formats, memory pools, platforms.

@@ -30,7 +30,7 @@ from dryfit.cli.network_options import network_options
     required=True,
     type=click.Path(path_type=Path),
     metavar="PLACE",
-    help="The file of the Q/DQ model, or the folder of the other form's files.",
+    help="Q/DQ model to write, or the folder for the files of the implicit form.",
 )
 @click.option(
     "--weights",
@@ -44,10 +44,10 @@ from dryfit.cli.network_options import network_options
     type=click.Choice(["largest", "refuse", "keep"]),
     default="largest",
     show_default=True,
-    help="To implicit: what happens where a concatenation, or one tensor, has several scales.",
+    help="To implicit: what to do if a concatenation or a tensor has several scales.",
 )
-@click.option("--strict", is_flag=True, help="To implicit: refuse a model of which a layer would lose its INT8.")
-@click.option("--clip-weights", is_flag=True, help="To implicit: make weights of the code -128 be -127.")
+@click.option("--strict", is_flag=True, help="To implicit: fail if a layer would lose its INT8 precision.")
+@click.option("--clip-weights", is_flag=True, help="To implicit: change weight codes of -128 to -127.")
 @click.option(
     "--every-rounding",
     is_flag=True,
@@ -77,7 +77,7 @@ from dryfit.cli.network_options import network_options
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="How many samples are compared; without --data random ones; 0 compares nothing.",
+    help="Number of samples to compare (random without --data); 0 skips the comparison.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of random samples.")
 @fail_on_option(TRANSLATE_SUBJECTS, "codes>1,lost")

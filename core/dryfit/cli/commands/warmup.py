@@ -11,7 +11,7 @@ from dryfit.cli.console import json_option, show_answer
 @click.option(
     "--tier",
     metavar="NAME",
-    help="Compile for this instruction set tier of this machine, such as avx2, instead of its best.",
+    help="Compile for this instruction set tier, such as avx2, instead of the machine's best.",
 )
 @json_option
 def warmup(tier: str | None, as_json: bool) -> None:

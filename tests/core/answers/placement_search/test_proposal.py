@@ -214,7 +214,7 @@ def test_the_reason_of_a_change_is_what_it_would_cost_to_stay(acme):
     without = amount(design_with(network, stays), Objective.LATENCY)
     assert change.value_otherwise == pytest.approx(without)
     assert without > proposal.after.value
-    told = f"one run takes an estimated {duration(without)} instead of {duration(proposal.after.value)}"
+    told = f"latency would be an estimated {duration(without)} instead of {duration(proposal.after.value)}"
     assert told in change.reason
 
 
@@ -291,7 +291,7 @@ def test_a_step_of_layers_that_nobody_asked_about_is_the_target_s_mistake(acme):
 def test_one_device_alone_leaves_no_choice(acme):
     config = acme()
     config.allow_fallback(None)
-    with pytest.raises(ConfigError, match=r"between two devices.*ACME_FAST and no fallback"):
+    with pytest.raises(ConfigError, match=r"A placement by cost requires two devices.*ACME_FAST and no fallback"):
         propose_placement(chain("c"), config, Objective.LATENCY)
 
 

@@ -75,10 +75,14 @@ def test_an_explicit_network_is_not_calibrated():
     config.calibrate_with(MAGNITUDE, [])
     config.calibration_cache = CalibrationCache("1", {"x": 0.5})
     assert broken(explicit(INT8), config) == {"explicit.calibration": "a calibrator, a calibration cache"}
-    with pytest.raises(ConfigError, match="is not calibrated") as caught:
+    with pytest.raises(
+        ConfigError, match="An explicitly quantized network must not be calibrated: its scales are in its layers"
+    ) as caught:
         Builder().build_plan(explicit(INT8), config)
     assert "mutually exclusive" in caught.value.source
-    assert caught.value.remedy.startswith("Take calibrator and cache out of the config")
+    assert caught.value.remedy.startswith(
+        "Remove calibrator and cache from the config, or use the network without quantize and dequantize layers"
+    )
 
 
 def test_an_explicit_network_has_no_dynamic_ranges():
@@ -136,7 +140,7 @@ def test_all_that_is_broken_is_told_at_once_before_anything_is_built():
     network.layer("r1").precision = INT8
     config.calibrate_with(MAGNITUDE, iter(()))
     for build in (Builder().build_plan, assess):
-        with pytest.raises(ConfigError, match="do not go together") as caught:
+        with pytest.raises(ConfigError, match="The network and the config are incompatible") as caught:
             build(network, config)
         text = str(caught.value)
         for rule in EXPLICIT_RULES[:4]:
@@ -150,7 +154,7 @@ def test_what_tensorrt_only_overlooks_is_a_warning():
     config = config_with(BuilderFlag.INT8)
     config.assume_scales = True
     config.set_quantization_flag(QuantizationFlag.CALIBRATE_BEFORE_FUSION)
-    because = "changes nothing, because the network has quantize and dequantize layers"
+    because = "has no effect, because the network has quantize and dequantize layers"
     assert list(Builder().build_plan(explicit(INT8), config).warnings) == [
         f"The setting assume_scales {because}",
         f"The quantization flag CALIBRATE_BEFORE_FUSION {because}",

@@ -80,17 +80,17 @@ def test_lines_that_are_no_rules_are_listed_together():
 
 def test_everything_that_does_not_exist_is_told_at_once_with_what_is_close():
     message = refusal(chain("c", "r"), "co = DLA\nc0x = GPU\nc0 = DLAA\nkind:convolutio = GPU\nonnx:Conv_1 = GPU")
-    assert "line 1: There is no layer named 'co'" in message
-    assert "line 2: There is no layer named 'c0x'. Did you mean 'c0'?" in message
+    assert "line 1: Unknown layer 'co'" in message
+    assert "line 2: Unknown layer 'c0x'. Did you mean 'c0'?" in message
     assert "line 3: There is no device named 'DLAA'" in message
     assert "Did you mean 'DLA'?" in message
-    assert "line 4: There is no layer kind named 'convolutio'. Did you mean 'convolution'?" in message
-    assert "line 5: There is no ONNX node named 'Conv_1'" in message
+    assert "line 4: Unknown layer kind 'convolutio'. Did you mean 'convolution'?" in message
+    assert "line 5: Unknown ONNX node 'Conv_1'" in message
 
 
 def test_a_pattern_that_fits_nothing_is_refused():
     network = chain("c", "r")
-    assert "There is no layer that fits 'stem*'" in refusal(network, "stem* = DLA")
+    assert "No layer matches 'stem*'" in refusal(network, "stem* = DLA")
     message = refusal(network, "kind:softmax = GPU")
     assert "The network has no layer of the kind 'softmax', it has activation, convolution" in message
 

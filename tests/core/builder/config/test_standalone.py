@@ -117,7 +117,7 @@ def with_an_open_shape(network, config):
         (without_direct_io, "direct_io", "DIRECT_IO is off"),
         (with_fallback, "fallback", "fallback to GPU"),
         (without_precision, "precision", "neither FP16 nor INT8"),
-        (without_formats, "formats", "tensor 'x' states none of CHW16"),
+        (without_formats, "formats", "tensor 'x' sets none of CHW16"),
         (with_a_strange_format, "formats", "DLA_HWC4 of tensor 'y', where CHW16, DLA_LINEAR are possible"),
         (with_another_type, "formats", "tensor 'x' is FLOAT, where HALF, INT8 are possible"),
         (on_the_gpu, "device", "default device GPU, which has no loadables"),
@@ -172,7 +172,7 @@ def test_a_layer_that_the_dla_refuses_is_told_with_its_rules():
         tensor.allowed_formats = frozenset({"CHW16"})
     words = refused(network, standalone_config(), PlacementError)
     assert "'e' cannot run on DLA" in words
-    assert "has no fallback: change the layers that are named" in words
+    assert "has no fallback: change the listed layers" in words
 
 
 def test_an_input_in_another_type_than_is_computed_in_would_need_a_copy():
@@ -204,7 +204,9 @@ def test_two_batches_are_two_loadables_and_refused():
 
 
 def test_a_standalone_loadable_is_no_engine():
-    with pytest.raises(BuildError, match="gives a loadable, and no engine"):
+    with pytest.raises(
+        BuildError, match="With the engine capability DLA_STANDALONE, a build makes a loadable and not an engine"
+    ):
         Builder().build_engine(standalone_network(), standalone_config())
 
 

@@ -70,17 +70,20 @@ def test_an_empty_text_is_an_empty_cache_of_this_machine():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("not a cache", "f.jsonl, line 1: This is no line of a timing cache"),
-        ('{"dryfit timing cache": 2, "processor": "p"}', "line 1: The timing cache has another format (found 2"),
+        ("not a cache", "f.jsonl, line 1: The line is not a timing cache entry"),
+        ('{"dryfit timing cache": 2, "processor": "p"}', "line 1: The timing cache has an unsupported format (found 2"),
         (f"{HEADER}\n{LINE}\n{LINE}", "line 3: The same was measured on a line before"),
-        (f"{HEADER}\n{LINE}\n[1]", "line 3: This is no line"),
-        (f"{HEADER}\n{LINE.replace('2}', '-1}')}", "line 2: A kernel takes a positive time (found -1.0"),
-        (f"{HEADER}\n{LINE.replace('2}', 'NaN}')}", "line 2: A kernel takes a positive time (found nan"),
-        (f"{HEADER}\n{LINE.replace('2}', 'true}')}", "line 2: This is no line"),
-        (f"{HEADER}\n{LINE.replace('group', 'gruop')}", "line 2: This is no line"),
-        (f"{HEADER}\n{LINE.replace('1,', '1.0,')}", "line 2: This is no line"),
-        (f"{HEADER}\n{'[' * 100_000}", "line 2: This is no line"),
-        (f"{HEADER}\n{LINE.replace('2}', '1' * 400 + '}')}", "line 2: A kernel takes a positive time (found inf"),
+        (f"{HEADER}\n{LINE}\n[1]", "line 3: The line is not a timing cache entry"),
+        (f"{HEADER}\n{LINE.replace('2}', '-1}')}", "line 2: A kernel's time must be greater than 0 (found -1.0"),
+        (f"{HEADER}\n{LINE.replace('2}', 'NaN}')}", "line 2: A kernel's time must be greater than 0 (found nan"),
+        (f"{HEADER}\n{LINE.replace('2}', 'true}')}", "line 2: The line is not a timing cache entry"),
+        (f"{HEADER}\n{LINE.replace('group', 'gruop')}", "line 2: The line is not a timing cache entry"),
+        (f"{HEADER}\n{LINE.replace('1,', '1.0,')}", "line 2: The line is not a timing cache entry"),
+        (f"{HEADER}\n{'[' * 100_000}", "line 2: The line is not a timing cache entry"),
+        (
+            f"{HEADER}\n{LINE.replace('2}', '1' * 400 + '}')}",
+            "line 2: A kernel's time must be greater than 0 (found inf",
+        ),
     ],
 )
 def test_a_wrong_line_is_named_with_its_file_and_number(text, told, tmp_path):
@@ -93,7 +96,7 @@ def test_a_wrong_line_is_named_with_its_file_and_number(text, told, tmp_path):
 
 
 def test_bytes_that_are_no_text_are_no_timing_cache():
-    with pytest.raises(ConfigError, match="no timing cache"):
+    with pytest.raises(ConfigError, match="The file is not a timing cache"):
         TimingCache.parse(b"\xff\xfe\x00")
 
 
@@ -107,14 +110,14 @@ def test_what_a_cache_knows_wins_over_what_is_combined_with_it():
 
 def test_caches_of_two_processors_are_not_combined_unless_asked():
     cache, foreign = cache_of(), cache_of((KEY, 1.0), name="another")
-    with pytest.raises(ConfigError, match=r"another processor.*found another"):
+    with pytest.raises(ConfigError, match=r"The timing cache must be measured on this processor.*found another"):
         cache.combine(foreign)
     assert cache.combine(foreign, ignore_mismatch=True)
     assert cache.query(KEY) == 1.0
 
 
 def test_no_kernel_takes_no_time():
-    with pytest.raises(ConfigError, match=r"acme\.relu.*positive"):
+    with pytest.raises(ConfigError, match=r"acme\.relu.*greater than 0"):
         cache_of((KEY, 0.0))
 
 
@@ -135,7 +138,7 @@ def test_saving_completes_a_file_and_changes_nothing_in_it(tmp_path):
 def test_a_file_of_another_processor_is_not_added_to(tmp_path):
     path = tmp_path / "times.jsonl"
     save_timing_cache(cache_of((KEY, 1.0), name="another"), path)
-    with pytest.raises(ConfigError, match="another processor"):
+    with pytest.raises(ConfigError, match="The timing cache must be measured on this processor"):
         save_timing_cache(cache_of((OTHER, 1.0)), path)
     assert load_timing_cache(path).query(OTHER) is None
 
@@ -206,7 +209,7 @@ def test_a_damaged_shared_file_is_set_aside_with_a_warning_and_measured_again(fo
     default_path().write_text("damage")
     acme_plan()
     assert default_path().with_suffix(".damaged").read_text() == "damage"
-    assert "line 1: This is no line of a timing cache" in caplog.text
+    assert "line 1: The line is not a timing cache entry" in caplog.text
     assert "set aside" in caplog.text
     assert len(load_timing_cache(default_path()).query_keys()) == 2
 

@@ -33,7 +33,9 @@ def test_what_is_no_limit_is_refused_with_an_example(text):
 
 
 def test_a_negative_limit_is_named():
-    with pytest.raises(ConfigError, match=r"--mem-pool-size, dlaSRAM: .* not negative .found -1; allowed: 0 or more"):
+    with pytest.raises(
+        ConfigError, match=r"--mem-pool-size, dlaSRAM: .* must not be negative .found -1; allowed: 0 or more"
+    ):
         parse_memory_pool_sizes("dlaLocalDRAM:4K,dlaSRAM:-1", "--mem-pool-size")
 
 

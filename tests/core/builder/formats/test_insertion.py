@@ -54,9 +54,9 @@ def test_crossing_to_the_dla_and_back_is_one_copy_each():
 def test_a_reformat_says_who_gives_and_who_takes():
     chosen = formats(chain("c", "e"), dla_config())
     assert [one.cause for one in chosen.reformats] == [
-        "network input 'x' gives FLOAT LINEAR on GPU, 'c0' takes HALF CHW16 on DLA",
-        "'c0' gives HALF CHW16 on DLA, 'e1' takes HALF LINEAR on GPU",
-        "'e1' gives HALF LINEAR on GPU, network output 'e1' takes FLOAT LINEAR on GPU",
+        "network input 'x' provides FP32 LINEAR on GPU, 'c0' requires FP16 CHW16 on DLA",
+        "'c0' provides FP16 CHW16 on DLA, 'e1' requires FP16 LINEAR on GPU",
+        "'e1' provides FP16 LINEAR on GPU, network output 'e1' requires FP32 LINEAR on GPU",
     ]
 
 
@@ -77,7 +77,7 @@ def test_between_segments_of_one_device_nothing_is_copied():
     config = dla_config()
     design = designed(network, config)
     if [run.device for run in design.partition.runs] != ["DLA", "GPU", "DLA"]:
-        pytest.skip("the reshape runs on the DLA, so that nothing stands between")
+        pytest.skip("the reshape runs on the DLA, so that nothing lies between")
     assert {one.tensor for one in design.formats.reformats} >= {"r1"}
 
 
@@ -135,7 +135,7 @@ def test_without_fallback_a_copy_at_the_border_is_a_problem():
     network.outputs[0].allowed_formats = frozenset({"CHW16"})
     chosen = formats(network, dla_config(fallback=False))
     assert len(chosen.problems) == 1
-    assert "network input 'x' gives HALF LINEAR on DLA, 'c0' takes HALF CHW16 on DLA" in chosen.problems[0]
+    assert "network input 'x' provides FP16 LINEAR on DLA, 'c0' requires FP16 CHW16 on DLA" in chosen.problems[0]
     assert "CHW16, DLA_LINEAR" in chosen.problems[0]
     network.inputs[0].allowed_formats = frozenset({"CHW16"})
     assert formats(network, dla_config(fallback=False)).problems == []

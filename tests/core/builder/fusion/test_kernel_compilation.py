@@ -53,7 +53,7 @@ def test_a_build_that_compiles_nothing_has_no_such_phase():
 
 def test_a_monitor_cancels_when_what_compiles_is_done():
     recorder = Recorder((PHASE, 0))
-    with pytest.raises(BuildError, match=r"Compiling kernels.*cancelled"):
+    with pytest.raises(BuildError, match=r"Compiling kernels.*canceled"):
         compile_two(recorder)
     assert "compiled" in recorder.events
     assert recorder.events[-2:] == [("finish", PHASE), ("finish", "whole")]

@@ -66,7 +66,7 @@ def test_a_run_ends_where_the_device_changes_and_says_why():
     partition = cut(network, by_kind(network))
     assert names(partition) == [("NPU", ["c0", "r1"]), ("GPU", ["e2"]), ("NPU", ["r3"])]
     assert [run.cut_cause for run in partition.runs[:2]] == ["", ""]
-    assert partition.runs[2].cut_cause == ("layer 'e2' on GPU stands between segment 0 and this one: the test says so")
+    assert partition.runs[2].cut_cause == ("layer 'e2' on GPU lies between segment 0 and this one: the test says so")
     assert partition.segments == {"c0": 0, "r1": 0, "e2": 1, "r3": 2}
 
 

@@ -62,9 +62,9 @@ def test_equal_sums_leave_the_layer_on_the_default_device(install):
     ("device", "weight", "why"),
     [
         ("CPU", 1, "it is neither the default nor the fallback device (DLA, GPU)"),
-        ("DLA", 1, "it cannot run these layers"),
-        ("GPU", "float('nan')", "the weight nan is no finite number"),
-        ("GPU", "'much'", "the weight 'much' is no finite number"),
+        ("DLA", 1, "it does not support these layers"),
+        ("GPU", "float('nan')", "the weight nan must be a finite number"),
+        ("GPU", "'much'", "the weight 'much' must be a finite number"),
     ],
 )
 def test_votes_without_effect_are_told_once_with_the_reason(install, device, weight, why):

@@ -80,7 +80,7 @@ def test_a_precision_that_the_user_set_wins_over_both_heuristics():
 
 
 def test_int8_that_was_asked_for_without_scales_is_a_warning_or_where_it_must_be_obeyed_an_error():
-    words = "layer 'c0' asks for precision INT8, which it cannot have: No scale for 'x'"
+    words = "layer 'c0' asks for precision INT8, which is not possible: No scale for 'x'"
     network = chain("c", "r")
     network.layer("c0").precision = INT8
     prefers = designed(network, int8_config(BuilderFlag.PREFER_PRECISION_CONSTRAINTS))

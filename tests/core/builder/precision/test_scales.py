@@ -141,7 +141,7 @@ def test_a_cache_is_taken_from_a_file_or_its_bytes_and_a_range_by_hand_wins(tmp_
             "r1": "by hand",
         }
         assert table.entries["x"].dynamic_range.scale == 0.5
-    assert "There are scales of tensors that the network does not have: 'stranger'" in warnings_of(network, config)
+    assert "Scales are given for tensors that are not in the network: 'stranger'" in warnings_of(network, config)
 
 
 def test_a_cache_that_is_missing_or_damaged_is_refused_with_file_and_line(tmp_path):
@@ -167,8 +167,8 @@ def test_without_the_flag_nothing_is_calibrated_and_that_is_told():
     config.calibrate_with(MAGNITUDE, [])
     config.calibration_cache = CalibrationCache("1", {"x": 0.5})
     assert warnings_of(chain("c", "r"), config) == [
-        "The calibrator changes nothing without the flag INT8",
-        "The calibration cache changes nothing without the flag INT8",
+        "The calibrator has no effect without the flag INT8",
+        "The calibration cache has no effect without the flag INT8",
     ]
 
 
@@ -255,5 +255,7 @@ def test_a_build_that_is_not_given_what_the_calibrator_finds_says_so():
     network, config = chain("c", "r"), BuilderConfig()
     config.set_flag(BuilderFlag.INT8)
     config.calibrate_with("minmax", [{"x": np.ones((1, 3, 8, 8), np.float32)}])
-    with pytest.raises(CalibrationError, match=r"were not given to the build.*dryfit\.Builder"):
+    with pytest.raises(
+        CalibrationError, match=r"The config has a calibrator that was not run before the build.*dryfit\.Builder"
+    ):
         network_scales(network, config)

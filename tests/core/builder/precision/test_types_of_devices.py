@@ -74,7 +74,7 @@ def test_a_layer_that_asks_for_a_type_of_another_device_is_refused(install):
     made.layer("r").precision = DataType.FLOAT
     (found,) = config().can_run_on(made.layer("r"), "ACME_NPU").violations
     assert (found.rule, found.actual, found.allowed) == ("acme_npu.precision", "FLOAT", "HALF")
-    assert "HALF" in found.remedy
+    assert "FP16" in found.remedy
     assert found.source
     assert placed(made, config())[:2] == ("CPU", DataType.FLOAT)
 
@@ -91,7 +91,7 @@ def test_a_table_without_rules_has_the_rule_on_types(install):
     table = LimitTable("ACME_NPU", [], supported_kinds={"activation"}, source="a manual")
     assert [one.id for one in table.all_rules] == ["acme_npu.layer.kind"]
     known = install(attrs.evolve(HALF_ONLY)).limits
-    assert known.rule("acme_npu.precision").text == "the layer is computed in HALF"
+    assert known.rule("acme_npu.precision").text == "the layer is computed in FP16"
     assert known is HALF_ONLY.limits
 
 

@@ -84,5 +84,5 @@ def test_an_exporter_that_stumbles_is_told_with_the_segment():
 
 
 def test_an_exporter_gives_bytes():
-    with pytest.raises(PluginError, match="exporter gives bytes"):
+    with pytest.raises(PluginError, match="exporter must return bytes"):
         files("ACME_TEXT_WRITER", chain("c"))

@@ -198,7 +198,7 @@ def test_layers_that_ask_for_a_method_that_they_cannot_have_are_refused_all_at_o
     with pytest.raises(BuildError) as refused:
         Builder().build_engine(network, config)
     text = str(refused.value)
-    assert "Layers cannot be computed by the quantize methods that they ask for" in text
+    assert "The quantize methods of these layers do not support them" in text
     assert "layer 'sum' (elementwise) asks for the quantize method 'acme'" in text
     assert "its output 'sigmoid' is an output of the network" in text
     assert "layer 'tanh' (activation) asks" in text
