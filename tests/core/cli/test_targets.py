@@ -113,4 +113,4 @@ def test_two_devices_are_not_compared(dryfit_command: Any) -> None:
 def test_a_difference_is_a_line_of_the_table(dryfit_command: Any) -> None:
     text = dryfit_command("targets", "diff", "dla@8.4", "dla@10.3").out
     assert text.startswith("DLA: agx-orin-64 8.4 and agx-orin-64 10.3\n")
-    assert any(line.split() == ["segments", "a", "core", "8", "16"] for line in text.splitlines())
+    assert any(line.split() == ["segments", "per", "core", "8", "16"] for line in text.splitlines())
