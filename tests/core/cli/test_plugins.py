@@ -55,7 +55,7 @@ def with_command(tmp_path: Path) -> Path:
 def test_list_shows_packages_groups_and_states(dryfit_command: Any) -> None:
     text = dryfit_command("plugins", "list").out
     [line] = [line for line in text.splitlines() if "device DLA" in line]
-    assert line.split() == [*["dryfit", "0.1.0", "dryfit.targets", "dla", "device", "DLA"], line.split()[-1]]
+    assert line.split() == ["dryfit", "dryfit.targets", "dla", "device", "DLA", line.split()[-1]]
     answer = dryfit_command("plugins", "list", "--json").json
     jsonschema.validate(answer, PluginsAnswer.schema(), jsonschema.Draft202012Validator)
     jsonschema.Draft202012Validator.check_schema(PluginsAnswer.schema())
@@ -90,7 +90,8 @@ def test_without_plugins_there_are_only_dryfits_own_commands(with_command: Path)
     assert done.returncode == 2
     assert "There is no command named 'upload'" in done.stderr
     listed = dryfit(with_command, "--no-plugins", "plugins", "list").stdout
-    assert "disabled by --no-plugins or DRYFIT_DISABLE_PLUGINS=*" in listed
+    assert "disabled by" in listed
+    assert "DRYFIT_DISABLE_PLUGINS=*" in listed
 
 
 def test_dryfits_own_commands_import_no_hooks_that_they_do_not_call(tmp_path: Path) -> None:
