@@ -109,7 +109,7 @@ assert NativeFunction("dispatch", "lead").address
 
 def test_a_folder_that_cannot_be_made_is_told_once_with_what_to_do(temporary):
     told = run_told("/dev/null/cache")
-    assert told.count("cannot be cached in /dev/null/cache (Not a directory)") == 1
+    assert told.count("cannot be kept in /dev/null/cache (Not a directory)") == 1
     assert ENVIRONMENT_VARIABLE in told
     assert str(temporary) in told
 
