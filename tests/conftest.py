@@ -123,7 +123,7 @@ def digits_model() -> Path:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Count the tests that were skipped since their files are not there."""
-    skipped = [one for one in terminalreporter.stats.get("skipped", ()) if "shared" in one.keywords]
+    skipped = [one for one in terminalreporter.stats.get("skipped", ()) if "shared" in getattr(one, "keywords", ())]
     if skipped:
         terminalreporter.write_line(
             f"{len(skipped)} of the skipped tests need models and pictures in ../shared, which are not part of the "
