@@ -75,7 +75,9 @@ Block = Line | Table | Entries
 
 
 TABLE_WIDTH = 80
-"""Characters of a table's lines; cells are wrapped at spaces to keep to it, and only words are longer."""
+"""Characters of a table's lines; cells are wrapped at spaces to keep to it where the columns stay readable."""
+NARROWEST_COLUMN = 24
+"""Characters below which no column is wrapped: a narrower one reads worse than a long line."""
 
 
 def plain_text(blocks: Iterable[Block]) -> str:
@@ -103,7 +105,8 @@ def plain_lines(block: Block) -> list[str]:
 def _column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
     """Characters of each column: its widest cell, or less where the table is too wide and cells have spaces."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    least = [max(len(word) for cell in column for word in (*cell.split(" "), "")) for column in zip(*rows, strict=True)]
+    longest = [max(len(word) for cell in column for word in (*cell.split(" "), "")) for column in zip(*rows, strict=True)]
+    least = [max(word, min(width, NARROWEST_COLUMN)) for word, width in zip(longest, widths, strict=True)]
     excess = 2 * len(widths) + sum(widths) - TABLE_WIDTH
     for _ in range(excess):
         # The widest column that can be wrapped gives one character at a time, so that the widest ones end up alike.

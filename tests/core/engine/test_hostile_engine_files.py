@@ -101,12 +101,12 @@ def test_a_damaged_array_is_named():
 
 
 def test_foreign_files_are_told_apart(tmp_path):
-    assert_refused(b"\x08\x07\x12\x04onnx" + bytes(1000), "no dryfit engine", "built with dryfit")
-    assert_refused(pickle.dumps({"a": 1}) + bytes(100), "no dryfit engine")
-    assert_refused(b"ptrt" + bytes(1000), "no dryfit engine")
-    assert_refused(safetensors.numpy.save({"a": np.zeros(3)}), "safetensors file, but no dryfit engine", "no metadata")
+    assert_refused(b"\x08\x07\x12\x04onnx" + bytes(1000), "not a dryfit engine", "built with dryfit")
+    assert_refused(pickle.dumps({"a": 1}) + bytes(100), "not a dryfit engine")
+    assert_refused(b"ptrt" + bytes(1000), "not a dryfit engine")
+    assert_refused(safetensors.numpy.save({"a": np.zeros(3)}), "safetensors file, but not a dryfit engine", "no metadata")
     other = safetensors.numpy.save({"a": np.zeros(3)}, {"format": "pt"})
-    assert_refused(other, "no dryfit engine", "'pt'", "dryfit-engine")
+    assert_refused(other, "not a dryfit engine", "'pt'", "dryfit-engine")
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
@@ -136,7 +136,7 @@ def test_another_schema_version_says_what_to_do():
 
 def test_a_header_length_beyond_the_file_commits_no_memory():
     assert_refused((10**8).to_bytes(8, "little") + DATA[8:], "truncated")
-    assert_refused((2**63).to_bytes(8, "little") + DATA[8:], "no dryfit engine")
+    assert_refused((2**63).to_bytes(8, "little") + DATA[8:], "not a dryfit engine")
 
 
 def test_a_header_that_disagrees_with_its_manifest_is_refused():
@@ -230,11 +230,11 @@ def change_array(**changes):
         (lambda manifest: manifest["operations"][0].update(layers=[]), "do not exist"),
         (lambda manifest: manifest["operations"][0].update(segment=1), "segment that does not exist"),
         (lambda manifest: manifest["operations"][0].update(segment=True), "int expected, bool found"),
-        (lambda manifest: manifest["operations"][0].update(precision="FP64"), "'FP64' is none of FLOAT, HALF"),
+        (lambda manifest: manifest["operations"][0].update(precision="FP64"), "'FP64' is not one of FLOAT, HALF"),
         (lambda manifest: manifest["operations"][0].update(weights={"w": "nothing"}), "no array 'nothing'"),
         (lambda manifest: manifest["placements"]["x"].update(offset=-64), "A placement must begin inside its pool"),
         (lambda manifest: manifest["placements"]["x"].update(tensor="y"), "A placement must name its own tensor"),
-        (lambda manifest: manifest["placements"]["x"].update(host_layout="SPIRAL"), "none of LINEAR, CHANNELS_LAST"),
+        (lambda manifest: manifest["placements"]["x"].update(host_layout="SPIRAL"), "not one of LINEAR, CHANNELS_LAST"),
         (
             lambda manifest: manifest["profiles"][0]["shapes"].update(z=[[1], [1], [1]]),
             "must match the network's inputs",
@@ -358,7 +358,7 @@ def test_a_batch_beyond_all_memory_is_refused_before_memory_is_taken(batch):
     plan = engine_file.load(forged(built_bytes(point_network()), change))
     operations = resolve_operations(plan)
     tracemalloc.start()
-    with pytest.raises(ExecutionError, match=r"tensor 'x': ot enough memory") as caught:
+    with pytest.raises(ExecutionError, match=r"tensor 'x': Not enough memory") as caught:
         BoundEngine(plan, operations, {"x": (batch, 3, 8, 8)}, 1)
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()

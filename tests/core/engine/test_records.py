@@ -70,7 +70,7 @@ def test_every_record_comes_back(record):
         ({"items": [{"count": "1", "colour": "RED"}]}, "outer.items[0].count: int expected, str found"),
         ({"items": [{"count": True, "colour": "RED"}]}, "outer.items[0].count: int expected, bool found"),
         ({"items": [{"count": 1.0, "colour": "RED"}]}, "outer.items[0].count: int expected, float found"),
-        ({"items": [{"count": 1, "colour": "r"}]}, "outer.items[0].colour: 'r' is none of RED, BLUE"),
+        ({"items": [{"count": 1, "colour": "r"}]}, "outer.items[0].colour: 'r' is not one of RED, BLUE"),
         ({"items": [{"count": 1}]}, "outer.items[0]: Inner without colour"),
         ({"items": [{"count": 1, "colour": "RED", "__class__": 0}]}, "outer.items[0]: Inner with __class__"),
         ({"table": []}, "outer.table: dict expected, list found"),

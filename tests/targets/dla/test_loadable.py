@@ -189,7 +189,7 @@ def test_a_loadable_is_for_one_platform_and_version():
     loadable = read_loadable(Builder().build_loadables(network, config).files[0])
     assert (loadable.platform, loadable.family, loadable.software) == ("agx-xavier", "xavier", (8, 5))
     assert {one.layout for one in loadable.weights} == {"KERNEL_GROUPS", "ROW_MAJOR"}
-    assert "Leave out --device: quantize methods run on the CPU of this machine" in loadable.simulated
+    assert "computed on this machine" in loadable.simulated
 
 
 def test_a_profile_that_fixes_the_shapes_gives_a_loadable_of_these_shapes():
@@ -246,7 +246,7 @@ def test_a_loadable_is_read_from_a_file(tmp_path):
 
 def test_engines_and_loadables_are_told_apart():
     engine, contents = built()
-    with pytest.raises(EngineFileError, match="no dryfit loadable"):
+    with pytest.raises(EngineFileError, match="not a dryfit loadable"):
         read_loadable(engine.serialize())
     with pytest.raises(EngineFileError, match="no dryfit engine"):
         Engine.load(contents)
@@ -328,5 +328,5 @@ def test_a_layout_that_the_host_does_not_have_is_refused():
 
 def test_a_format_of_another_type_is_no_format_of_a_loadables_tensor():
     linear = registry.target("DLA").format("DLA_LINEAR")
-    with pytest.raises(ConfigError, match="not defined"):
+    with pytest.raises(ConfigError, match="not supported for this tensor"):
         LoadableTensor.of("x", DataType.FLOAT, (1, 3, 4, 4), linear, "orin")
