@@ -37,7 +37,7 @@ def refuse_to_overwrite(path: Path, *, force: bool) -> None:
     """
     if path.exists() and not force:
         raise ConfigError(
-            "The file exists already", where=f"--output {path}", remedy="Choose another name, or give --force"
+            "The file already exists", where=f"--output {path}", remedy="Choose another name, or give --force"
         )
 
 

@@ -105,8 +105,8 @@ def plain_lines(block: Block) -> list[str]:
 def _column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
     """Characters of each column: its widest cell, or less where the table is too wide and cells have spaces."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    longest = [max(len(word) for cell in column for word in (*cell.split(" "), "")) for column in zip(*rows, strict=True)]
-    least = [max(word, min(width, NARROWEST_COLUMN)) for word, width in zip(longest, widths, strict=True)]
+    words = [[word for cell in column for word in (*cell.split(" "), "")] for column in zip(*rows, strict=True)]
+    least = [max(*map(len, column), min(width, NARROWEST_COLUMN)) for column, width in zip(words, widths, strict=True)]
     excess = 2 * len(widths) + sum(widths) - TABLE_WIDTH
     for _ in range(excess):
         # The widest column that can be wrapped gives one character at a time, so that the widest ones end up alike.

@@ -40,11 +40,11 @@ def test_times_of_layers_are_taken_only_where_they_are_asked_for(digits_model: P
     assert isinstance(answer, RunAnswer)
     assert answer.runs == 3
     assert answer.host_milliseconds_by_layer
-    assert "Host times" in str(answer)
+    assert "Host latency" in str(answer)
     assert repr(answer).endswith("(3 runs, including warm-up)>")
     plain = run(tmp_path / "digits.engine", random=1)
     assert plain.host_milliseconds_by_layer is None
-    assert "Host times" not in str(plain)
+    assert "Host latency" not in str(plain)
 
 
 def test_what_is_built_takes_no_options(digits_model: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_build_without_values_says_what_to_call(profiles):
 
 
 def test_values_that_do_not_fit_the_input_are_refused():
-    with pytest.raises(ConfigError, match=r"'sizes' has the shape \(2,\), and the profile states 3 values"):
+    with pytest.raises(ConfigError, match=r"'sizes' has the shape \(2,\), but the profile has 3 values"):
         built(((1, 1, 1),) * 3)
     builder = Builder()
     profile = builder.create_optimization_profile()

@@ -194,4 +194,4 @@ def test_a_cache_without_int8_is_told_to_change_nothing(
 ) -> None:
     ended = dryfit_command("build", classifier, "-o", tmp_path / "fp32.engine", "--calibration-cache", cache)
     assert ended.code == 0
-    assert "The calibration cache changes nothing without the flag INT8" in ended.err
+    assert "The calibration cache has no effect without the flag INT8" in ended.err

@@ -45,8 +45,8 @@ def test_patterns_that_fit_no_layer_are_refused_all_at_once(build):
     ended, engine = build("--kernel", "nothing=cpu.reference", "--kernel", "kind:pool*ng2=cpu.pooling")
     assert ended.code == 2
     assert engine is None
-    assert "There is no layer named 'nothing'" in ended.err
-    assert "There is no layer kind that fits 'pool*ng2'" in ended.err
+    assert "Unknown layer 'nothing'" in ended.err
+    assert "No layer kind matches 'pool*ng2'" in ended.err
 
 
 def test_an_unknown_kernel_is_refused_with_the_closest_name(build):

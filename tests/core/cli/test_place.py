@@ -79,7 +79,7 @@ def test_an_output_that_exists_is_kept_without_force(dryfit_command: Any, tmp_pa
     file.write_text("mine", encoding="utf-8")
     ended = dryfit_command("place", model, *ACME, "-o", file)
     assert (ended.code, file.read_text(encoding="utf-8")) == (2, "mine")
-    assert "exists already" in ended.err
+    assert "already exists" in ended.err
     assert dryfit_command("place", model, *ACME, "--precision", "fp32", "-o", file, "--force").code == 0
     assert file.read_text(encoding="utf-8").startswith("# Devices for latency on ACME_FAST")
 

@@ -82,7 +82,7 @@ def test_a_build_places_by_the_same_rules(dryfit_command: Any, digits_model: Pat
         ("1 / 0\n", "line 1: The placement script failed (found ZeroDivisionError: division by zero)"),
         ("def placed(network, config): pass\n", "There is no function named 'place' (allowed: placed)"),
         ("def place(network, config):\n    network.layer('conv9')\n", "line 2: The placement script failed"),
-        ("def place(network, config):\n    network.layer('conv9')\n", "Unknown layer 'conv9'"),
+        ("def place(network, config):\n    network.layer('conv9')\n", "no layer named 'conv9'"),
         ("def place(network):\n    pass\n", "TypeError: place() takes 1 positional argument but 2 were given"),
     ],
 )

@@ -47,8 +47,8 @@ def test_a_switch_that_names_nothing_is_told_and_ends_with_1(tmp_path: Path) -> 
     ("text", "message"),
     [
         ("import os; os._exit(0)", "it ends the interpreter while it is imported (os._exit(0))"),
-        ("import posix; posix._exit(3)", "the interpreter ended with code 3 while it was tried"),
-        ("import ctypes; ctypes.string_at(0)", "the interpreter ended with code -11 while it was tried"),
+        ("import posix; posix._exit(3)", "the interpreter exited with code 3 while importing it"),
+        ("import ctypes; ctypes.string_at(0)", "the interpreter exited with code -11 while importing it"),
         ("print('DRYFIT-EXAMINATION', end=''); raise RuntimeError('loud')", "RuntimeError: loud"),
         ("input()", "EOFError: EOF when reading a line"),
         ("import time; time.sleep(100)", "its import takes longer than 5 s"),

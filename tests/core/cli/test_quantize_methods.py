@@ -102,7 +102,7 @@ def test_each_q_and_dq_is_followed_to_its_operator(dryfit_command: Any, model: P
 
 
 def test_a_device_says_why_it_does_not_compute_by_a_method(dryfit_command: Any, model: Path) -> None:
-    for device, words in (("GPU", "convolution by the quantize method 'onnx'"), ("DLA", "computed on the host")):
+    for device, words in (("GPU", "convolution by the quantize method 'onnx'"), ("DLA", "runs on the host")):
         told = dryfit_command("check", model, "--device", device, "--quantize-method", "onnx", "--json").json
         (layer,) = [one for one in told["layers"] if one["name"] == "conv"]
         (violation, *_) = layer["verdicts"][device]["violations"]
@@ -114,7 +114,7 @@ def test_a_device_says_why_it_does_not_compute_by_a_method(dryfit_command: Any, 
     [
         ("tflit", "There is no quantize method named 'tflit'"),
         ("conv=onx", "Did you mean 'onnx'?"),
-        ("cnv=onnx", "There is no layer named 'cnv'. Did you mean 'conv'?"),
+        ("cnv=onnx", "Unknown layer 'cnv'. Did you mean 'conv'?"),
         ("abs=onnx", "asks for the quantize method 'onnx': quantize methods do not support this kind of layer (unary)"),
         ("conv=", "must be like tflite or conv1=onnx"),
     ],

@@ -108,5 +108,5 @@ def test_another_model_and_an_engine_without_refit_are_refused_and_leave_no_file
     ended = dryfit_command("refit", refittable, "--onnx", tmp_path / "renamed.onnx", "-o", new)
     assert ended.code == 2
     assert "renamed" in ended.err
-    assert "no layer of this name" in ended.err
+    assert "no layer with this name" in ended.err
     assert not new.exists()

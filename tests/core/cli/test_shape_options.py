@@ -54,7 +54,7 @@ def test_three_lists_make_a_range_and_the_best_alone_is_the_only_shape() -> None
     [
         ({"min_shapes": "x:1x8"}, "same inputs"),
         ({"min_shapes": "x:1", "opt_shapes": "x:1", "max_shapes": "y:1"}, "same inputs"),
-        ({"shape": "x=1", "opt_shapes": "x:1"}, "twice"),
+        ({"shape": "x=1", "opt_shapes": "x:1"}, "two shapes"),
         ({"opt_shapes": "x:1:2:3"}, "range"),
     ],
 )

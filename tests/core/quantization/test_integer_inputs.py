@@ -110,7 +110,7 @@ def codes_for_real_numbers(*kinds):
         (chain("c", dtype=INT8), int8_config(), "with `kernel`, which is real"),
         (chain("e", "c", dtype=INT8), BuilderConfig(), "layer 'c1'"),
         (chain("r", dtype=INT8), dla_config(), "on a device without integer arithmetic"),
-        (codes_for_real_numbers("r"), BuilderConfig(), "the network, which computes on real numbers there"),
+        (codes_for_real_numbers("r"), BuilderConfig(), "the network, which computes in floating point there"),
     ],
     ids=["weights on DLA", "weights with the flag", "weights later", "no weights on DLA", "a network of real numbers"],
 )

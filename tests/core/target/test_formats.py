@@ -115,7 +115,7 @@ def test_a_tensor_that_the_format_is_not_defined_for_is_refused(one, shape, dtyp
 
 
 def test_a_memory_of_other_extents_is_refused():
-    with pytest.raises(ConfigError, match="does not hold a CHW16 tensor") as error:
+    with pytest.raises(ConfigError, match="must hold a CHW16 tensor") as error:
         CHW16.unpack(np.zeros((1, 1, 4, 4, 16), np.float16), (1, 17, 4, 4))
     assert "(1, 2, 4, 4, 16)" in str(error.value)
 
@@ -230,9 +230,9 @@ def test_tensorrts_formats_have_its_extents_and_strides(name, dtype, shape, exte
 
 def test_a_memory_that_is_written_has_to_be_the_tensors():
     array = np.ones((1, 17, 4, 4), np.float16)
-    with pytest.raises(ConfigError, match="does not hold a CHW16 tensor"):
+    with pytest.raises(ConfigError, match="must hold a CHW16 tensor"):
         CHW16.pack(array, out=np.zeros((1, 1, 4, 4, 16), np.float16))
-    with pytest.raises(ConfigError, match="does not hold a CHW16 tensor") as error:
+    with pytest.raises(ConfigError, match="must hold a CHW16 tensor") as error:
         CHW16.pack(array, out=np.zeros((1, 2, 4, 4, 16), np.float32))
     assert "float32" in str(error.value)
     with pytest.raises(ConfigError, match="The array must have the shape of the tensor in memory") as error:

@@ -200,8 +200,8 @@ def test_a_second_run_reads_what_the_inputs_hold_then():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"kinds": "convolution"}, "serves convolution, not elementwise"),
-        ({"data_types": DataType.HALF}, "serves HALF, not FLOAT"),
+        ({"kinds": "convolution"}, "supports convolution, not elementwise"),
+        ({"data_types": DataType.HALF}, "supports HALF, not FLOAT"),
         ({"accepts": lambda group, specs: False}, "it does not support the layer's parameters or shapes"),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_rule_that_fails_refuses_its_layer_with_the_failure_as_the_reason():
     assert "window_sice" in broken.actual
     assert "'window_size_nd'" in broken.actual
     assert f"{__file__}:" in broken.actual
-    assert "report it to the maintainers of the target ACME" in broken.remedy
+    assert "Report it to the maintainers of the target ACME" in broken.remedy
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])

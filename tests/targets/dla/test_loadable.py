@@ -248,7 +248,7 @@ def test_engines_and_loadables_are_told_apart():
     engine, contents = built()
     with pytest.raises(EngineFileError, match="not a dryfit loadable"):
         read_loadable(engine.serialize())
-    with pytest.raises(EngineFileError, match="no dryfit engine"):
+    with pytest.raises(EngineFileError, match="not a dryfit engine"):
         Engine.load(contents)
 
 

@@ -135,8 +135,8 @@ class CompareAnswer(PlacementHeading, Answer):
         if side.arithmetic:
             yield from arithmetic_blocks(side.arithmetic, f"Arithmetic of {name}")
         else:
-            meaning = "the model" if self.weights == MODEL_WEIGHTS else "values as the engine stores them"
-            yield Line(f"Arithmetic of {name}: {meaning} as the model defines it, in its types")
+            meaning = "the model" if self.weights == MODEL_WEIGHTS else "what the engine stores"
+            yield Line(f"Arithmetic of {name}: {meaning}, computed in the types of the model")
         # A conversion that adds nothing only says again what the tensor before it said.
         rows = [_row(one, one.differences[name]) for one in self.tensors if not one.is_conversion or _adds(one, name)]
         yield Table(f"Against {name}", _COLUMNS, rows)

@@ -66,5 +66,5 @@ def test_a_layer_stays_with_the_step_that_it_costs_nothing_in():
 
 
 def test_layers_that_have_no_side_together_are_refused():
-    with pytest.raises(ValueError, match="no division"):
+    with pytest.raises(ValueError, match="no partition"):
         cheapest_sides(SideCosts([None, 0], [0, None], tied=[(0, 1)]))

@@ -185,7 +185,7 @@ def test_of_segments_that_are_too_many_the_most_useful_stay(acme):
     assert after == {"r0": PLAIN, "e1": PLAIN, "c2": FAST}
     leaving, staying = proposal.changes
     assert (leaving.layers, leaving.source, leaving.destination) == (["r0"], FAST, PLAIN)
-    assert leaving.reason == "with them ACME_FAST has 2 segments, and loads 1"
+    assert leaving.reason == "with them ACME_FAST has 2 segments, and the limit is 1"
     assert (staying.layers, staying.destination) == (["c2"], FAST)
     assert "it is segment 2 of ACME_FAST, which loads at most 1" in staying.reason
 

@@ -88,7 +88,7 @@ def test_a_network_is_calibrated_once_as_long_as_it_stays_as_it_is():
     first = scales_of(network, config)
     assert scales_of(network, config) == first
     network.inputs[0].shape = (2, 8, 6, 6)
-    with pytest.raises(CalibrationError, match="no sample"):
+    with pytest.raises(CalibrationError, match="at least one sample"):
         scales_of(network, config)
 
 
