@@ -106,7 +106,7 @@ def _reader_of_loadables(metadata: object) -> str | None:
     if told is None:
         return None
     package = f"dryfit_{told[1]}"
-    return f"It is a loadable: {package}.runtime runs it, and {package}.loadable.read_loadable shows what is in it"
+    return f"It is a loadable: {package}.runtime runs it, and {package}.loadable_file.read_loadable shows what is in it"
 
 
 def read_arrays(
