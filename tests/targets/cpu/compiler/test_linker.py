@@ -115,7 +115,7 @@ def test_a_function_that_the_object_lacks_is_named():
 
 def test_constants_are_no_function():
     image = lay_out(object_for("x86_64"), X86_64)
-    with pytest.raises(DryfitError, match="damaged"):
+    with pytest.raises(DryfitError, match="corrupt"):
         image.offset_of("table")
 
 

@@ -19,7 +19,7 @@ SOFTMAX = NativeFunction("reduction", "softmax")
 def test_a_missing_and_an_unknown_argument_are_named():
     with pytest.raises(DryfitError) as caught:
         SOFTMAX.work(1, source=0, sauce=0)
-    assert "softmax.softmax" in str(caught.value)
+    assert "reduction.softmax" in str(caught.value)
     assert "sauce" in str(caught.value.found)
     assert "output" in str(caught.value.found)
 
