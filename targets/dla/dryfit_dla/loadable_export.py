@@ -20,7 +20,6 @@ from dryfit.target.segments import PlannedSegment
 from dryfit_dla.formats import INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit_dla.loadable import LoadableLayer, LoadableTensor, StoredWeights
 from dryfit_dla.loadable_file import LOADABLE, LoadableManifest, array_name
-from dryfit_dla.quantities import type_text
 from dryfit_dla.weight_layouts import WeightRole, layout_of, stored_shape, weight_role
 
 _FORMAT_RANK = 4
@@ -98,7 +97,7 @@ def _border(tensor: Tensor, segment: PlannedSegment, *, is_input: bool) -> Loada
         raise BuildError(
             "An input or output of a loadable must have a DLA type and format",
             where=f"segment {segment.index} of {segment.device}, tensor {tensor.name!r}",
-            found=f"{type_text(tensor.dtype)} {formats[tensor.name].name}",
+            found=f"{tensor.dtype.text} {formats[tensor.name].name}",
             allowed=", ".join(one.name for one in known) or "FP16 or INT8",
             source="TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA",
             remedy=None

@@ -12,7 +12,6 @@ from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import TensorFormat
 from dryfit_dla.formats import INPUT_FORMATS, OUTPUT_FORMATS
-from dryfit_dla.quantities import type_text
 
 Array = np.ndarray[Any, Any]
 
@@ -88,7 +87,7 @@ class LoadableTensor:
             raise ConfigError(
                 "The DLA does not support this tensor format for this type",
                 where=f"tensor {self.name!r}",
-                found=f"{self.format} for {type_text(self.dtype)}",
+                found=f"{self.format} for {self.dtype.text}",
                 allowed=", ".join(known) or "FP16 or INT8",
             )
         return known[self.format]
@@ -119,7 +118,7 @@ class LoadableTensor:
         if view.nbytes < self.size_bytes:
             raise ConfigError(
                 "The buffer is too small for the tensor",
-                where=f"tensor {self.name!r}, {type_text(self.dtype)} {self.shape} in {self.format}",
+                where=f"tensor {self.name!r}, {self.dtype.text} {self.shape} in {self.format}",
                 found=f"{view.nbytes} bytes",
                 allowed=f"at least {self.size_bytes} bytes",
                 remedy="Allocate the tensor's size_bytes",

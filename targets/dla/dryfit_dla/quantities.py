@@ -29,11 +29,6 @@ def activations(question: Question) -> list[Tensor]:
     return [*inputs, *question.outputs]
 
 
-def type_text(dtype: DataType) -> str:
-    """The name of a data type in messages: FP32 and FP16 instead of TensorRT's FLOAT and HALF."""
-    return {DataType.FLOAT: "FP32", DataType.HALF: "FP16", DataType.DOUBLE: "FP64"}.get(dtype, dtype.name)
-
-
 def input_shape(question: Question) -> tuple[int, ...]:
     """The shape of the first input."""
     return question.spec(question.inputs[0]).shape

@@ -26,7 +26,7 @@ from dryfit.target.limits import Finding, LimitTable, Question, Rule, rule, rule
 from dryfit.target.sparsity import Sparsity, zeros_follow
 from dryfit_dla.limits.convolution import input_is_not_hwc4
 from dryfit_dla.limits.documents import GUIDE
-from dryfit_dla.quantities import input_shape, type_text
+from dryfit_dla.quantities import input_shape
 
 _SPARSITY = f"{GUIDE}: Sparsity on DLA, Structured Sparsity"
 _README = "NVIDIA Deep-Learning-Accelerator-SW, README"
@@ -68,7 +68,7 @@ def is_convolution(question: Question) -> Finding | None:
 @check("precision")
 def is_int8(question: Question) -> Finding | None:
     """The layer must run in INT8."""
-    return None if question.precision is DataType.INT8 else Finding(type_text(question.precision), "INT8")
+    return None if question.precision is DataType.INT8 else Finding(question.precision.text, "INT8")
 
 
 _INPUT_CHANNELS, _WEIGHT_SIZE, _OUTPUT_MAPS = (

@@ -16,7 +16,6 @@ from tests.targets.dla.questions import (
 from dryfit.builder.config.builder_config import BuilderFlag, EngineCapability
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
-from dryfit_dla.quantities import type_text
 
 
 def test_an_inner_tensor_that_is_an_output_is_a_warning_and_no_refusal():
@@ -73,7 +72,7 @@ def test_an_hwc4_input_has_the_type_of_the_convolution(dtype, flags, allowed):
     layer = image_convolution(dtype)
     assert violated(layer, flags=flags) == ([] if allowed else ["formats.hwc4_type"])
     for one in verdict(layer, flags=flags).violations:
-        assert one.actual == f"{type_text(dtype)} for 'x'"
+        assert one.actual == f"{dtype.text} for 'x'"
         assert one.allowed == ("FP16" if "FP16" in flags else "INT8")
 
 

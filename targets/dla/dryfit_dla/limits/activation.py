@@ -11,7 +11,7 @@ from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
 from dryfit_dla.limits.documents import FALL_BACK, HEADERS, HEADERS_7_1, INT8, LAYERS, OPERATORS, REPORTS, RESHAPE
 from dryfit_dla.limits.int8 import runs_in_fp16
-from dryfit_dla.quantities import operand_type, type_text
+from dryfit_dla.quantities import operand_type
 
 _ACTIVATION = f"{LAYERS}: Activation layer"
 
@@ -103,7 +103,7 @@ _TRIGONOMETRIC = ("SIN", "COS", "ATAN")
 def input_is_int8(question: Question) -> Finding | None:
     """The input must be INT8."""
     dtype = operand_type(question, question.inputs[0])
-    return None if dtype is DataType.INT8 else Finding(type_text(dtype), "INT8")
+    return None if dtype is DataType.INT8 else Finding(dtype.text, "INT8")
 
 
 UNARY = rules(

@@ -9,7 +9,7 @@ from dryfit.target.checks import check
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla.formats import DLA_HWC4, DLA_LINEAR, INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit_dla.limits.documents import FORMATS, HEADERS, QUESTIONS, REPORTS, STANDALONE
-from dryfit_dla.quantities import is_hwc4, type_text
+from dryfit_dla.quantities import is_hwc4
 
 if TYPE_CHECKING:
     from dryfit.network.tensor import Tensor
@@ -52,7 +52,7 @@ def hwc4_has_the_layers_type(question: Question) -> Finding | None:
     for tensor in question.inputs:
         dtype = question.spec(tensor).dtype
         if is_hwc4(tensor) and dtype in (DataType.INT8, DataType.HALF) and dtype is not question.precision:
-            return Finding(f"{type_text(dtype)} for {tensor.name!r}", type_text(question.precision))
+            return Finding(f"{dtype.text} for {tensor.name!r}", question.precision.text)
     return None
 
 

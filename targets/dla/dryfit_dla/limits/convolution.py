@@ -16,7 +16,6 @@ from dryfit_dla.quantities import (
     input_shape,
     is_hwc4,
     paddings,
-    type_text,
 )
 
 RuleOfKinds = Callable[[frozenset[str]], Rule]
@@ -160,7 +159,7 @@ def estimated_use(use: BufferUse) -> Finding | None:
 @check("precision")
 def has_the_main_multipliers(question: Question) -> Finding | None:
     """FP16 convolutions can take up to twice as long on Orin."""
-    return Finding(type_text(question.precision), "INT8", message="in FP16 it can take up to twice as long on Orin")
+    return Finding(question.precision.text, "INT8", message="in FP16 it can take up to twice as long on Orin")
 
 
 def has_two_axes(kind: str, source: str) -> RuleOfKinds:

@@ -17,7 +17,6 @@ from dryfit_dla.quantities import (
     has_equal_values,
     is_comparison,
     operand_type,
-    type_text,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def broadcast_is_supported(question: Question) -> Finding | None:
 def _operands(question: Question) -> str:
     return ", ".join(
         [
-            f"{tensor.name!r}: {type_text(operand_type(question, tensor))}"
+            f"{tensor.name!r}: {operand_type(question, tensor).text}"
             + (" constant" if question.is_constant(tensor) else "")
             for tensor in question.inputs
         ]
@@ -105,7 +104,7 @@ def comparison_is_int8(question: Question) -> Finding | None:
     )
     if holds:
         return None
-    precision = type_text(question.layer.precision) if question.layer.precision else "not set"
+    precision = question.layer.precision.text if question.layer.precision else "not set"
     return Finding(f"precision {precision}; {_with_values(question)}", "precision INT8; INT8 operands")
 
 
@@ -136,7 +135,7 @@ def _pair_finding(question: Question, comparison: Any, cast: Layer) -> Finding |
     """What a comparison and the cast after it lack; they run on the DLA together or not at all."""
     found = []
     if cast.get_output_type(0) not in (DataType.HALF, DataType.INT8):
-        found.append(f"{type_text(cast.get_output_type(0))} after the cast")
+        found.append(f"{cast.get_output_type(0).text} after the cast")
     # Another rule looks at the comparison's own precision.
     typed = (cast,) if question.layer is comparison else (comparison, cast)
     found += [f"precision of {one.name!r} not set to INT8" for one in typed if one.precision is not _INT8]

@@ -11,7 +11,6 @@ from dryfit_dla.quantities import (
     activations,
     is_comparison,
     range_of,
-    type_text,
 )
 
 SUPPORTED = frozenset(
@@ -92,7 +91,7 @@ def tensors_are_floating_or_int8(question: Question) -> Finding | None:
         dtype = question.spec(tensor).dtype
         between_comparison_and_cast = dtype is DataType.BOOL and is_comparison(tensor.producer)
         if dtype not in _FLOATING and not between_comparison_and_cast:
-            foreign.append(f"{tensor.name!r}: {type_text(dtype)}")
+            foreign.append(f"{tensor.name!r}: {dtype.text}")
     return Finding(", ".join(foreign), "FP32, FP16 or INT8") if foreign else None
 
 
@@ -103,7 +102,7 @@ def asked_outputs_are_fp16_or_int8(question: Question) -> Finding | None:
         return None
     asked = question.layer.output_types
     foreign = [
-        f"output {index}: {type_text(dtype)}"
+        f"output {index}: {dtype.text}"
         for index, dtype in sorted(asked.items())
         if dtype not in (DataType.HALF, DataType.INT8)
     ]

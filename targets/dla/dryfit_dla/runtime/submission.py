@@ -13,7 +13,6 @@ import attrs
 
 from dryfit.errors import UnknownNameError
 from dryfit_dla.loadable import LoadableTensor
-from dryfit_dla.quantities import type_text
 from dryfit_dla.runtime.event import RUNTIME_LOCK, Event
 from dryfit_dla.runtime.memory import Module, RegisteredMemory
 from dryfit_dla.runtime.status import DlaError, Status
@@ -156,7 +155,7 @@ def _require_fitting(memory: Any, tensor: LoadableTensor, where: str, device: De
             "The memory is too small for the tensor in this format",
             where=where,
             found=f"{memory.size_bytes} bytes",
-            allowed=f"at least {tensor.size_bytes}: {type_text(tensor.dtype)} {tensor.shape} in {tensor.format}, "
+            allowed=f"at least {tensor.size_bytes}: {tensor.dtype.text} {tensor.shape} in {tensor.format}, "
             f"padded to {tensor.memory_shape}",
             remedy="Register a buffer of the tensor's size_bytes",
         )
