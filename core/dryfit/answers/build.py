@@ -14,7 +14,7 @@ from dryfit.answers.asked import Asked, Model, asked
 from dryfit.answers.compare import Samples, samples_of
 from dryfit.answers.comparison.overflows import LISTED, Overflow, found_overflows, overflow_title
 from dryfit.answers.export_loadables import ExportLoadablesAnswer, build_standalone
-from dryfit.answers.json_data import Count
+from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import Options
 from dryfit.answers.placement import Placement, placement_of
 from dryfit.answers.placement_text import (
@@ -57,12 +57,7 @@ class BuildAnswer(Placement, Answer):
     engine_layers: Count
     overflows: Sequence[Overflow] | None
     _is_stripped: bool = False
-    _notes: Sequence[str] = ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Remarks about options that were adjusted."""
-        return self._notes
+    notes: Sequence[str] = hidden(())
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -11,7 +11,7 @@ from typing import ClassVar, Unpack
 import attrs
 
 from dryfit.answers.asked import Asked, Model, asked
-from dryfit.answers.json_data import Count
+from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import Options
 from dryfit.answers.placement import Placement, placement_of
 from dryfit.answers.placement_text import defaults_line, heading, offloading_blocks, pools_text, summary_line
@@ -65,12 +65,7 @@ class ExportLoadablesAnswer(Placement, Answer):
 
     loadables: Sequence[WrittenLoadable]
     refused: Sequence[RefusedSegment]
-    _notes: Sequence[str] = ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Remarks about options that were adjusted."""
-        return self._notes
+    notes: Sequence[str] = hidden(())
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -13,6 +13,7 @@ import attrs
 from dryfit.answers.asked import Model, quiet_log
 from dryfit.answers.board_exports import BoardFile, Exports
 from dryfit.answers.exported_config import board_version, config_for_board, config_of_engine, every_device_stated
+from dryfit.answers.json_data import hidden
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.text import Answer, Block, Line
 from dryfit.board.board_build import BoardFiles
@@ -49,13 +50,8 @@ class ExportTrtexecAnswer(Answer):
     shell: str | None
     files: Sequence[BoardFile]
     notes: Sequence[str]
-    _option_notes: Sequence[str] = ()
+    option_notes: Sequence[str] = hidden(())
     _is_printed: bool = True
-
-    @property
-    def option_notes(self) -> Sequence[str]:
-        """Remarks about options that were adjusted."""
-        return self._option_notes
 
     @property
     def file_lines(self) -> Sequence[str]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dryfit.answers.asked import Model, asked
 from dryfit.answers.builder_config import METHOD_OPTION
-from dryfit.answers.json_data import Amount
+from dryfit.answers.json_data import Amount, hidden
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.placement_text import defaults_line, operator_blocks
 from dryfit.answers.run_inputs import RunInputs
@@ -102,18 +102,8 @@ class RunAnswer(Answer):
     quantized_operators: Sequence[OperatorRule]
     plugins: Sequence[str]
     top_classes: Sequence[SampleClasses]
-    _assumed: Sequence[str] = ()
-    _notes: Sequence[str] = ()
-
-    @property
-    def assumed(self) -> Sequence[str]:
-        """The defaults that a model was built with, as options of the command line."""
-        return self._assumed
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Remarks about options that were adjusted."""
-        return self._notes
+    assumed: Sequence[str] = hidden(())
+    notes: Sequence[str] = hidden(())
 
     def output(self, name: str) -> Array:
         """The values of an output.

@@ -108,12 +108,20 @@ def _column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
     words = [[word for cell in column for word in (*cell.split(" "), "")] for column in zip(*rows, strict=True)]
     least = [max(*map(len, column), min(width, NARROWEST_COLUMN)) for column, width in zip(words, widths, strict=True)]
     excess = 2 * len(widths) + sum(widths) - TABLE_WIDTH
-    for _ in range(excess):
-        # The widest column that can be wrapped gives one character at a time, so that the widest ones end up alike.
-        candidates = [(width, index) for index, width in enumerate(widths) if width > least[index]]
-        if not candidates:
+    while excess > 0:
+        # The widest columns that can be wrapped give together, down to the next one, so that they end up alike.
+        wrappable = [index for index, width in enumerate(widths) if width > least[index]]
+        if not wrappable:
             break
-        widths[max(candidates)[1]] -= 1
+        widest = max(widths[index] for index in wrappable)
+        givers = [index for index in wrappable if widths[index] == widest]
+        floor = max(
+            *(least[index] for index in givers), *(widths[index] for index in wrappable if index not in givers), 0
+        )
+        given = min(widest - floor, excess // len(givers))
+        for index in givers if given else givers[-excess:]:
+            widths[index] -= max(given, 1)
+            excess -= max(given, 1)
     return widths
 
 

@@ -8,7 +8,7 @@ import click
 
 from dryfit.answers.conditions import SPARSITY_SUBJECTS, FailCondition
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_line, print_note, show
+from dryfit.cli.console import json_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.network_options import network_options
@@ -50,10 +50,7 @@ def check(
     answer = find_sparsity(model, fail_on=fail_on, **options)
     for note in answer.notes:
         print_note(note)
-    if as_json:
-        print_line(answer.to_json())
-    else:
-        show(answer.blocks(verbose=verbose))
+    show_answer(answer, as_json=as_json, verbose=verbose)
     context.exit(print_failed(answer.conditions))
 
 
@@ -81,8 +78,6 @@ def prune(model: Path, output: Path, force: bool, options: Options, as_json: boo
     answer = answer_of(model, output, force=force, **options)
     for note in answer.notes:
         print_note(note)
-    if as_json:
-        print_line(answer.to_json())
-        return
-    show(answer.blocks())
-    print_note(answer.note)
+    show_answer(answer, as_json=as_json)
+    if not as_json:
+        print_note(answer.note)

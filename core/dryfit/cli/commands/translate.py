@@ -9,7 +9,7 @@ import click
 
 from dryfit.answers.conditions import TRANSLATE_SUBJECTS, FailCondition
 from dryfit.answers.options import ALGORITHMS, Options
-from dryfit.cli.console import json_option, print_line, print_note, show
+from dryfit.cli.console import json_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import network_options
@@ -102,8 +102,5 @@ def translate(
         answer = answer_of(model, output, to=form, fail_on=fail_on, **chosen, **options)  # type: ignore[misc, arg-type]
     for note in answer.option_notes:
         print_note(note)
-    if as_json:
-        print_line(answer.to_json())
-    else:
-        show(answer.blocks())
+    show_answer(answer, as_json=as_json)
     return print_failed(answer.conditions)
