@@ -91,5 +91,6 @@ public_names(
         "dryfit.target.platform": "Platform",
         "dryfit.target.target": "Target",
         "dryfit.target.verdict": "Verdict Violation",
+        "dryfit.version": "__version__",
     },
 )

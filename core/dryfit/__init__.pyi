@@ -116,3 +116,4 @@ from dryfit.target.platform import Platform as Platform
 from dryfit.target.target import Target as Target
 from dryfit.target.verdict import Verdict as Verdict
 from dryfit.target.verdict import Violation as Violation
+from dryfit.version import __version__ as __version__

@@ -18,7 +18,7 @@ def test_no_inner_value_leaks_into_the_pages(page):
 
 def test_defaults_that_are_shown_are_those_of_the_options():
     page = command_line_page()
-    assert "| `--device NAME` | Device of the layers. Default: GPU; with --platform " in page
+    assert "| `--device NAME` | Default device of the layers. Default: GPU; with --platform " in page
     assert "Default: entropy2." in page
     assert "Default: stretch." in page
 

@@ -13,6 +13,7 @@ import attrs
 
 from dryfit.answers.json_data import Count
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.version import __version__
 
 PACKAGES = ("numpy", "onnx", "numba", "llvmlite", "ml_dtypes", "protobuf", "click")
 """The dependencies whose versions matter for a bug report."""
@@ -137,7 +138,7 @@ def doctor() -> InstallationAnswer:
     folder, found = _cache()
     plugins, others, failures = _plugins()
     return InstallationAnswer(
-        version=installed_version("dryfit"),
+        version=__version__,
         python=f"{platform.python_version()} ({platform.python_implementation()}), {sys.executable}",
         system=f"{platform.platform()}",
         packages=[PackageVersion(name, installed_version(name)) for name in PACKAGES],
@@ -158,7 +159,7 @@ def version_text() -> str:
     """The versions that matter for a bug report, a line each."""
     packages = ", ".join(f"{name} {installed_version(name) or 'missing'}" for name in PACKAGES)
     python = f"Python {platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}"
-    return f"dryfit {installed_version('dryfit')}\n{python}\n{packages}"
+    return f"dryfit {__version__}\n{python}\n{packages}"
 
 
 def installed_version(package: str) -> str:

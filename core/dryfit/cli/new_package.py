@@ -9,13 +9,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryfit.errors import ConfigError, PluginError
 from dryfit.plugins.discovery import API_LEVEL, CALIBRATORS, LAYERS, TARGETS
+from dryfit.version import __version__
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -52,7 +52,7 @@ def package_names(kind: str, name: str) -> dict[str, str]:
         "distribution": "-".join(words),
         "module": module,
         "title": title,
-        "dryfit_version": version("dryfit"),
+        "dryfit_version": __version__,
         "api_level": str(API_LEVEL),
     }
     match kind:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from dryfit.answers.conditions import Outcome
+from dryfit.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FAIL_ON = "dryfit.fail_on"
@@ -41,7 +41,7 @@ def sarif_document(
     failed = [outcome for outcome in outcomes if outcome.failed]
     every = [*map(_condition, failed), *results]
     run = {
-        "tool": {"driver": {"name": "dryfit", "semanticVersion": version("dryfit"), "rules": entries}},
+        "tool": {"driver": {"name": "dryfit", "semanticVersion": __version__, "rules": entries}},
         "invocations": [{"executionSuccessful": True, "exitCode": int(bool(failed))}],
         "artifacts": [{"location": {"uri": _uri(model)}, "mimeType": "application/octet-stream"}],
         "results": [{"ruleIndex": numbers[one["ruleId"]], **_located(model, one)} for one in every],

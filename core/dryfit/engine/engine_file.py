@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import attrs
@@ -25,6 +24,7 @@ from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.serialization import network_from_dict, network_to_dict
+from dryfit.version import __version__
 
 
 @attrs.frozen
@@ -178,7 +178,7 @@ def _chunks(plan: Plan) -> Iterator[bytes | memoryview]:
     arrays.share()
     refit = None if plan.refit is None else entry_of(plan.refit, arrays.add_all)
     manifest = Manifest(
-        written_by=f"dryfit {version('dryfit')}",
+        written_by=f"dryfit {__version__}",
         arrays=arrays.entries,
         network=network,
         network_arrays=names,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import version
 
 import attrs
 import numpy as np
 
+from dryfit import __version__
 from dryfit.engine.container import Array, chunks, describe, json_text
 from dryfit.engine.records import record_to_plain
 from dryfit.errors import BuildError
@@ -43,7 +43,7 @@ def export_segment(segment: PlannedSegment) -> bytes:
     weights, contents = _weights(segment, arrays)
     described = [describe(array_name(index), array) for index, array in enumerate(contents)]
     manifest = LoadableManifest(
-        written_by=f"dryfit {version('dryfit')}",
+        written_by=f"dryfit {__version__}",
         simulated=_simulated(),
         device=segment.device,
         name=segment.network.name,

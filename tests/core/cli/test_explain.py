@@ -200,7 +200,7 @@ def test_an_edit_that_changes_results_is_refused_and_nothing_is_written(
             ("average", "--apply", "average-pool-cascade", "-o", "new.onnx"),
             "--apply does not take LAYER: name a node by ID@NODE",
         ),
-        (("--apply", "hard-swish", "-o", "new.onnx"), "edit 'hard-swish': An edit finds nothing"),
+        (("--apply", "hard-swish", "-o", "new.onnx"), "edit 'hard-swish': The edit does not apply to this model"),
         (("--apply", "hard-swich", "-o", "new.onnx"), "Did you mean 'hard-swish'?"),
         (("--apply", ",", "-o", "new.onnx"), "must name an edit"),
         (("--apply", "average-pool-cascade@convv", "-o", "new.onnx"), "Did you mean 'conv'?"),

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from tests.core.plugins.packages import install, target_module
 
+from dryfit import __version__
 from dryfit.answers.plugins import PluginsAnswer
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import HOOKS, TARGETS
@@ -55,7 +56,9 @@ def with_command(tmp_path: Path) -> Path:
 def test_list_shows_packages_groups_and_states(dryfit_command: Any) -> None:
     text = dryfit_command("plugins", "list").out
     [line] = [line for line in text.splitlines() if "device DLA" in line]
-    assert line.split() == ["dryfit", "dryfit.targets", "dla", "device", "DLA", line.split()[-1]]
+    state = line.split()[-1]
+    assert state in ("loaded", "available")
+    assert line.split() == ["dryfit", __version__, "dryfit.targets", "dla", "device", "DLA", state]
     answer = dryfit_command("plugins", "list", "--json").json
     jsonschema.validate(answer, PluginsAnswer.schema(), jsonschema.Draft202012Validator)
     jsonschema.Draft202012Validator.check_schema(PluginsAnswer.schema())

@@ -134,7 +134,7 @@ def test_a_stream_is_tried_twice():
     assert failures(fresh, test, network=staticmethod(doubling_network)) == ""
     used_up = calibrator_of(type("UsedUp", (Stream,), {"write_calibration_cache": lambda self, cache: None})())
     message = failures(used_up, test, network=staticmethod(doubling_network))
-    assert "CalibrationError: network 'doubling': There is no sample" in message
+    assert "CalibrationError: network 'doubling': Calibration requires at least one sample" in message
 
 
 def test_a_test_is_not_replaced_without_a_reason():

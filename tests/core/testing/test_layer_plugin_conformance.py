@@ -120,7 +120,7 @@ BIAS = np.array([0.5], np.float32)
 FAULTS = [
     (NamelessDefault, "test_its_fields_are_declared", "field 'scale': its default is str 'two', not a number"),
     (WrongNumbers, "test_it_computes_what_the_oracle_says", "24 of 24 elements are wrong"),
-    (WrongShape, "test_it_computes_what_the_oracle_says", "outputs are not what it said"),
+    (WrongShape, "test_it_computes_what_the_oracle_says", "The plugin's outputs must match its `output_specs`"),
     (WrongType, "test_it_computes_what_the_oracle_says", "float64"),
     (StaticOnly, "test_its_shapes_hold", "outputs FLOAT (1, 1, 1, 1), but FLOAT (1, 2, 3, 4)"),
     (WritesInputs, "test_it_leaves_its_inputs", "input 0 was changed"),

@@ -70,7 +70,7 @@ RECORDS = [
     (relu(types=frozenset({DataType.FLOAT})), "codes are INT8 and UINT8"),
     (relu(formula=""), "it has no formula"),
     (relu(formula="one\ntwo"), "its formula has several lines"),
-    (relu(fidelity="certain"), "its fidelity is 'certain', none of documented, inferred, confirmed"),
+    (relu(fidelity="certain"), "its fidelity is 'certain', not one of documented, inferred, confirmed"),
     (relu(case=lambda call: True, case_text=""), "it has a case without `case_text`"),
     (relu(requirements=(Requirement(text="", holds=lambda call: True),)), "it has a requirement without words"),
 ]

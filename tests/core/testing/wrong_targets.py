@@ -133,7 +133,7 @@ LIMIT = [
     Wrong(
         "a limit in no words",
         AT_ITS_LIMITS,
-        "the message does not say the allowed value",
+        "the message must contain the allowed value",
         {"limits": wrong.limits_with(parameter("num_output_maps", wrong.Wordless(1, 64)))},
         also=(IN_A_LAYER,),
     ),
@@ -261,7 +261,7 @@ SEGMENTS = [
     Wrong(
         "an exporter that gives text",
         EXPORT,
-        "A target's exporter gives bytes",
+        "A target's exporter must return bytes (found str)",
         {"export_segment": acme_segments.export_text},
     ),
     Wrong("a cost of nothing", COST, "the layers move 0 bytes", {"estimate_cost": wrong.cost_of_nothing}),
