@@ -10,6 +10,9 @@ BENCHMARKS ?= networks kernels narrow_weights start_up packing can_run_on partit
 export DRYFIT_CACHE_DIR ?= $(CURDIR)/.cache/dryfit
 export DRYFIT_CACHE_KEY ?= $(CURDIR)/.cache/dryfit.key
 
+# Tests start some hundred commands; each would compile dryfit's modules again where no bytecode may be written.
+unexport PYTHONDONTWRITEBYTECODE
+
 python := $(VENV)/bin/python
 pip := $(python) -m pip --quiet --quiet --disable-pip-version-check
 wheel_pip := build/wheel/venv/bin/python -m pip --quiet --quiet --disable-pip-version-check
