@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ import attrs
 
 from dryfit.answers.json_data import Count
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.target.machine_code import usable_processors
 from dryfit.version import __version__
 
 PACKAGES = ("numpy", "onnx", "numba", "llvmlite", "ml_dtypes", "protobuf", "click")
@@ -145,7 +145,7 @@ def doctor() -> InstallationAnswer:
         extras=[PackageVersion(extra, installed_version(package)) for extra, package in EXTRAS.items()],
         tier=tier,
         tiers=tiers,
-        processors=_usable_processors(),
+        processors=usable_processors(),
         cache=folder,
         kernels=kernels,
         kernels_compiled=compiled,
@@ -214,10 +214,3 @@ def _plugins() -> tuple[int, list[str], list[InstallationProblem]]:
     ]
     failed = [InstallationProblem("plugins", str(failure), failure.remedy) for failure in registry.failures()]
     return len(installed), others, [*broken, *failed]
-
-
-def _usable_processors() -> int:
-    """How many CPUs this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -12,11 +12,11 @@ from typing import Self
 from dryfit.calibration.shards import SAMPLES_PER_SHARD, Shard, collect_shards
 from dryfit.calibration.task import CalibrationTask
 from dryfit.calibration.worker_processes import WorkerProcesses
-from dryfit.engine import execution_context
 from dryfit.errors import DryfitError
 from dryfit.plugins import registry
 from dryfit.quantization.calibration_data import NamedFeeds, image_count
 from dryfit.quantization.calibration_state import CalibrationState
+from dryfit.target import machine_code
 
 
 class SampleCount:
@@ -81,7 +81,7 @@ class SampleCount:
 
 def threads_per_job(jobs: int) -> int:
     """How many threads each process gets, so that all have no more than there are CPUs; one at least."""
-    return max(1, execution_context.available_threads() // jobs)
+    return max(1, machine_code.usable_processors() // jobs)
 
 
 def run_jobs(

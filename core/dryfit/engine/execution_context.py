@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.plugins import facade
 from dryfit.target.kernels import Array
+from dryfit.target.machine_code import usable_processors
 
 if TYPE_CHECKING:
     from dryfit.engine.engine import Engine
@@ -66,7 +66,7 @@ class ExecutionContext(KnownAttributes):
     profiler: Profiler | None
 
     def __init__(self, engine: Engine, num_threads: int | None = None) -> None:
-        threads = available_threads() if num_threads is None else num_threads
+        threads = usable_processors() if num_threads is None else num_threads
         if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
             raise ExecutionError("An engine must run with at least one thread", where="num_threads", found=num_threads)
         self.engine = engine
@@ -359,8 +359,3 @@ def _deliver(found: Mapping[str, Array], targets: Mapping[str, Array]) -> dict[s
     for name, array in found.items():
         np.copyto(outputs[name], array)
     return outputs
-
-
-def available_threads() -> int:
-    """How many CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

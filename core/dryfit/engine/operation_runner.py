@@ -13,7 +13,6 @@ import numpy as np
 
 from dryfit.engine.binding import host_schedule, specs_for
 from dryfit.engine.buffers import new_array
-from dryfit.engine.execution_context import available_threads
 from dryfit.engine.input_arrays import as_input
 from dryfit.engine.late_step import LateStep, needs_reference
 from dryfit.engine.plan import Plan
@@ -21,6 +20,7 @@ from dryfit.engine.resolved_operation import ResolvedOperation, resolve_operatio
 from dryfit.errors import ExecutionError
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.target.kernels import Array, HostLayout
+from dryfit.target.machine_code import usable_processors
 from dryfit.target.memory import aligned_bytes
 
 
@@ -55,7 +55,7 @@ class OperationRunner:
                 remedy="Give it weights: `dryfit refit ENGINE --onnx MODEL -o OUT`",
             )
         self._plan = plan
-        self._num_threads = num_threads or available_threads()
+        self._num_threads = num_threads or usable_processors()
         self._create_schedule = host_schedule()
         self._specs = specs_for(plan, input_shapes)
         self.known = {name: spec.value for name, spec in self._specs.items() if spec.value is not None}

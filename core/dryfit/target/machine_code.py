@@ -6,6 +6,7 @@ A target compiles a function when it is first needed, and keeps it. What is kept
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,11 @@ class MachineCode:
     compile: Callable[[], Iterator[CompiledFunction]]
 
 
+def usable_processors() -> int:
+    """How many processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 Listener = Callable[[CompiledFunction], None]
 
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
@@ -72,6 +78,10 @@ def compiling(name: str) -> Iterator[None]:
     """Tell those that listen that a function has been compiled: what compiles stands inside. For targets."""
     start = time.perf_counter()
     yield
-    found = CompiledFunction(name, was_kept=False, seconds=time.perf_counter() - start)
+    tell_listeners(CompiledFunction(name, was_kept=False, seconds=time.perf_counter() - start))
+
+
+def tell_listeners(function: CompiledFunction) -> None:
+    """Tell those that listen of a function that another process has compiled for this one. For targets."""
     for listener in _listeners.get():
-        listener(found)
+        listener(function)

@@ -7,7 +7,6 @@ figure. Nothing is measured and nothing fitted: real kernels do not reach a roof
 from __future__ import annotations
 
 import functools
-import os
 import re
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import attrs
 
 from dryfit.network.data_types import DataType
 from dryfit.target.cost import CostEstimate, CostQuestion
+from dryfit.target.machine_code import usable_processors
 from dryfit.target.roofline import Roofline
 from dryfit_cpu.compiler.tier import Tier, current_tier
 
@@ -57,9 +57,7 @@ class Machine:
 @functools.cache
 def this_machine() -> Machine:
     """This machine."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    threads = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    return Machine(threads, *_clock(), current_tier())
+    return Machine(usable_processors(), *_clock(), current_tier())
 
 
 def _clock() -> tuple[float, str]:

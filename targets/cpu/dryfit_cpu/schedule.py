@@ -28,8 +28,10 @@ import numpy as np
 
 from dryfit.forking import is_lost, watch_forks
 from dryfit.target.kernels import Array, Step
+from dryfit.target.machine_code import usable_processors
 from dryfit_cpu.codes import ARRIVALS, ENTRY_COUNTERS, ENTRY_ROWS, ENTRY_TABLE, LINE_BYTES, MEMBERS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
+from dryfit_cpu.side_by_side import make_ready
 
 Job = Callable[[], None]
 
@@ -134,7 +136,7 @@ class Team:
         self._work = _FOLLOW.work(1, team=self._memory.ctypes.data, wanted=helpers.wanted_address)
         self._lead, self._follow = _FUNCTION(_LEAD.address), _FUNCTION(_FOLLOW.address)
         self._descriptor = self._work.descriptor.ctypes.data
-        self._patience = _PATIENCE if num_threads <= processors() else _LITTLE_PATIENCE
+        self._patience = _PATIENCE if num_threads <= usable_processors() else _LITTLE_PATIENCE
 
     def entry(self, work: Sequence[Work]) -> int:
         """The address of an entry for this work, in order, which stays as long as the team."""
@@ -166,11 +168,6 @@ class Team:
     def follow(self) -> None:
         """Take part in the team's runs, as long as there are any."""
         self._follow(self._descriptor, self._patience, self.num_threads)
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def aligned_words(count: int) -> Array:
@@ -206,6 +203,9 @@ class HostSchedule:
         self._lock = threading.Lock()
         self._team: Team | None = None
         self._runs: list[NativeRun | Step] = []
+        work = [work for step in self.steps if isinstance(step, NativeStep) for work in step.work]
+        if work:
+            make_ready([_LEAD, _FOLLOW, *(one.native for one in work)])
         for is_native, group in itertools.groupby(self.steps, lambda step: isinstance(step, NativeStep)):
             steps = list(group)
             self._runs += [self._native_run(steps)] if is_native else steps

@@ -1,26 +1,26 @@
 """Compiling all native functions ahead of time, for the tier of this process or, in a process of its own, for another.
 
-`python -m dryfit_cpu.warm_up compile` compiles those of its own tier, or the named ones, and prints a line of JSON for
-each: a process makes code for one tier only, because the width of vectors is part of every kernel's source.
+`python -m dryfit_cpu.warm_up compile` compiles those of its own tier and prints a line of JSON for each: a process
+makes code for one tier only, because the width of vectors is part of every kernel's source.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import os
-import queue
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+
+import attrs
 
 from dryfit.errors import DryfitError
 from dryfit.target.cache_folder import cache_folder, require_usable
 from dryfit.target.machine_code import CompiledFunction, MachineCode
+from dryfit_cpu import side_by_side
 from dryfit_cpu.compiler import native, object_cache, tier
+
+MODULE = "dryfit_cpu.warm_up"
 
 
 def machine_code(name: str | None = None) -> MachineCode:
@@ -36,16 +36,11 @@ def machine_code(name: str | None = None) -> MachineCode:
         tiers=[one.name for one in tier.tiers_here()],
         place=str(cache_folder() / object_cache.FOLDER),
         names=native_names(),
-        missing=missing_names if is_own else lambda: list(filter(None, _read_process(chosen.name, "missing"))),
+        missing=missing_names
+        if is_own
+        else lambda: [name for name in side_by_side.read_process(MODULE, chosen.name, "missing") if name],
         compile=compile_all if is_own else lambda: _compile_elsewhere(chosen.name),
     )
-
-
-def usable_processors() -> int:
-    """How many CPUs this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def native_names() -> list[str]:
@@ -75,49 +70,7 @@ def compile_all() -> Iterator[CompiledFunction]:
             missing.append(name)
         else:
             yield CompiledFunction(name, was_kept=True, seconds=time.perf_counter() - start)
-    # A process takes about as long to start as two functions take to compile.
-    processes = min(usable_processors(), len(missing) // 4)
-    if processes < 2:
-        yield from _compile_here(missing)
-    else:
-        yield from _compile_side_by_side(missing, processes)
-
-
-def _compile_here(names: Sequence[str]) -> Iterator[CompiledFunction]:
-    """Compile functions in this process, one after another."""
-    for name in names:
-        start = time.perf_counter()
-        native.NATIVE_FUNCTIONS[name].compile()
-        yield CompiledFunction(name, was_kept=False, seconds=time.perf_counter() - start)
-
-
-def _compile_side_by_side(names: Sequence[str], processes: int) -> Iterator[CompiledFunction]:
-    """Compile functions in several processes: Numba holds Python's lock, so that threads would not help.
-
-    Neighbors in the list are variants of one function and take equally long, so each process takes every n-th.
-    """
-    tier_name = tier.current_tier().name
-    told: queue.SimpleQueue[CompiledFunction | BaseException | None] = queue.SimpleQueue()
-
-    def compile_share(share: Sequence[str]) -> None:
-        try:
-            for line in _read_process(tier_name, "compile", *share):
-                told.put(CompiledFunction(**json.loads(line)))
-        except BaseException as error:  # noqa: BLE001  raised where the functions are awaited
-            told.put(error)
-        told.put(None)
-
-    running = processes
-    for first in range(processes):
-        threading.Thread(target=compile_share, args=(names[first::processes],), daemon=True).start()
-    while running:
-        one = told.get()
-        if isinstance(one, BaseException):
-            raise one
-        if one is None:
-            running -= 1
-        else:
-            yield one
+    yield from side_by_side.compile_functions(missing)
 
 
 def _compile_elsewhere(tier_name: str) -> Iterator[CompiledFunction]:
@@ -126,27 +79,8 @@ def _compile_elsewhere(tier_name: str) -> Iterator[CompiledFunction]:
     Raises:
         DryfitError: the process fails; what it said is told.
     """
-    for line in _read_process(tier_name, "compile"):
+    for line in side_by_side.read_process(MODULE, tier_name, "compile"):
         yield CompiledFunction(**json.loads(line))
-
-
-def _read_process(tier_name: str, *arguments: str) -> Iterator[str]:
-    """What this module prints when it is run for a tier."""
-    command = [sys.executable, "-m", "dryfit_cpu.warm_up", *arguments]
-    environment = {**os.environ, tier.ENVIRONMENT_VARIABLE: tier_name}
-    with tempfile.TemporaryFile("w+") as errors:
-        with subprocess.Popen(  # noqa: S603  this interpreter and this module
-            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as process:
-            yield from (line.strip() for line in process.stdout or ())
-        errors.seek(0)
-        said = errors.read()
-    if process.returncode:
-        raise DryfitError(
-            "The kernels could not be compiled",
-            where=f"tier {tier_name}",
-            found=said.strip().splitlines()[-1] if said.strip() else f"exit code {process.returncode}",
-        )
 
 
 def main() -> None:
@@ -155,11 +89,8 @@ def main() -> None:
         if sys.argv[1:] == ["missing"]:
             print("\n".join(missing_names()))  # noqa: T201  read by `_read_process`
             return
-        named = sys.argv[2:]
-        native_names()  # imports what knows the functions
-        for one in _compile_here(named) if named else compile_all():
-            line = {"name": one.name, "was_kept": one.was_kept, "seconds": one.seconds}
-            print(json.dumps(line), flush=True)  # noqa: T201  the same
+        for one in compile_all():
+            print(json.dumps(attrs.asdict(one)), flush=True)  # noqa: T201  the same
     except DryfitError as error:
         sys.exit(str(error).replace("\n", " "))
 

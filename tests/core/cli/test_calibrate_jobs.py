@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dryfit.calibration.jobs import threads_per_job
-from dryfit.engine import execution_context
+from dryfit.target import machine_code
 
 COUNT = 40
 
@@ -142,7 +142,7 @@ def test_processes_know_no_more_plugins_than_the_command(model, samples, tmp_pat
 
 
 def test_processes_share_the_cpus(monkeypatch):
-    monkeypatch.setattr(execution_context, "available_threads", lambda: 6)
+    monkeypatch.setattr(machine_code, "usable_processors", lambda: 6)
     assert [threads_per_job(jobs) for jobs in (1, 2, 4, 6, 12)] == [6, 3, 1, 1, 1]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from dryfit.target.kernels import CallableStep
 from dryfit_cpu import codes
-from dryfit_cpu.compiler.native import NativeStep, Work
+from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.kernels.copying import pointwise_work
 from dryfit_cpu.schedule import HelperThreads, Team, create_schedule
 
@@ -149,7 +149,10 @@ def logged_work(chunks, rows, call):
 
     function = kind(chunk)
     address = ctypes.cast(function, ctypes.c_void_p).value
-    return [Work(address, np.array([row], np.int64), chunks) for row in range(rows)], function
+    work = [Work(NativeFunction("dispatch", "lead"), {}, chunks) for _ in range(rows)]
+    for row, one in enumerate(work):
+        one.function, one.descriptor = address, np.array([row], np.int64)
+    return work, function
 
 
 def test_work_begins_when_every_chunk_of_the_work_before_is_done_whoever_does_it():
@@ -224,7 +227,7 @@ def test_who_comes_when_the_run_has_ended_changes_nothing():
 
 def test_a_helper_stays_for_the_next_run_and_leaves_when_others_ask(monkeypatch):
     monkeypatch.setattr("dryfit_cpu.schedule._PATIENCE", 10**12)
-    monkeypatch.setattr("dryfit_cpu.schedule.processors", lambda: 2)
+    monkeypatch.setattr("dryfit_cpu.schedule.usable_processors", lambda: 2)
     helpers, together, threads = HelperThreads(), threading.Barrier(2), set()
 
     def call(row, index):
@@ -249,7 +252,7 @@ def test_a_helper_stays_for_the_next_run_and_leaves_when_others_ask(monkeypatch)
 
 def test_a_helper_that_watches_for_work_ends_when_helpers_stop(monkeypatch):
     monkeypatch.setattr("dryfit_cpu.schedule._PATIENCE", 10**12)
-    monkeypatch.setattr("dryfit_cpu.schedule.processors", lambda: 2)
+    monkeypatch.setattr("dryfit_cpu.schedule.usable_processors", lambda: 2)
     helpers, together = HelperThreads(), threading.Barrier(2)
     work, keep = logged_work(2, 1, lambda row, index: together.wait(30))
     team = Team(2, helpers)

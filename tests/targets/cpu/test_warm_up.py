@@ -14,7 +14,7 @@ import dryfit_cpu
 from dryfit.errors import ConfigError, DryfitError, UnknownNameError
 from dryfit.target.cache_folder import ENVIRONMENT_VARIABLE
 from dryfit.target.machine_code import listening
-from dryfit_cpu import warm_up
+from dryfit_cpu import side_by_side, warm_up
 from dryfit_cpu.compiler import compilation, native, object_cache, tier
 from dryfit_cpu.compiler.native import NativeFunction
 
@@ -103,7 +103,7 @@ def test_the_process_prints_a_line_of_json_for_each_function():
 def test_many_functions_are_compiled_by_several_processes(monkeypatch, tmp_path):
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
     names = ["dispatch.follow", "dispatch.lead"]
-    found = list(warm_up._compile_side_by_side(names, 2))
+    found = list(side_by_side.compile_in_processes(names, 2))
     assert sorted(one.name for one in found) == names
     assert not any(one.was_kept for one in found)
     assert sorted(path.name for path in object_cache.folder().iterdir()) == [f"{name}.o" for name in names]
@@ -111,4 +111,64 @@ def test_many_functions_are_compiled_by_several_processes(monkeypatch, tmp_path)
 
 def test_an_error_of_one_of_several_processes_is_told():
     with pytest.raises(DryfitError, match="could not be compiled"):
-        list(warm_up._compile_side_by_side(["dispatch.nothing", "dispatch.lead"], 2))
+        list(side_by_side.compile_in_processes(["dispatch.nothing", "dispatch.lead"], 2))
+
+
+# What a schedule needs, compiled at once ------------------------------------------------------------------------------
+
+
+PROCESSES_FOR = side_by_side._processes_for
+
+
+@pytest.fixture
+def new_functions(monkeypatch, tmp_path):
+    """Native functions that this process and the cache do not have."""
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(native, "NATIVE_FUNCTIONS", {})
+    monkeypatch.setattr(side_by_side, "_processes_for", lambda functions: min(functions, 2))
+    names = ["dispatch.lead", "dispatch.follow"]
+    return [NativeFunction(*name.split(".")) for name in names]
+
+
+def test_what_many_steps_need_is_compiled_by_several_processes_and_told(new_functions):
+    told = []
+    with listening(told.append):
+        side_by_side.make_ready(new_functions)
+    assert sorted(one.name for one in told) == sorted(one.full_name for one in new_functions)
+    assert all(one.is_ready and not one.is_loaded for one in new_functions)
+    with listening(told.append):
+        side_by_side.make_ready(new_functions)
+    assert len(told) == len(new_functions)
+
+
+def test_work_of_a_new_function_compiles_it_when_it_is_looked_at(new_functions):
+    lead, *_ = new_functions
+    work = lead.work(1, team=0, wanted=0)
+    assert not lead.is_ready
+    with pytest.raises(DryfitError, match=r"native function dispatch\.lead.*wanted"):
+        work.descriptor  # noqa: B018
+    assert lead.is_loaded
+    with pytest.raises(DryfitError, match=r"native function dispatch\.lead.*wanted"):
+        lead.work(1, team=0, wanted=0)
+
+
+@pytest.mark.parametrize("wrong", ["few", "one processor", "no folder", "frozen", "embedded"])
+def test_functions_are_left_to_their_first_use_where_processes_would_not_help(new_functions, monkeypatch, wrong):
+    if wrong == "one processor":
+        monkeypatch.setattr(side_by_side, "_processes_for", PROCESSES_FOR)
+        monkeypatch.setattr(side_by_side, "usable_processors", lambda: 1)
+    elif wrong == "no folder":
+        monkeypatch.setenv(ENVIRONMENT_VARIABLE, NOWHERE)
+    elif wrong == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    elif wrong == "embedded":
+        monkeypatch.setattr(sys, "executable", "/opt/acme/bin/acme-server")
+    monkeypatch.setattr(side_by_side, "compile_functions", pytest.fail)
+    side_by_side.make_ready(new_functions[:1] if wrong == "few" else new_functions)
+
+
+def test_processes_that_fail_are_told_and_leave_the_work_to_this_one(new_functions, monkeypatch, caplog):
+    monkeypatch.setattr(side_by_side, "_MODULE", "dryfit_cpu.compiler.nothing")
+    side_by_side.make_ready(new_functions)
+    assert "could not be compiled" in caplog.text
+    assert not any(one.is_ready for one in new_functions)

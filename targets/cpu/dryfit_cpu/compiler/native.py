@@ -10,6 +10,7 @@ Steps made of them run in the dispatcher. Any other step is a Python function to
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -62,11 +63,21 @@ class NativeFunction:
     def work(self, chunks: int, **arguments: Any) -> Work:
         """One call of it, cut into chunks.
 
+        Where the function has to be compiled first, that is done when the work is first looked at: whoever collects
+        much work can have all its functions compiled at the same time (`side_by_side.make_ready`).
+
         Arguments are numbers and descriptors, by the names that the function has for them.
 
         Raises:
             DryfitError: an argument is missing, unknown, or not of the descriptor that the function takes.
         """
+        work = Work(self, arguments, max(1, int(chunks)))
+        if self.is_ready:
+            work.descriptor  # noqa: B018  what is wrong with the arguments is raised here
+        return work
+
+    def descriptor(self, arguments: Mapping[str, Any]) -> Array:
+        """The table of its arguments, int64. Raises what `work` does."""
         self._load()
         given = dict(field for name, value in arguments.items() for field in _fields(name, value))
         if given.keys() != self._fields.keys():
@@ -77,7 +88,12 @@ class NativeFunction:
                 allowed=", ".join(self._fields),
             )
         values = [_bits(given[name]) if kind == "float" else int(given[name]) for name, kind in self._fields.items()]
-        return Work(self._address, np.array(values, dtype=np.int64), max(1, int(chunks)))
+        return np.array(values, dtype=np.int64)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether this process has its machine code."""
+        return bool(self._address)
 
     @property
     def is_ready(self) -> bool:
@@ -122,19 +138,29 @@ FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
 """A native function: descriptor's address, chunk, chunks."""
 
 
-@attrs.frozen(eq=False)
 class Work:
     """One call of a native function, cut into chunks that any thread may run in any order.
 
-    Attributes:
-        function: address of `void (int64 *descriptor, int64 chunk, int64 chunks)`.
-        descriptor: int64, the function's arguments.
+    Args:
+        native: the function.
+        arguments: name to number or descriptor.
         chunks: how many parts it is cut into. The result does not depend on it, nor on who runs which.
     """
 
-    function: int
-    descriptor: Array
-    chunks: int
+    def __init__(self, native: NativeFunction, arguments: Mapping[str, Any], chunks: int) -> None:
+        self.native = native
+        self.chunks = chunks
+        self._arguments = arguments
+
+    @functools.cached_property
+    def function(self) -> int:
+        """Address of `void (int64 *descriptor, int64 chunk, int64 chunks)`."""
+        return self.native.address
+
+    @functools.cached_property
+    def descriptor(self) -> Array:
+        """The function's arguments, int64."""
+        return self.native.descriptor(self._arguments)
 
 
 @attrs.frozen(eq=False)

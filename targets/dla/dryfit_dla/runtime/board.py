@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from dryfit.engine.execution_context import available_threads
+from dryfit.target.machine_code import usable_processors
 from dryfit_dla import TARGET
 from dryfit_dla.runtime.device import Device
 from dryfit_dla.runtime.status import DlaError, Status
@@ -43,7 +43,7 @@ class Board:
     ) -> None:
         self.platform = TARGET.platform(platform)
         self.software = TARGET.software(software, self.platform)
-        shared_out = max(1, available_threads() // max(1, self.platform.cores))
+        shared_out = max(1, usable_processors() // max(1, self.platform.cores))
         self.num_threads = shared_out if num_threads is None else num_threads
         self.devices: Sequence[Device] = tuple(Device(self, core) for core in range(self.platform.cores))
 

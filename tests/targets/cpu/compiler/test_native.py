@@ -18,7 +18,7 @@ SOFTMAX = NativeFunction("reduction", "softmax")
 
 def test_a_missing_and_an_unknown_argument_are_named():
     with pytest.raises(DryfitError) as caught:
-        SOFTMAX.work(1, source=0, sauce=0)
+        SOFTMAX.work(1, source=0, sauce=0).descriptor  # noqa: B018
     assert "reduction.softmax" in str(caught.value)
     assert "sauce" in str(caught.value.found)
     assert "output" in str(caught.value.found)
@@ -27,7 +27,7 @@ def test_a_missing_and_an_unknown_argument_are_named():
 def test_a_descriptor_of_another_class_is_refused():
     shape = Extents(1, 1, 1, 1)
     with pytest.raises(DryfitError) as caught:
-        SOFTMAX.work(1, source=Lines(0, 0, 0), output=Elements(0, 0, 0, 0, 0, 0), extents=shape)
+        SOFTMAX.work(1, source=Lines(0, 0, 0), output=Elements(0, 0, 0, 0, 0, 0), extents=shape).descriptor  # noqa: B018
     assert "source.step" in str(caught.value.found)
     assert "source.stride3" in str(caught.value.found)
     assert "output" not in str(caught.value.found)
@@ -36,7 +36,7 @@ def test_a_descriptor_of_another_class_is_refused():
 def test_a_tuple_without_names_is_no_descriptor():
     elements = Elements(0, 0, 0, 0, 0, 0)
     with pytest.raises(DryfitError) as caught:
-        SOFTMAX.work(1, source=elements, output=elements, extents=(1, 1, 1, 1))
+        SOFTMAX.work(1, source=elements, output=elements, extents=(1, 1, 1, 1)).descriptor  # noqa: B018
     assert "extents.axis3" in str(caught.value.found)
 
 
