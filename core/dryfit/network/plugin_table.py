@@ -49,7 +49,7 @@ def check_layer_plugin(plugin: Any) -> None:
         )
     if not plugin.plugin_name or not all(isinstance(part, str) for part in plugin.key):
         raise PluginError(
-            "Name, version and namespace of a layer plugin must be strings",
+            "Name, version and namespace of a layer plugin must be strings, and the name must not be empty",
             where=_origin(plugin),
             found=plugin.key,
             remedy="Set plugin_name, plugin_version and plugin_namespace",

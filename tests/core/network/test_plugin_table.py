@@ -87,10 +87,10 @@ def test_of_one_class_the_latest_instance_counts():
 
 @pytest.mark.parametrize("thing", [3, Nothing, lambda x: x])
 def test_what_is_no_plugin_is_refused(thing):
-    with pytest.raises(PluginError, match=r"an instance of a subclass of dryfit\.LayerPlugin"):
+    with pytest.raises(PluginError, match=r"not a layer plugin.*an instance of a subclass of dryfit\.LayerPlugin"):
         register_layer_plugin(thing)
 
 
 def test_a_plugin_without_a_name_is_refused():
-    with pytest.raises(PluginError, match="must be strings"):
+    with pytest.raises(PluginError, match="[Nn]ame, version and namespace.*must be strings, and the name must not be empty"):
         register_layer_plugin(Nothing(""))

@@ -97,7 +97,7 @@ def test_an_input_that_was_taken_away_and_a_parameter_never_set_are_both_told():
     with pytest.raises(NetworkError) as caught:
         check(network)
     text = str(caught.value)
-    assert "2 problems" in text
+    assert text.startswith("network 'net': 2 problems:")
     assert "Input 0 is not connected" in text
     assert "layer 'q' (quantize): `axis` must be set for a per-channel scale" in text
     assert y.consumers == []

@@ -199,7 +199,7 @@ def _compared(name: str, expected: Array, found: Array, seed: int) -> float:
         difference = float(gap.max(initial=0.0)) / range_ if same_elsewhere else float("inf")
     if not difference <= tolerance:
         raise OnnxImportError(
-            "The outputs of the edited model exceed the tolerance",
+            "The outputs of the edited model differ by more than the tolerance",
             where=where,
             found=f"a difference of {difference:.3g} of the value's range",
             allowed=f"at most {tolerance:g}",

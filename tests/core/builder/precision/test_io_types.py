@@ -113,7 +113,7 @@ def test_a_constant_output_is_given_in_the_stated_type_under_its_name():
 
 def test_a_tensor_between_layers_has_the_type_that_follows():
     network = chain("c", "r")
-    with pytest.raises(NetworkError, match="cannot be set"):
+    with pytest.raises(NetworkError, match="determined by the layer and cannot be set"):
         network.tensor("c0").dtype = HALF
 
 

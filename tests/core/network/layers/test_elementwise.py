@@ -61,12 +61,12 @@ def test_comparisons_give_bool_and_arithmetic_the_inputs_type():
 @pytest.mark.parametrize(
     ("shapes", "dtypes", "op", "message"),
     [
-        (((2, 3), (3,)), (DataType.FLOAT,) * 2, Op.SUM, r"\(2, 3\) and \(3,\).*shuffle"),
-        (((2, 3), (2, 4)), (DataType.FLOAT,) * 2, Op.SUM, r"\(2, 3\) and \(2, 4\)"),
-        (((2,), (2,)), (DataType.FLOAT, DataType.HALF), Op.SUM, "FP32 and FP16.*cast"),
-        (((2,), (2,)), (DataType.FLOAT,) * 2, Op.AND, "found FP32"),
-        (((2,), (2,)), (DataType.FLOAT,) * 2, Op.BITWISE_AND, "found FP32"),
-        (((2,), (2,)), (DataType.BOOL,) * 2, Op.SUM, "found BOOL"),
+        (((2, 3), (3,)), (DataType.FLOAT,) * 2, Op.SUM, r"same rank.*\(2, 3\) and \(3,\).*shuffle"),
+        (((2, 3), (2, 4)), (DataType.FLOAT,) * 2, Op.SUM, r"must be equal or 1.*\(2, 3\) and \(2, 4\)"),
+        (((2,), (2,)), (DataType.FLOAT, DataType.HALF), Op.SUM, "same type.*FP32 and FP16.*cast"),
+        (((2,), (2,)), (DataType.FLOAT,) * 2, Op.AND, "AND requires BOOL.*found FP32"),
+        (((2,), (2,)), (DataType.FLOAT,) * 2, Op.BITWISE_AND, "BITWISE_AND requires integer.*found FP32"),
+        (((2,), (2,)), (DataType.BOOL,) * 2, Op.SUM, "SUM requires numeric.*found BOOL"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_values(shapes, dtypes, op, message):

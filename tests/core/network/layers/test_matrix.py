@@ -34,11 +34,11 @@ def test_the_shape_is_the_products(first, op0, second, op1, output):
 @pytest.mark.parametrize(
     ("first", "op0", "second", "op1", "message"),
     [
-        ((2, 3), N, (4, 5), N, r"\(2, 3\) NONE and \(4, 5\) NONE"),
+        ((2, 3), N, (4, 5), N, r"contracted dimensions must be equal.*\(2, 3\) NONE and \(4, 5\) NONE"),
         ((2, 3), T, (3, 4), N, r"\(2, 3\) TRANSPOSE"),
         ((3,), N, (3, 4), N, r"Input 0 has too few axes for NONE.*found \(3,\); allowed: rank 2"),
-        ((2, 2, 3), N, (3, 4), N, r"\(2,\) and \(\)"),
-        ((2, 2, 3), N, (3, 3, 4), N, r"\(2,\) and \(3,\)"),
+        ((2, 2, 3), N, (3, 4), N, r"same rank.*\(2,\) and \(\)"),
+        ((2, 2, 3), N, (3, 3, 4), N, r"must be equal or 1.*\(2,\) and \(3,\)"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_values(first, op0, second, op1, message):
@@ -77,15 +77,15 @@ def test_an_ellipsis_is_host_only():
 @pytest.mark.parametrize(
     ("equation", "shapes", "message"),
     [
-        ("ij,jk->ik", [(2, 3), (4, 5)], "3 and 4"),
-        ("ij->ik", [(2, 3)], "ij->ik"),
-        ("ij->ii", [(2, 3)], "Every output letter must occur once in"),
+        ("ij,jk->ik", [(2, 3), (4, 5)], "dimensions named 'j' must be equal.*3 and 4"),
+        ("ij->ik", [(2, 3)], "must occur once in the output and in an input.*ij->ik"),
+        ("ij->ii", [(2, 3)], "must occur once in the output"),
         ("i1->i", [(2, 3)], "letters, commas"),
         ("ij->j->i", [(2, 3)], "letters, commas"),
         ("ijk->i", [(2, 3)], "'ijk' has another rank.*|rank 3"),
-        ("ij,jk->ik", [(2, 3)], "1 inputs"),
-        ("ij->...", [(2, 3)], "The output must not have an ellipsis"),
-        ("...i,...i->...", [(2, 3), (4, 3)], "2 and 4"),
+        ("ij,jk->ik", [(2, 3)], "one term per input.*1 inputs"),
+        ("ij->...", [(2, 3)], "must not have an ellipsis unless an input has one"),
+        ("...i,...i->...", [(2, 3), (4, 3)], "ellipsis of .* must broadcast.*2 and 4"),
     ],
 )
 def test_a_malformed_equation_is_refused_with_what_is_wrong(equation, shapes, message):

@@ -31,10 +31,10 @@ def test_with_groups_a_scale_has_one_value_a_channel_or_a_group(channels):
     [
         ((1, 4, 1, 1), 0b1100, 3, "4 channels, 3 groups"),
         ((1, 4, 1, 1), 0b1110, 2, r"found \(1, 2, 3\); allowed: axes from 2 on"),
-        ((1, 4, 1, 1), 0b1100, 0, "found 0"),
+        ((1, 4, 1, 1), 0b1100, 0, "number of groups must be at least 1.*found 0"),
         ((1, 4, 1, 1), 0b10000, 1, "found 0b10000; allowed: bits 0 to 3"),
-        ((2, 4, 1, 1), 0b1100, 1, r"found \(2, 4, 1, 1\) with 1 groups; allowed: \(1, 4, 8, 8\)"),
-        ((4,), 0b1100, 1, r"found \(4,\)"),
+        ((2, 4, 1, 1), 0b1100, 1, r"scale must broadcast.*found \(2, 4, 1, 1\) with 1 groups; allowed: \(1, 4, 8, 8\)"),
+        ((4,), 0b1100, 1, r"scale must broadcast.*found \(4,\)"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_values(scale_shape, axes, groups, message):

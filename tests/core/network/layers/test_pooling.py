@@ -76,7 +76,7 @@ def test_a_dilation_is_host_only():
     [
         ({"window": (9, 3)}, r"window \(9, 3\) on an input of \(1, 3, 8, 9\)"),
         ({"window": (3,)}, r"rank 4 with a window_size_nd of \(3,\); allowed: rank 3"),
-        ({"stride_nd": (2,)}, "`stride_nd` must have one value.*allowed: 2 values"),
+        ({"stride_nd": (2,)}, "`stride_nd` must have one value per spatial axis.*allowed: 2 values"),
         ({"window": (0, 1)}, "at least 1"),
     ],
 )

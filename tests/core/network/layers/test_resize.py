@@ -63,9 +63,9 @@ def test_what_tensorrt_lacks_is_host_only(change, is_host_only):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"scales": (1, 2)}, r"found \(1.0, 2.0\); allowed: 4 values"),
-        ({"shape": (1, 2, 3)}, "allowed: 4 values"),
-        ({"roi": (0, 1)}, "allowed: 8 values"),
+        ({"scales": (1, 2)}, r"`scales` has the wrong number.*found \(1.0, 2.0\); allowed: 4 values"),
+        ({"shape": (1, 2, 3)}, "`shape` has the wrong number.*allowed: 4 values"),
+        ({"roi": (0, 1)}, "`roi` has the wrong number.*allowed: 8 values"),
         ({"scales": (1, 1, 0, 1)}, "greater than 0"),
         ({"scales": (1, 1, float("inf"), 1)}, "finite"),
         ({"shape": (1, 1, -2, 1)}, "at least 0.*-2"),

@@ -64,12 +64,12 @@ def test_zero_is_an_extent_where_it_is_no_placeholder():
 def test_the_reshape_may_be_an_input():
     assert shape_of(Shuffle(), spec(-1, 4), known(0, 2, 2)) == (-1, 2, 2)
     assert shape_of(Shuffle(second_transpose=(1, 0)), spec(2, 4), indices(2)) == (-1, -1)
-    assert_refused(Shuffle(), [spec(2, 4), indices(-1)], "The reshape input must be a", found=(-1,))
+    assert_refused(Shuffle(), [spec(2, 4), indices(-1)], "must be a vector of static length", found=(-1,))
     assert_refused(Shuffle(), [spec(2, 4), spec(2)], "wrong type", found="FP32")
 
 
 def test_transposes_are_permutations():
     assert shape_of(Shuffle(first_transpose=(2, 0, 1)), spec(2, -1, 4)) == (4, 2, -1)
     refused = Shuffle(first_transpose=(0, 0, 1))
-    assert_refused(refused, [spec(2, 3, 4)], "`first_transpose` must be a permutation of", found=(0, 0, 1))
+    assert_refused(refused, [spec(2, 3, 4)], "`first_transpose` must be a permutation", found=(0, 0, 1))
     assert_refused(Shuffle(second_transpose=(0,)), [spec(2, 3)], "`second_transpose`", allowed="each of 2 axes once")

@@ -51,7 +51,7 @@ def test_unknown_edits_and_nodes_get_the_closest_name() -> None:
 
 def test_an_edit_without_a_place_is_refused_where_places_are_required() -> None:
     choices = [EditChoice.parsed("average-pool-cascade"), EditChoice.parsed("hard-swish")]
-    with pytest.raises(OnnxImportError, match="The edit does not apply to this"):
+    with pytest.raises(OnnxImportError, match="edit 'hard-swish': The edit does not apply to this model"):
         require_places(apply_edits(two_averages(), NOWHERE, choices))
     require_places(apply_edits(two_averages(), NOWHERE, choices[:1]))
 

@@ -1,4 +1,4 @@
-"""A model that The outputs of the edited model exceed is found out."""
+"""A model that computes something else is found out."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def test_two_ways_of_writing_one_function_are_equal() -> None:
     ["y = Relu(x)", "a = Add(x, x) y = Sub(a, c)", "y = Mul(x, c)", "a = Exp(x) b = Exp(a) y = Exp(b)"],
 )
 def test_another_function_is_refused_with_the_difference(other: str) -> None:
-    with pytest.raises(OnnxImportError, match=r"value 'y', random inputs of seed \d") as raised:
+    with pytest.raises(OnnxImportError, match=r"value 'y', random inputs of seed \d.*differ by more than the tolerance") as raised:
         prove_equal(body("y = Add(x, x)"), body(other, c=np.float32(2.01).reshape(())))
     assert f"at most {FLOAT_TOLERANCE:g}" in str(raised.value)
 
 
 def test_a_difference_that_only_large_numbers_show_is_found() -> None:
     clipped = body("y = Clip(x, a, b)", a=np.float32(-10).reshape(()), b=np.float32(10).reshape(()))
-    with pytest.raises(OnnxImportError, match="The outputs of the edited model exceed"):
+    with pytest.raises(OnnxImportError, match="outputs of the edited model differ by more than the tolerance"):
         prove_equal(body("y = Identity(x)"), clipped)
 
 
@@ -44,7 +44,7 @@ def test_a_difference_that_only_another_batch_shows_is_found() -> None:
     first = body("y = Mul(x, c)", c=np.ones((1, 2, 4, 4), np.float32))
     mean = body("m = ReduceMean <axes = [0]> (x) d = Sub(x, m) y = Add(d, m)")
     prove_equal(first, mean)
-    with pytest.raises(OnnxImportError, match="The outputs of the edited model exceed"):
+    with pytest.raises(OnnxImportError, match="outputs of the edited model differ by more than the tolerance"):
         prove_equal(
             first, body("m = ReduceMean <axes = [0]> (x) z = Mul(x, c) y = Add(z, m)", c=np.float32(0).reshape(()))
         )
@@ -66,9 +66,9 @@ def test_whole_numbers_have_to_be_the_same() -> None:
 
 
 def test_other_outputs_and_inputs_are_refused() -> None:
-    with pytest.raises(OnnxImportError, match="The outputs of the edited model must"):
+    with pytest.raises(OnnxImportError, match="outputs of the edited model must not change.*found .*'z'.*allowed: .*'y'"):
         prove_equal(body("y = Relu(x)"), body("z = Relu(x)", outputs="float[N,2,4,4] z"))
-    with pytest.raises(OnnxImportError, match="inputs of the edited model must"):
+    with pytest.raises(OnnxImportError, match="inputs of the edited model must not change.*found .*'z'.*allowed: .*'x'"):
         prove_equal(body("y = Relu(x)"), body("y = Relu(z)", inputs="float[N,2,4,4] z"))
     with pytest.raises(OnnxImportError, match="another shape or type"):
         prove_equal(body("y = Relu(x)"), body("y = GlobalMaxPool(x)", outputs="float[N,2,1,1] y"))
@@ -76,7 +76,7 @@ def test_other_outputs_and_inputs_are_refused() -> None:
 
 def test_open_extents_beside_the_batch_have_to_be_given() -> None:
     first, second = (body("y = Relu(x)", inputs="float[N,2,H,4] x", outputs="float[N,2,H,4] y") for _ in range(2))
-    with pytest.raises(OnnxImportError, match=r"--shape x="):
+    with pytest.raises(OnnxImportError, match=r"input 'x': All dimensions except the batch must be static.*found .-1, 2, -1, 4.*--shape x="):
         prove_equal(first, second)
     assert prove_equal(first, second, shapes={"x": (1, 2, 6, 4)}).largest_difference == 0
 
