@@ -113,10 +113,12 @@ def merge_states(states: Sequence[CalibrationState]) -> CalibrationState:
         twice = sorted(seen & set(state.samples))
         strange = sorted(set(first.collectors) ^ set(state.collectors))
         if twice or strange:
+            names = ", ".join(map(repr, (twice or strange)[:10]))
             raise CalibrationError(
                 "Samples must not be in more than one state" if twice else "The states must have the same tensors",
                 where=where,
-                found=", ".join(map(repr, (twice or strange)[:10])),
+                found=names if twice else f"tensors that only one of the states has: {names}",
+                remedy="Process each sample once" if twice else "Merge states of the same network",
             )
         seen.update(state.samples)
         for name, collector in state.collectors.items():

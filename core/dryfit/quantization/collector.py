@@ -123,7 +123,7 @@ class Collector(abc.ABC):
         """Take in what another collector has seen, as if this one had.
 
         Raises:
-            CalibrationError: this kind of collector cannot be merged, or the other is of another kind.
+            CalibrationError: this kind of collector cannot be merged, or the other is of another kind or tensor.
         """
         if type(other) is not type(self):
             raise CalibrationError(
@@ -131,6 +131,14 @@ class Collector(abc.ABC):
                 where=f"tensor {self.tensor!r}",
                 found=f"{type(self).__name__} and {type(other).__name__}",
                 remedy="Collect both with the same calibrator",
+            )
+        if other.tensor != self.tensor:
+            # Parts of two networks, or of two tensors of one: the sum would be the range of neither.
+            raise CalibrationError(
+                "Only states of the same tensor can be merged",
+                where=f"tensor {self.tensor!r}",
+                found=f"tensor {other.tensor!r}",
+                remedy="Merge parts of the same network, tensor by tensor",
             )
         require_mergeable(type(self), where=f"tensor {self.tensor!r}")
         self.skipped += other.skipped

@@ -131,7 +131,7 @@ def test_what_a_source_raises_comes_back_with_its_traceback(workers):
 
 
 def test_a_worker_that_sees_other_samples_is_refused(workers):
-    with pytest.raises(CalibrationError, match=r"shard 2 of 3, .*found '05'"):
+    with pytest.raises(CalibrationError, match=r"shard 2 of 3, .*samples of the worker must match.*found '05'"):
         collect_shards(task(Pictures(COUNT, lost="05")), NAMES, workers, samples_per_shard=3)
 
 

@@ -151,7 +151,7 @@ def test_older_tables_of_onnxruntime_are_read(text):
         ("tensorrt", "\0" * 9, "line 1: The file is not a calibration cache"),
         ("ranges", "a: 1\nb\n", r"line 2: Not a dynamic range .*'b'"),
         ("ranges", "a: 1\nb: inf\n", "line 2: A scale must be positive and finite .*inf for 'b'"),
-        ("ranges", "a: 1\nb: -1\n", "A scale must be positive and finite"),
+        ("ranges", "a: 1\nb: -1\n", "line 2: A scale must be positive and finite"),
         ("ranges", "a: 1\nb: 2\na: 3\n", "line 3: Tensor names must be unique"),
         ("onnxruntime-text", "a 1\nb nan\n", "line 2: A scale must be positive and finite .*nan for 'b'"),
         ("onnxruntime-json", '{"a": [2, 1]}', "entry 1: The lowest value must not be above the highest"),
@@ -163,7 +163,7 @@ def test_older_tables_of_onnxruntime_are_read(text):
         ("onnxruntime-json", "[" * 100000, "The JSON is nested too deeply"),
         ("onnxruntime-json", "[%s]" % ("9" * 5000), "not valid JSON|no calibration table"),
         ("json", "{}", "The JSON file is not a dryfit calibration cache"),
-        ("json", '{"format": "dryfit calibration cache", "version": 2, "tensors": []}', "found 2"),
+        ("json", '{"format": "dryfit calibration cache", "version": 2, "tensors": []}', "version.*found 2"),
     ],
 )
 def test_a_flaw_is_an_error_that_names_file_and_place(form, text, message, tmp_path):

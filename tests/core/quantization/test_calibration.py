@@ -6,6 +6,7 @@ from tests.core.quantization.small_networks import LARGEST, SAMPLES, doubling_ne
 
 from dryfit.errors import CalibrationError, ExecutionError
 from dryfit.quantization.calibration import calibrate_ranges, collect, solve
+from dryfit.quantization.calibration_state import CalibrationState, merge_states
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.int8_steps import DynamicRange
@@ -62,6 +63,18 @@ def test_a_calibrator_that_cannot_be_merged_refuses_parts():
     with pytest.raises(CalibrationError, match=r"tensor 'x'.*Unmergeable, which declares is_mergeable = False"):
         first.merge(second)
     assert thresholds(calibrate_ranges(doubling_network(), ALONE, SAMPLES)) == LARGEST
+
+
+def test_parts_of_different_networks_are_refused():
+    part = collect(doubling_network(), CALIBRATOR, SAMPLES)
+    other = collect(doubling_network(), CALIBRATOR, SAMPLES[:1])
+    states = [CalibrationState({}, ["a"], part), CalibrationState({}, ["b"], {"x": other["x"]})]
+    with pytest.raises(CalibrationError, match=r"state 1: .*same tensors .*only one of the states has: 'relu', 'y'"):
+        merge_states(states)
+    before = part["x"].to_bytes()
+    with pytest.raises(CalibrationError, match=r"tensor 'x': Only states of the same tensor .*found tensor 'relu'"):
+        part["x"].merge(other["relu"])
+    assert part["x"].to_bytes() == before
 
 
 def test_a_value_that_is_not_finite_names_tensor_and_sample():

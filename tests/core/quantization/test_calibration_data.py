@@ -92,10 +92,10 @@ def test_pictures_come_in_another_type_that_holds_them_as_they_are(tmp_path, dty
 @pytest.mark.parametrize(
     ("dtype", "prepared", "told"),
     [
-        (DataType.UINT8, {"scale": 1 / 255}, "from 0.2 to 0.2.*pixels of 0 to 255"),
-        (DataType.UINT8, {"mean": 100}, "from -49 to -49.*--mean, --scale"),
-        (DataType.INT8, {"scale": 3}, r"from 153 to 153 .mean \(0.0,\), scale \(3.0,\)"),
-        (DataType.BOOL, {"mean": 50}, "The prepared pictures must fit the input"),
+        (DataType.UINT8, {"scale": 1 / 255}, "a.png, input 'image'.*type UINT8.*from 0.2 to 0.2.*pixels of 0 to 255"),
+        (DataType.UINT8, {"mean": 100}, "type UINT8.*from -49 to -49.*--mean, --scale"),
+        (DataType.INT8, {"scale": 3}, r"type INT8.*from 153 to 153 .mean \(0.0,\), scale \(3.0,\)"),
+        (DataType.BOOL, {"mean": 50}, "The prepared pictures must fit the input type BOOL"),
     ],
 )
 def test_pictures_that_an_input_of_integers_cannot_hold_are_refused_with_their_values(tmp_path, dtype, prepared, told):
@@ -143,7 +143,7 @@ def test_a_fixed_batch_takes_as_many_pictures_at_a_time(tmp_path):
 def test_what_cannot_be_a_picture_is_refused_by_name(tmp_path):
     (tmp_path / "broken.png").write_bytes(b"no picture")
     source = PictureFolder(tmp_path, PicturePreparation())
-    with pytest.raises(CalibrationError, match=r"The file is not a readable picture"):
+    with pytest.raises(CalibrationError, match=r"broken.png: The file is not a readable picture"):
         all_of(source, network_of(image=(1, 3, 4, 4)))
     with pytest.raises(
         CalibrationError, match=r"input 'x': The input does not have the shape of a picture \(found \(1, 10\)"
@@ -226,7 +226,9 @@ def test_files_of_several_arrays_name_the_inputs(tmp_path):
         np.savez(tmp_path / f"{index}.npz", a=np.full((1, 2), index, np.float32), b=np.zeros((1, 3), np.float32))
     network = network_of(a=(1, 2), b=(1, 3))
     assert [arrays["a"][0, 0] for arrays in all_of(ArrayFiles(tmp_path), network).values()] == [0, 1]
-    with pytest.raises(CalibrationError, match=r"0.npz.*found 'a', 'b'; allowed: 'a'\)"):
+    with pytest.raises(
+        CalibrationError, match=r"0.npz: The names of the arrays must match .*found 'a', 'b'; allowed: 'a'\)"
+    ):
         all_of(ArrayFiles(tmp_path), network_of(a=(1, 2)))
 
 
@@ -234,7 +236,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((3, 5), np.float32))
     for shape in ((1, 4), (2, 5), (1, 1, 5)):
         if shape != (1, 1, 5):
-            with pytest.raises(CalibrationError, match=r"The shape of the array must match"):
+            with pytest.raises(CalibrationError, match=r"a.npy, input 'x': The shape of the array must match"):
                 all_of(ArrayFiles(tmp_path), network_of(x=shape))
     (tmp_path / "a.npy").write_bytes(b"nothing")
     with pytest.raises(CalibrationError, match=r"a.npy: The arrays cannot be read"):
@@ -260,7 +262,7 @@ def test_a_function_gives_a_sequence_or_an_iterable(tmp_path, monkeypatch):
         assert isinstance(source, FunctionSamples)
         assert list(source.names(network)) == ["0", "1", "2"]
         assert [(n, a["x"][0, 0]) for n, a in source.samples(["1", "2"], network)] == [("1", 1), ("2", 2)]
-    with pytest.raises(CalibrationError, match=r"The function for samples cannot be called"):
+    with pytest.raises(CalibrationError, match=r"makers_of_samples:none: The function for samples cannot be called"):
         source_of("makers_of_samples:none").names(network)
 
 

@@ -94,7 +94,7 @@ def test_a_mergeable_collector_without_absorb_says_so():
         is_mergeable = True
         absorb = Collector.absorb
 
-    with pytest.raises(NotImplementedError, match=r"Forgetful is declared mergeable but does not"):
+    with pytest.raises(NotImplementedError, match=r"Forgetful is declared mergeable but does not define `absorb`"):
         Forgetful("x").merge(Forgetful("x"))
 
 

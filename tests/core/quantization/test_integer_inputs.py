@@ -82,7 +82,9 @@ def test_integer_arithmetic_is_built_with_the_flag_int8_and_computes_integers():
 def test_a_range_on_an_input_that_meets_integers_is_refused_with_the_meeting(config, name, words):
     network = integers()
     network.tensor(name).dynamic_range = (-1, 1)
-    with pytest.raises(NetworkError, match="An INT8 input with a scale must") as caught:
+    with pytest.raises(
+        NetworkError, match="An INT8 input with a scale must not be combined with unscaled integers"
+    ) as caught:
         Builder().build_plan(network, config)
     assert caught.value.where == f"input {name!r}"
     assert words in str(caught.value)
@@ -115,7 +117,7 @@ def codes_for_real_numbers(*kinds):
     ids=["weights on DLA", "weights with the flag", "weights later", "no weights on DLA", "a network of real numbers"],
 )
 def test_codes_without_a_scale_are_refused_where_only_real_numbers_can_be_meant(network, config, words):
-    with pytest.raises(NetworkError, match="An INT8 input that is used as") as caught:
+    with pytest.raises(NetworkError, match="An INT8 input that is used as a real number must have a scale") as caught:
         Builder().build_plan(network, config)
     assert caught.value.where == "input 'x'"
     assert words in str(caught.value)

@@ -69,5 +69,5 @@ def test_a_layer_gives_the_record_of_its_input(dtype):
 def test_integers_have_no_histogram():
     network = Network()
     x = network.add_input("x", DataType.INT32, (2,))
-    with pytest.raises(NetworkError, match=r"must be floating point.*INT32"):
+    with pytest.raises(NetworkError, match=r"input of a histogram must be floating point.*INT32"):
         network.add_histogram(x)

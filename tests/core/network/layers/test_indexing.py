@@ -36,7 +36,10 @@ def test_what_does_not_fit_is_refused_for_gather():
         Gather(mode=element), [data, indices(2)], "Data and indices must have the same rank", found="(2, 3) and (2,)"
     )
     assert_refused(
-        Gather(mode=element), [data, indices(1, 4)], "must not be larger than the data along axis 1", found="(1, 4) into (2, 3)"
+        Gather(mode=element),
+        [data, indices(1, 4)],
+        "must not be larger than the data along axis 1",
+        found="(1, 4) into (2, 3)",
     )
     assert_refused(Gather(mode=element, num_elementwise_dims=1), [data, data], "wrong type")
     assert_refused(Gather(mode=GatherMode.ND), [data, indices(2, 3)], "at most one", allowed="0 to 2")
@@ -82,7 +85,13 @@ def test_what_does_not_fit_is_refused_for_scatter():
     )
     assert_refused(element, [data, spec(1, 1), spec(1, 1)], "wrong type", found="FP32")
     assert_refused(nd, [data, indices(5, 3), spec(5)], "at most one", allowed="0 to 2 on the last axis")
-    assert_refused(nd, [data, indices(5, 1), spec(5)], "shape of the updates must match data and indices", found=(5,), allowed=(5, 3))
+    assert_refused(
+        nd,
+        [data, indices(5, 1), spec(5)],
+        "shape of the updates must match data and indices",
+        found=(5,),
+        allowed=(5, 3),
+    )
     assert_refused(
         Scatter(mode=ScatterMode.ELEMENT, axis=2),
         [data, indices(1, 1), spec(1, 1)],

@@ -27,7 +27,12 @@ def test_what_does_not_fit_is_refused_for_concatenation():
     assert_refused(
         Concatenation(), [spec()], "`axis` must be an axis of the input", allowed="no axis, as the input is a scalar"
     )
-    assert_refused(Concatenation(axis=0), [spec(2, 3), spec(2, 4)], "The extents of the inputs along axis 1, which is not the concatenation axis, must be equal", found="3 and 4")
+    assert_refused(
+        Concatenation(axis=0),
+        [spec(2, 3), spec(2, 4)],
+        "The extents of the inputs along axis 1, which is not the concatenation axis, must be equal",
+        found="3 and 4",
+    )
     assert_refused(
         Concatenation(), [spec(2), spec(2, 3)], "The inputs must have the same rank", found="(2,) and (2, 3)"
     )

@@ -235,7 +235,9 @@ def test_what_does_not_fit_is_refused_for_dynamic_quantize():
     assert_refused(layer, [spec(2, 16), spec(2)], "Input 1 must be a floating-point scalar", found="FP32 (2,)")
     assert_refused(layer, [spec(16), spec()], "`axis` must be an axis of the input", found=1)
     assert_refused(layer, [spec(2, 16, 2, 2), spec()], "`axis` must be the last or the second-last axis", found=1)
-    assert_refused(DynamicQuantize(axis=1, block_size=32), [spec(2, 32)], "combination of types and block size is not supported")
+    assert_refused(
+        DynamicQuantize(axis=1, block_size=32), [spec(2, 32)], "combination of types and block size is not supported"
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])

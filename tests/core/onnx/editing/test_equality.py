@@ -29,7 +29,9 @@ def test_two_ways_of_writing_one_function_are_equal() -> None:
     ["y = Relu(x)", "a = Add(x, x) y = Sub(a, c)", "y = Mul(x, c)", "a = Exp(x) b = Exp(a) y = Exp(b)"],
 )
 def test_another_function_is_refused_with_the_difference(other: str) -> None:
-    with pytest.raises(OnnxImportError, match=r"value 'y', random inputs of seed \d.*differ by more than the tolerance") as raised:
+    with pytest.raises(
+        OnnxImportError, match=r"value 'y', random inputs of seed \d.*differ by more than the tolerance"
+    ) as raised:
         prove_equal(body("y = Add(x, x)"), body(other, c=np.float32(2.01).reshape(())))
     assert f"at most {FLOAT_TOLERANCE:g}" in str(raised.value)
 
@@ -66,9 +68,9 @@ def test_whole_numbers_have_to_be_the_same() -> None:
 
 
 def test_other_outputs_and_inputs_are_refused() -> None:
-    with pytest.raises(OnnxImportError, match="outputs of the edited model must not change.*found .*'z'.*allowed: .*'y'"):
+    with pytest.raises(OnnxImportError, match=r"outputs .*must not change.*found .*'z'.*allowed: .*'y'"):
         prove_equal(body("y = Relu(x)"), body("z = Relu(x)", outputs="float[N,2,4,4] z"))
-    with pytest.raises(OnnxImportError, match="inputs of the edited model must not change.*found .*'z'.*allowed: .*'x'"):
+    with pytest.raises(OnnxImportError, match=r"inputs .*must not change.*found .*'z'.*allowed: .*'x'"):
         prove_equal(body("y = Relu(x)"), body("y = Relu(z)", inputs="float[N,2,4,4] z"))
     with pytest.raises(OnnxImportError, match="another shape or type"):
         prove_equal(body("y = Relu(x)"), body("y = GlobalMaxPool(x)", outputs="float[N,2,1,1] y"))
@@ -76,7 +78,9 @@ def test_other_outputs_and_inputs_are_refused() -> None:
 
 def test_open_extents_beside_the_batch_have_to_be_given() -> None:
     first, second = (body("y = Relu(x)", inputs="float[N,2,H,4] x", outputs="float[N,2,H,4] y") for _ in range(2))
-    with pytest.raises(OnnxImportError, match=r"input 'x': All dimensions except the batch must be static.*found .-1, 2, -1, 4.*--shape x="):
+    with pytest.raises(
+        OnnxImportError, match=r"input 'x': All dimensions except the batch.*found .-1, 2, -1, 4.*--shape x="
+    ):
         prove_equal(first, second)
     assert prove_equal(first, second, shapes={"x": (1, 2, 6, 4)}).largest_difference == 0
 

@@ -169,10 +169,8 @@ def test_scales_for_which_onnx_has_no_axis_are_told() -> None:
         )
     )
     translated = explicit_of(parsed, with_ranges(parsed, {"x": 3, "a": 9, "b": 9, "y": 90}))
-    assert translated.notes == [
-        "layer 'ConvTranspose_a' keeps floating-point weights: "
-        "its scales are per group and channel, which ONNX cannot express"
-    ]
+    reason = "its scales are per group and channel, which ONNX cannot express"
+    assert translated.notes == [f"layer 'ConvTranspose_a' keeps floating-point weights: {reason}"]
 
 
 def test_an_output_that_is_stored_in_int8_keeps_its_name_behind_a_pair() -> None:
