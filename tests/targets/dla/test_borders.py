@@ -72,8 +72,8 @@ def test_an_hwc4_input_has_the_type_of_the_convolution(dtype, flags, allowed):
     layer = image_convolution(dtype)
     assert violated(layer, flags=flags) == ([] if allowed else ["formats.hwc4_type"])
     for one in verdict(layer, flags=flags).violations:
-        assert one.actual == f"{dtype.text} for 'x'"
-        assert one.allowed == ("FP16" if "FP16" in flags else "INT8")
+        expected = ("input type", f"{dtype.text} for 'x'", "FP16" if "FP16" in flags else "INT8")
+        assert (one.parameter, one.actual, one.allowed) == expected
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_padding_is_smaller_than_the_kernel():
     assert violated(convolution(kernel=(3, 3), pre_padding=(2, 0), post_padding=(0, 2))) == []
     found = one_violation(verdict(convolution(kernel=(3, 5), pre_padding=(3, 4))))
     assert found.rule == "dla.convolution.padding_below_kernel"
-    assert found.actual == "[(3, 0), (4, 0)]"
+    assert (found.parameter, found.actual) == ("padding", "[(3, 0), (4, 0)]")
     assert found.allowed == "each less than the kernel size (3, 5)"
 
 
@@ -99,7 +99,7 @@ def test_xavier_averages_over_the_padding_and_orin_takes_both():
 def test_a_window_larger_than_eight_is_refused_with_a_remedy():
     found = one_violation(verdict(pooling((1, 16, 14, 14), window=(14, 14), kind="AVERAGE")))
     assert (found.parameter, found.actual, found.allowed) == ("window_size_nd", "(14, 14)", "each 1 to 8")
-    assert "two steps" in found.remedy
+    assert found.remedy == "Pool in two steps with smaller windows"
 
 
 def test_pooling_in_int8_keeps_its_scale():

@@ -34,7 +34,8 @@ def test_a_layer_within_all_limits_can_run():
 def test_without_a_precision_flag_the_refusal_says_which_flags_help():
     found = one_violation(verdict(activation(), flags=()))
     assert found.rule == "dla.precision"
-    assert (found.rule, found.parameter) == ("dla.precision", "precision")
+    assert (found.parameter, found.actual, found.allowed) == ("precision", "FLOAT", "HALF, INT8")
+    assert found.message == "precision must be one of FP16, INT8 (found FP32)"
     assert "flag FP16" in found.remedy
 
 

@@ -9,7 +9,11 @@ def test_a_product_with_a_constant_runs_and_one_of_two_computed_operands_does_no
     assert violated(product()) == []
     found = one_violation(verdict(product(constant=False)))
     assert found.rule == "dla.matrix_multiply.constant"
-    assert (found.actual, found.allowed) == ("computed and computed", "computed and constant")
+    assert (found.parameter, found.actual, found.allowed) == (
+        "operands",
+        "computed and computed",
+        "computed and constant",
+    )
     assert "convolution" in found.remedy
 
 

@@ -24,7 +24,9 @@ INT8 = ("INT8", "FP16")
 def test_tensors_are_joined_along_channels(axis, allowed):
     answer = verdict(concatenation(axis=axis))
     assert [one.rule for one in answer.violations] == ([] if allowed else ["dla.concatenation.axis"])
-    assert all((one.actual, one.allowed) == (f"{axis} of rank 4", "1") for one in answer.violations)
+    assert all(
+        (one.parameter, one.actual, one.allowed) == ("axis", f"{axis} of rank 4", "1") for one in answer.violations
+    )
 
 
 def test_tensors_that_are_joined_have_equal_height_and_width():

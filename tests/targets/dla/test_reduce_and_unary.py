@@ -22,7 +22,10 @@ INT8 = ("INT8", "FP16")
 def test_a_maximum_is_over_any_of_c_h_and_w(axes, allowed):
     layer = reduction(axes=axes)
     assert violated(layer) == ([] if allowed else ["reduce.axes"])
-    assert all((one.actual, one.allowed) == ("0 of rank 4", "1 to 3") for one in verdict(layer).violations)
+    assert all(
+        (one.parameter, one.actual, one.allowed) == ("axes", "0 of rank 4", "1 to 3")
+        for one in verdict(layer).violations
+    )
 
 
 def test_an_average_is_refused_with_the_way_to_pool_it():
@@ -46,7 +49,7 @@ def test_the_maximum_came_to_orin_with_8_6_12(platform, software, rules):
 
 def test_the_version_that_is_too_old_is_told():
     found = one_violation(verdict(reduction(), software="8.6.2"))
-    assert (found.actual, found.allowed) == ("8.6.2", "8.6.12 or newer")
+    assert (found.parameter, found.actual, found.allowed) == ("software version", "8.6.2", "8.6.12 or newer")
 
 
 @pytest.mark.parametrize(

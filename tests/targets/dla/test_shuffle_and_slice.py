@@ -64,7 +64,7 @@ def test_shuffles_came_with_8_5(software, allowed):
     layer = shuffle(reshape=(1, 32, 8, 4))
     assert violated(layer, software=software) == ([] if allowed else ["shuffle.software"])
     for one in verdict(layer, software=software).violations:
-        assert (one.actual, one.allowed) == (software, "8.5 or newer")
+        assert (one.parameter, one.actual, one.allowed) == ("software version", software, "8.5 or newer")
 
 
 def beside(kind, *, before, transpose=False):
@@ -102,7 +102,7 @@ def test_a_slice_keeps_the_batch_whole():
     assert violated(window(shape=(2, 16, 8, 8), extents=(2, 4, 4, 4))) == []
     found = one_violation(verdict(window((1, 0, 0, 0), (1, 16, 8, 8), shape=(2, 16, 8, 8))))
     assert found.rule == "dla.slice.batch"
-    assert (found.actual, found.allowed) == ("elements 1 to 1 of 2", "all elements")
+    assert (found.parameter, found.actual, found.allowed) == ("batch", "elements 1 to 1 of 2", "all elements")
 
 
 def test_a_slice_of_some_axes_counts_as_one_of_all():
@@ -158,7 +158,7 @@ def test_a_slice_fills_with_a_zero_of_its_own():
     other.set_input(4, network.add_constant((1,), np.ones(1, np.float32)).get_output(0))
     found = one_violation(verdict(other))
     assert (found.parameter, found.actual) == ("fill value", "1")
-    assert found.allowed.startswith("0, from a constant")
+    assert found.allowed == "0, from a constant used by this layer only"
     value = network.add_activation(network.add_input("value", DataType.FLOAT, (1,)), ActivationType.RELU)
     other.set_input(4, value.get_output(0))
     found = one_violation(verdict(other))

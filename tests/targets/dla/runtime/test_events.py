@@ -124,8 +124,7 @@ def test_twenty_nine_events_can_be_waited_for_and_signalled_and_not_one_more(boa
     device = board.device()
     for role in ("wait", "signal"):
         text = refused(Status.UNSUPPORTED_OPERATION, device.submit, [], **{role: [Event() for _ in range(30)]})
-        assert "at most 29 events" in text
-        assert f"{'wait for' if role == 'wait' else role} at most" in text
+        assert f"A submission can {'wait for' if role == 'wait' else role} at most 29 events" in text
     gates, signals = [Event() for _ in range(29)], [Event() for _ in range(29)]
     device.submit([], wait=gates, signal=signals)
     for gate in gates:
@@ -136,7 +135,7 @@ def test_twenty_nine_events_can_be_waited_for_and_signalled_and_not_one_more(boa
 def test_what_is_no_event_is_refused(board):
     device = board.device()
     submission = device.submit([])
-    assert "`finished`" in refused(Status.INVALID_PARAM, device.submit, [], wait=[submission])
+    assert "pass its `finished` event" in refused(Status.INVALID_PARAM, device.submit, [], wait=[submission])
     assert "found str" in refused(Status.INVALID_PARAM, device.submit, [], signal=["ready"])
 
 
