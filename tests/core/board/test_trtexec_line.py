@@ -181,7 +181,7 @@ def test_no_build_is_written_for_versions_that_nothing_is_known_of(version: tupl
     from dryfit.board.from_config import board_build
     from dryfit.builder.config.builder_config import BuilderConfig
 
-    with pytest.raises(ConfigError, match=r"must be 8\.2 to 10"):
+    with pytest.raises(ConfigError, match=r"TensorRT version must be 8\.2 to 10"):
         board_build(small_network(), BuilderConfig(), version)
 
 

@@ -86,10 +86,22 @@ def test_layers_too_narrow_for_sparsity_are_dense_in_every_mode(
     assert (found["sparsity"], found["sparse_layers"]) == (sparsity, [])
 
 
+TIMED = ["Segments", "Copies between devices"]
+"""Tables that give each time with its uncertainty, or as a lower bound."""
+
+
 def test_the_page_for_people_calls_every_figure_an_estimate(dryfit_command: Any, digits_model: Any) -> None:
     printed = dryfit_command("estimate", digits_model, *SHAPE).out
     assert printed.startswith("Estimated cost of ")
-    assert "nothing was measured" in printed
+    note = "\nAll times, rates and energies are estimates by formula; nothing was measured.\n"
+    head, tables = printed.split(note)
+    titles = [line for line in tables.splitlines() if line and not line.startswith((" ", "Defaults", "Basis"))]
+    assert titles == ["Steps of one inference (a single step is less certain than the sum)", *TIMED]
+    assert "~" in head
+    for title in TIMED:
+        _, *rows = tables.split(f"\n{title}\n")[1].split("\nBasis")[0].split(f"\n{TIMED[-1]}\n")[0].splitlines()
+        assert rows
+        assert all((" ~" in row and "(" in row) or "at least " in row for row in rows)
     assert "fitted on the published rows" in printed
 
 

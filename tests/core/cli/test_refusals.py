@@ -35,6 +35,7 @@ def convolution(source, target):
 
 PLAIN = [convolution("x", "a"), node("Relu", "a", "y")]
 REFUSED_LAYER = [convolution("x", "a"), node("Elu", "a", "b"), convolution("b", "y")]
+ELU = r"activation_type must be one of RELU, [^(]*\(found ELU\)"
 
 DLA = ("--device", "DLA", "--precision", "fp16", "--fallback", "none")
 ALONE = (*DLA, "--standalone")
@@ -121,7 +122,7 @@ def test_layers_that_a_check_lists_as_refused_are_only_counted_below(dryfit_comm
     path = tmp_path / "model.onnx"
     onnx.save(model(REFUSED_LAYER), path)
     text = told(dryfit_command("check", path, *DLA).out)
-    assert text.count("activation_type must be one of") == 1
+    assert len(re.findall(ELU, text)) == 1
     assert "1 layer cannot run on DLA and fallback is disabled: see above. Add --fallback GPU" in text
 
 
@@ -130,7 +131,7 @@ def test_layers_of_other_devices_that_no_list_has_are_told_below(dryfit_command,
     path = tmp_path / "model.onnx"
     onnx.save(model(REFUSED_LAYER), path)
     options = ("--device", "GPU", "--precision", "fp16", "--layer-device-types", "b_elu:DLA")
-    assert "activation_type must be one of" in told(dryfit_command("check", path, *options).out)
+    assert re.search(ELU, told(dryfit_command("check", path, *options).out))
 
 
 def test_a_check_of_a_standalone_loadable_shows_its_layers_and_what_is_missing(dryfit_command, tmp_path):
@@ -140,7 +141,7 @@ def test_a_check_of_a_standalone_loadable_shows_its_layers_and_what_is_missing(d
     ended = dryfit_command("check", path, *ALONE)
     assert ended.code == 0
     assert "Segments" in ended.out
-    assert "activation_type must be one of" in ended.out
+    assert re.search(ELU, ended.out)
     assert "[standalone.formats]" in ended.out
     assert "2 on DLA, 1 unplaced" in ended.out
     assert ended.out.count("needs one from") == 0

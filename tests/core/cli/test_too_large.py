@@ -74,7 +74,7 @@ def test_a_constant_that_memory_cannot_hold_is_no_fault_of_ours(tmp_path: Path, 
     model = save(tmp_path / "m.onnx", [1], *nodes, s=[count])
     ended = limited("build", model, "--output", tmp_path / "m.engine")
     assert ended.returncode == 2
-    assert "Not enough memory (found: Unable to allocate" in ended.stderr
+    assert "Error: Not enough memory (found: Unable to allocate" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 

@@ -104,7 +104,9 @@ def test_foreign_files_are_told_apart(tmp_path):
     assert_refused(b"\x08\x07\x12\x04onnx" + bytes(1000), "not a dryfit engine", "built with dryfit")
     assert_refused(pickle.dumps({"a": 1}) + bytes(100), "not a dryfit engine")
     assert_refused(b"ptrt" + bytes(1000), "not a dryfit engine")
-    assert_refused(safetensors.numpy.save({"a": np.zeros(3)}), "a safetensors file, but not", "no metadata")
+    assert_refused(
+        safetensors.numpy.save({"a": np.zeros(3)}), "a safetensors file, but not a dryfit engine", "no metadata"
+    )
     other = safetensors.numpy.save({"a": np.zeros(3)}, {"format": "pt"})
     assert_refused(other, "not a dryfit engine", "'pt'", "dryfit-engine")
 
