@@ -46,7 +46,7 @@ def test_random_inputs_that_no_machine_holds_are_refused(dryfit_command: Any, tm
     assert dryfit_command("build", model, "--output", tmp_path / "m.engine").code == 0
     ended = dryfit_command("run", tmp_path / "m.engine", "--random", 1)
     assert ended.code == 2
-    assert "ot enough memory" in ended.err
+    assert "Not enough memory" in ended.err
     assert f"{3 * extent * 8 * 8}" in ended.err
 
 

@@ -149,7 +149,9 @@ def test_a_network_that_needs_more_memory_than_there_is_says_so():
     network = relu_network((-1, 2**20))
     context = Engine(plan_of(network)).create_execution_context(1)
     x = np.broadcast_to(np.float32(0), (2**30, 2**20))
-    with pytest.raises(ExecutionError, match=r"ot enough memory.*found 4503599627370496 bytes needed.*smaller batches"):
+    with pytest.raises(
+        ExecutionError, match=r"Not enough memory.*found 4503599627370496 bytes needed.*smaller batches"
+    ):
         context.run(x)
 
 

@@ -375,7 +375,7 @@ def test_a_workspace_that_no_memory_has_is_refused(monkeypatch, bytes_needed):
     )
     context = Engine(plan_of(relu_network())).create_execution_context(1)
     context._operations = [attrs.evolve(one, kernel=kernel) for one in context._operations]
-    with pytest.raises(ExecutionError, match=r"ot enough memory.*the workspace of cpu\.reference"):
+    with pytest.raises(ExecutionError, match=r"Not enough memory.*the workspace of cpu\.reference"):
         context.run(np.zeros((2, 3), np.float32))
 
 

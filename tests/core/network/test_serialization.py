@@ -166,7 +166,7 @@ def _change(data, path, value):
 HOSTILE = [
     (("layers", 0, "kind"), "convolutions", "Unknown layer kind"),
     (("layers", 0, "kind"), 7, "layers[0].kind"),
-    (("layers", 0, "name"), "", "Layer names must be unique"),
+    (("layers", 0, "name"), "", "Layer names must be unique and not empty"),
     (("layers", 1, "name"), "conv", "layers[1] 'conv'"),
     (("layers", 0, "inputs"), ["nowhere"], "No earlier tensor"),
     (("layers", 0, "inputs"), ["y"], "No earlier tensor"),

@@ -145,7 +145,7 @@ def test_weights_that_are_not_marked_have_to_be_as_they_were():
     engine = built(network, BuilderFlag.REFIT_INDIVIDUAL)
     parser = OnnxParserRefitter(Refitter(engine))
     assert not parser.refit_from_bytes(trained(20).SerializeToString())
-    assert "BIAS does not match the engine" in parser.get_error(0).desc()
+    assert "BIAS does not match the engine and cannot be refitted" in parser.get_error(0).desc()
     other = trained(1)
     other.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(numbers(4, 3, 3, 3, seed=5), "w"))
     refitter = Refitter(engine)

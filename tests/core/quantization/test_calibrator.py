@@ -77,9 +77,9 @@ def test_the_state_of_another_collector_is_refused():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"collector": Histogram("x")}, "must be a class.*allowed: a subclass of"),
-        ({"collector": dict}, "must be a class"),
-        ({"solve": 3.0}, "must be a function.*found 3.0"),
+        ({"collector": Histogram("x")}, "collector of a calibrator must be a class.*allowed: a subclass of"),
+        ({"collector": dict}, "collector of a calibrator must be a class"),
+        ({"solve": 3.0}, "`solve` of a calibrator must be a function.*found 3.0"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_refused(fields, message):
