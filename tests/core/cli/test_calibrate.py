@@ -133,7 +133,7 @@ def test_a_cache_that_covers_the_model_runs_nothing(model, data, tmp_path, dryfi
     assert (ended.code, cache.read_bytes()) == (0, written)
     assert f"{cache} already covers the model: nothing to do" in ended.err
     other = dryfit_command("calibrate", model, "--data", data, "-o", cache, "--reuse", "--calibrator", "minmax")
-    assert "No samples found" in other.err  # the cache is of another algorithm
+    assert f"{data}: No samples found" in other.err  # the cache is of another algorithm
     cache.write_bytes(written.replace(b"conv: ", b"conv "))
     damaged = dryfit_command("calibrate", model, "--data", data, "-o", cache, "--reuse")
     assert (damaged.code, "calib.cache, line 3" in damaged.err) == (2, True)

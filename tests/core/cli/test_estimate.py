@@ -165,7 +165,9 @@ def test_figures_of_one_device_do_not_stand_under_the_name_of_another(
     asked = ("--platform", "orin-nx-16", "--placement", placement)
     assert answer(dryfit_command, digits_model, *asked)["devices"] == ["GPU"]
     printed = dryfit_command("estimate", digits_model, *SHAPE, *asked).out
-    assert printed.splitlines()[0].endswith(": no layer runs on DLA (orin-nx-16 10.16) in power mode MAXN")
+    first = printed.splitlines()[0]
+    assert " on GPU, batch 2: " in first
+    assert first.endswith(": no layer runs on DLA (orin-nx-16 10.16) in power mode MAXN")
     assert "n/a (no layer runs on DLA)" in printed
 
 

@@ -203,7 +203,7 @@ def test_the_scale_of_a_folded_bias_is_refused_by_name_too() -> None:
     [
         (ONE, np.int8(0), {"output_dtype": TensorProto.INT4}, "found INT4; allowed: INT8, as 'z' has it"),
         (VECTOR, np.zeros(5, np.int8), {}, "as many zero points as scales (found 'z' (5,); allowed: as 's' (6,))"),
-        (VECTOR, np.zeros(6, np.int8), {"axis": 3}, "must be an axis"),
+        (VECTOR, np.zeros(6, np.int8), {"axis": 3}, "axis must be an axis of the input (found 3; allowed: -3 to 2)"),
         (VECTOR, np.zeros(6, np.int8), {"axis": 2}, "one element per index of `axis`"),
         (BLOCKS[0], np.zeros((2, 8), np.int8), {"axis": 1}, "scale 's' (2, 8) for 'x' (4, 6, 8), block size 0"),
         (BLOCKS, np.zeros(BLOCKS.shape, np.int8), {"block_size": -3}, "one value per block"),

@@ -289,10 +289,10 @@ def test_an_iterable_is_asked_for_no_more_than_is_wanted(tmp_path):
 
 
 def test_the_place_says_what_kind_of_source_it_is(tmp_path):
-    with pytest.raises(CalibrationError, match="No samples found"):
-        source_of(str(tmp_path))
-    with pytest.raises(CalibrationError, match="No samples found"):
-        source_of(str(tmp_path / "missing.npy"))
+    for empty in (tmp_path, tmp_path / "missing.npy"):
+        with pytest.raises(CalibrationError, match=r"No samples found .allowed: a folder with pictures") as caught:
+            source_of(str(empty))
+        assert caught.value.where == str(empty)
     np.save(tmp_path / "a.npy", np.ones(3))
     assert source_of(str(tmp_path)) == ArrayFiles(tmp_path)
     assert source_of(str(tmp_path / "a.npy")) == ArrayFiles(tmp_path / "a.npy")

@@ -60,6 +60,7 @@ def test_a_violation_carries_value_limits_remedy_and_source():
     assert found.actual == "(9, 3)"
     assert found.allowed == "each 1 to 8"
     assert (found.parameter, found.actual, found.allowed) == ("window_size_nd", "(9, 3)", "each 1 to 8")
+    assert found.message == "each window_size_nd must be 1 to 8 (found (9, 3))"
     assert (found.remedy, found.source, found.fidelity) == ("Pool twice", "Acme guide, 3", "documented")
     assert str(found) == f"{found.message} [acme.pooling.window]. Pool twice"
     assert str(verdict) == f"'pool1' cannot run on ACME: {found}"
@@ -171,6 +172,7 @@ def test_software_is_new_enough_or_refused_with_its_version(software, holds):
     version = ".".join(map(str, software))
     assert all(
         (one.parameter, one.actual, one.allowed) == ("software version", f"{version}", "8.4 or newer")
+        and one.message == f"software version must be 8.4 or newer (found {version})"
         for one in verdict.violations
     )
 
@@ -340,6 +342,7 @@ def test_a_platform_is_of_a_family():
     assert made.evaluate(ask(pooling(), family="two"))
     [found] = made.evaluate(ask(pooling(), family="three")).violations
     assert (found.parameter, found.actual, found.allowed) == ("platform family", "three", "one, two")
+    assert found.message == "platform family must be one of one, two (found three)"
 
 
 def test_enumerations_are_shown_by_name():

@@ -43,7 +43,7 @@ def test_wrong_entries_are_listed_together() -> None:
 
 
 def test_names_that_no_layer_has_get_the_closest_and_nothing_is_set(network: Network) -> None:
-    with pytest.raises(ConfigError, match=r"layer 'frist'\. Did you mean 'first'"):
+    with pytest.raises(ConfigError, match=r"Unknown layer 'frist'\. Did you mean 'first'"):
         PrecisionRules.parse("first:int8,frist:int8", "--x").set_precisions(network)
     assert network.layer("first").precision is None
 

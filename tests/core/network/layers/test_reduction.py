@@ -38,7 +38,7 @@ def test_axes_that_are_not_there_are_refused(mask):
 
 def test_sums_of_bools_are_refused():
     network, x = network_with((2, 3), dtype=DataType.BOOL)
-    with pytest.raises(NetworkError, match=r"SUM.*found BOOL.*cast"):
+    with pytest.raises(NetworkError, match=r"SUM requires a numeric input.*found BOOL.*cast"):
         network.add_reduce(x, ReduceOperation.SUM, 1, True)
 
 
