@@ -63,7 +63,7 @@ def quantize_methods_page() -> str:
 
 def _methods(methods: Sequence[QuantizeMethod]) -> str:
     rows = [f"| `{one.name}` | {one.title} | {one.library or 'none: a device'} | {one.source} |\n" for one in methods]
-    return "\n## Methods\n\n| method | whose arithmetic | held against | source |\n|---|---|---|---|\n" + "".join(rows)
+    return "\n## Methods\n\n| method | arithmetic | verified against | source |\n|---|---|---|---|\n" + "".join(rows)
 
 
 def _matrix(methods: Sequence[QuantizeMethod]) -> str:

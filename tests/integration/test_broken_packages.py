@@ -21,7 +21,7 @@ NO_RULES = """
 REASONS = {
     "no-import": "ModuleNotFoundError: No module named 'a_driver_that_is_not_there'",
     "no-syntax": "SyntaxError: '(' was never closed (no_syntax.py, line 1)",
-    "no-target": "The entry point names no target (found dict; allowed: a Target record)",
+    "no-target": "The entry point must name a target (found dict; allowed: a Target record)",
     "no-layer": "layer plugin",
     "exits": "it exits while it is imported (SystemExit: 7)",
     "endless": "its import takes longer than 5 s",

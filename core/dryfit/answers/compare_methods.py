@@ -107,13 +107,13 @@ class CompareMethodsAnswer(Answer):
         yield Line(f"{self.model} by quantize methods on this machine; compared with {first.name}")
         yield Line(count_text(len(self.samples), "sample"))
         rows = [(one.name, one.title, one.library or "-", one.operators, len(one.left)) for one in self.methods]
-        yield Table("Methods", ["method", "arithmetic", "held against", "layers", "in floating point"], rows)
+        yield Table("Methods", ["method", "arithmetic", "verified against", "layers", "in floating point"], rows)
         for one in others:
             yield from self._method_blocks(one)
         for output in self.outputs:
             yield Line()
             found = [_output_row(output, one.name) for one in others]
-            columns = ["method", "elements that differ", "SQNR dB", "other top-1"]
+            columns = ["method", "elements that differ", "SQNR dB", "top-1 changes"]
             yield Table(f"Output {output.tensor}", columns, found)
         left: dict[LeftInReal, list[str]] = {}
         for method in self.methods:
@@ -134,7 +134,7 @@ class CompareMethodsAnswer(Answer):
         found = [(one, one.differences[name]) for one in self.layers]
         rows = [_row(one, difference) for one, difference in found if difference is None or difference.is_any]
         if rows:
-            yield Table(f"{name}: where it differs", _COLUMNS, rows)
+            yield Table(f"Layers where {name} differs", _COLUMNS, rows)
         yield Line(_differing_text(method))
         if method.first_parting is not None:
             parting = next(one for one in self.layers if one.tensor == method.first_parting)

@@ -150,7 +150,7 @@ class Subjects:
         close = difflib.get_close_matches(subject, [*self.texts, *sorted(known)], n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         what = "condition or rule" if self.rules else "condition"
-        raise ValueError(f"there is no {what} named {subject!r}; conditions: {self.listed}{hint}")
+        raise ValueError(f"unknown {what} {subject!r}; conditions: {self.listed}{hint}")
 
 
 def counted_outcomes(conditions: Sequence[FailCondition], values: Mapping[str, float]) -> list[Outcome]:
@@ -236,7 +236,7 @@ TRANSLATE_SUBJECTS = Subjects(
         "different": "codes that differ",
         "missing": "tensors without a scale",
         "lost": "layers that are INT8 in the Q/DQ model and floating point in the other",
-        "unequal": "scales of which implicit quantization has one",
+        "unequal": "scales that implicit quantization merges into one",
         "weights": "codes of weights that an implicit build would compute differently",
         "notes": "settings that the other form cannot express",
     }

@@ -25,7 +25,7 @@ class EstimatedPart:
         estimate: the target's; None where it estimates nothing.
     """
 
-    NO_ESTIMATE: ClassVar[str] = "no target estimates it"
+    NO_ESTIMATE: ClassVar[str] = "not estimated by its target"
 
     estimate: CostEstimate | None = attrs.field(kw_only=True)
 

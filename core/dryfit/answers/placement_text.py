@@ -99,7 +99,7 @@ def offloading_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[B
     """
     for one in answer.offloading:
         needs = pools_text(one.pools)
-        in_total = f"; memory in total: {needs}" if needs else ""
+        in_total = f"; total memory: {needs}" if needs else ""
         yield Line(f"{one.device} segments: {one.offloaded} of {one.candidates} accepted{in_total}")
         lost = [(_span(rejected.layers), rejected.cause, _short(rejected.shortages)) for rejected in one.rejected]
         yield Entries(f"Why segments do not fit {one.device}", lost if verbose else grouped_entries(lost))

@@ -93,7 +93,7 @@ class PruneAnswer(SparsityQuestion, Answer):
             for one in self.pruned
         ]
         if rows:
-            yield Table("", ["weights", "layers", "made 0", "of", "squares kept"], rows)
+            yield Table("", ["weights", "layers", "set to 0", "of", "squares kept"], rows)
         yield Entries("Unchanged", [(", ".join(one.layers), one.reason, "") for one in self.left])
         yield Line(self.summary_line())
         yield Line(str(self.after))

@@ -32,8 +32,8 @@ from dryfit.reference.quantization import spread
 from dryfit.short_text import count_text
 
 ACCURACY = (
-    "Pruned weights compute something else: measure the accuracy, and train the model again with the zeros held, "
-    "before the gain counts"
+    "Pruning changes results: measure the accuracy, and retrain the model with the zeros fixed, before relying on "
+    "the gain"
 )
 
 
@@ -171,7 +171,7 @@ def _planned(network: Network, patterns: Mapping[str, SparsePattern], already: S
         others = [one.layer for one in readers if one not in gaining]
         if others:
             shared = ", ".join(map(repr, dict.fromkeys(others)))
-            left.append(LeftWeights(weights.name, layers, f"{shared} read them too, and would gain nothing"))
+            left.append(LeftWeights(weights.name, layers, f"also read by {shared}, which would not benefit"))
             continue
         results = [_pruned(weights, one, patterns[one.layer]) for one in gaining]
         if any(not np.array_equal(results[0].after, one.after) for one in results[1:]):

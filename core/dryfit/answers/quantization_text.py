@@ -60,7 +60,7 @@ def _scale(scale: float | None) -> str:
 
 
 def _missing(tensor: ScaleEntry) -> tuple[str, str, str]:
-    waiting = f"wanted by {', '.join(map(short_name, tensor.needed_by))}" if tensor.needed_by else ""
+    waiting = f"required by {', '.join(map(short_name, tensor.needed_by))}" if tensor.needed_by else ""
     return short_name(tensor.tensor), with_short_names(tensor.words), waiting
 
 

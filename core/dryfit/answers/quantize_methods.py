@@ -76,11 +76,13 @@ class QuantizeMethodsAnswer(Answer):
             rows = [
                 (one.name, one.title, one.library, len({rule.operator for rule in one.rules})) for one in self.methods
             ]
-            yield Table("", ["method", "whose arithmetic", "held against", "operators"], rows)
+            yield Table("", ["method", "arithmetic", "verified against", "operators"], rows)
             return
         columns = [field.name for field in attrs.fields(OperatorArithmetic)]
         for method in self.methods:
-            yield Line(f"{method.name}: {method.title}{f', held against {method.library}' if method.library else ''}")
+            yield Line(
+                f"{method.name}: {method.title}{f', verified against {method.library}' if method.library else ''}"
+            )
             yield Table("", columns, [attrs.astuple(rule) for rule in method.rules])
 
     def summary_line(self) -> str:

@@ -173,7 +173,7 @@ class Obstacles:
     def _behind(self, layer: Layer) -> Iterator[str]:
         real = layer.outputs[0]
         if real.is_network_output:
-            yield f"the caller gets {real.name!r} in real numbers"
+            yield f"the caller gets {real.name!r} in floating point"
         for reader in _readers(real):
             if not any(one in self._steps.get(layer.name, ()) for one in self._steps.get(reader.name, ())):
                 yield self._reader(layer, reader)
@@ -188,12 +188,12 @@ class Obstacles:
             return apart
         beside = [tensor for tensor in _data(reader) if not isinstance(tensor.producer, Dequantize)]
         if beside:
-            return f"{beside[0].name!r} arrives at {reader.name!r} in real numbers beside it"
+            return f"{reader.name!r} also reads {beside[0].name!r} in floating point"
         if reader.sums_products and getattr(reader, "kernel", None) is not None:
             return f"the weights of {reader.name!r} are not quantized"
         others = [one for one in _readers(reader.outputs[0]) if not isinstance(one, Quantize)]
         if not reader.sums_products and (others or reader.outputs[0].is_network_output):
-            return f"there is no quantization behind {reader.name!r}, and without one it gives real numbers"
+            return f"no quantization follows {reader.name!r}, so its output is floating point"
         return self._no_form(reader)
 
     # Quantizations: what comes before them ------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class Obstacles:
         before = None if real is None else real.producer
         if real is None or before is None:
             name = "its input" if real is None else repr(real.name)
-            yield f"the caller gives {name} in real numbers"
+            yield f"the caller gives {name} in floating point"
             return
         if isinstance(before, Dequantize):
             yield _rescaling(before, layer)
@@ -215,20 +215,20 @@ class Obstacles:
         yield from self._other_readers(layer, real)
         beside = [tensor for tensor in _data(before) if not isinstance(tensor.producer, Dequantize)]
         if beside:
-            yield f"{before.name!r} is computed in floating point: so is what it reads, {beside[0].name!r}"
+            yield f"{before.name!r} is computed in floating point, as is its input {beside[0].name!r}"
         if before.sums_products and getattr(before, "kernel", None) is not None:
-            yield f"{before.name!r} is computed in floating point: its weights are not quantized"
+            yield f"{before.name!r} is computed in floating point, because its weights are not quantized"
         yield self._no_form(before)
 
     def _other_readers(self, layer: Layer, real: Tensor) -> Iterator[str]:
         """What else needs the real numbers that the layer quantizes."""
         if real.is_network_output:
-            yield f"the caller gets {real.name!r} in real numbers too"
+            yield f"the caller also gets {real.name!r} in floating point"
         for other in _readers(real):
             if other is layer:
                 continue
             if not isinstance(other, Quantize):
-                yield f"{other.name!r} reads {real.name!r} in real numbers too"
+                yield f"{other.name!r} also reads {real.name!r} in floating point"
             elif not have_equal_scales(layer, other):
                 yield f"{_scales(layer, other)}, which quantize the same tensor"
 
@@ -250,9 +250,9 @@ class Obstacles:
         """The layer is computed in floating point, though what stands around it would let it be quantized."""
         steps = self._steps.get(layer.name, ())
         if not steps:
-            return f"{layer.name!r} ({layer.kind}) is no step of its own"
+            return f"{layer.name!r} ({layer.kind}) does not run as a step of its own"
         kernel, device = steps[0].kernel.name, steps[0].place.device
-        return f"no kernel of {device} takes {layer.name!r} ({layer.kind}) with it: {kernel} computes on real numbers"
+        return f"no kernel of {device} fuses {layer.name!r} ({layer.kind}) with it: {kernel} computes in floating point"
 
 
 def _of_scale(layer: Layer) -> str:
@@ -263,7 +263,7 @@ def _of_scale(layer: Layer) -> str:
     if scale is None:
         return "its scale is computed while the network runs"
     if scale.size > 1 and not (source is not None and source.is_constant):
-        return f"it has {scale.size} scales, and activations have one"
+        return f"it has {scale.size} scales; activations have one"
     return ""
 
 
@@ -271,7 +271,7 @@ def _rescaling(dequantize: Layer, quantize: Layer) -> str:
     if have_equal_scales(dequantize, quantize):
         types = f"{_quantized_type(dequantize)} to {_quantized_type(quantize)}"
         return f"{dequantize.name!r} and {quantize.name!r} convert {types}"
-    return f"{_scales(dequantize, quantize)}, so that codes are rescaled between them"
+    return f"{_scales(dequantize, quantize)}, so codes are rescaled between them"
 
 
 def _scales(one: Layer, other: Layer) -> str:

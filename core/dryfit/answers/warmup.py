@@ -61,7 +61,7 @@ class WarmupAnswer(Answer):
         """The answer in one line."""
         compiled = len(self.compiled)
         there = len(self.functions) - compiled
-        return f"{self.tier}: {compiled} functions compiled in {self.seconds:.1f} s, {there} were there"
+        return f"{self.tier}: {compiled} functions compiled in {self.seconds:.1f} s, {there} were already compiled"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """What `dryfit warmup` prints."""

@@ -156,7 +156,7 @@ def merge_caches(
     headers = {one.header: name for name, one in stored if one.header}
     notes = []
     if conflicts:
-        notes.append(f"{count_text(len(conflicts), 'tensor')} had different scales; the {on_conflict} counts")
+        notes.append(f"{count_text(len(conflicts), 'tensor')} had different scales; the {on_conflict} one is used")
     if len(headers) > 1:
         notes.append(f"The files have different first lines: {', '.join(headers)}; that of the first one is kept")
     return MergeAnswer(

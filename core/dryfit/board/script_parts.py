@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TITLE = '''#!/usr/bin/env python3
-"""Builds one model for one board, as a dryfit config says. Written by `dryfit export trtexec --script`.
+"""Build one model for one board from a dryfit config. Written by `dryfit export trtexec --script`.
 
 Run it on the board: it needs TensorRT {version} and its Python package. `--help` shows which paths can be changed.
 """
@@ -29,7 +29,7 @@ def node_of(layer):
 
 
 def named_layers(network, words, what):
-    """Pairs of a layer and what is said of it, by its own name or its node's; names of no layer are told."""
+    """Pairs of a layer and its entry, by the layer's name or its node's; names without a layer are reported."""
     found = set()
     for index in range(network.num_layers):
         layer = network.get_layer(index)
@@ -39,12 +39,12 @@ def named_layers(network, words, what):
             yield layer, words[name]
     for name in words:
         if name not in found:
-            print(f"{what}: the network has no layer of the name {name!r}", file=sys.stderr)
+            print(f"{what}: the network has no layer named {name!r}", file=sys.stderr)
 '''
 
 LAYERS_BY_NAME = '''\
 def named_layers(network, words, what):
-    """Pairs of a layer and what is said of it, by its name; names of no layer are told."""
+    """Pairs of a layer and its entry, by the layer's name; names without a layer are reported."""
     found = set()
     for index in range(network.num_layers):
         layer = network.get_layer(index)
@@ -53,7 +53,7 @@ def named_layers(network, words, what):
             yield layer, words[layer.name]
     for name in words:
         if name not in found:
-            print(f"{what}: the network has no layer of the name {name!r}", file=sys.stderr)
+            print(f"{what}: the network has no layer named {name!r}", file=sys.stderr)
 '''
 
 FORMATS = '''\

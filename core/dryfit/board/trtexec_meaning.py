@@ -120,8 +120,7 @@ def _scale_problems(build: BoardBuild, network: Network) -> Iterator[str]:
     needs = BuilderFlag.INT8 in build.flags and not is_explicit(network)
     if needs and build.scales is None and not build.assumes_scales:
         yield (
-            "it makes scales up for --int8 without --calib: give a calibration cache, or ask for that by "
-            "--assume-scales"
+            "it invents scales for --int8 without --calib: give a calibration cache, or ask for that by --assume-scales"
         )
 
 
@@ -171,7 +170,7 @@ def _list_problems(build: BoardBuild, network: Network) -> Iterator[str]:
     ):
         yield from _name_problems(option, list(listed))
         for stray in strayed_names(names, listed):
-            yield f"{option} has a name with a `*` in it, which would be taken for {stray!r} too"
+            yield f"{option} has a name with a `*` in it, which would also match {stray!r}"
     if build.has_layer_types:
         yield from filter(None, [missing_option("--layerPrecisions", build.software)])
 
@@ -199,6 +198,6 @@ def _shape_problems(build: BoardBuild, network: Network) -> Iterator[str]:
 def _pool_problems(build: BoardBuild) -> Iterator[str]:
     for pool, limit in build.pools.items():
         if pool == MemoryPoolType.DLA_MANAGED_SRAM and limit > LARGEST_SRAM:
-            yield f"it takes no more than {LARGEST_SRAM} bytes for {pool}, and {limit} are asked for"
+            yield f"it takes no more than {LARGEST_SRAM} bytes for {pool}, and {limit} are requested"
         elif missing_option("--memPoolSize", build.software) and limit % (1 << 20):
-            yield f"--workspace is in whole MiB, and {limit} bytes are asked for"
+            yield f"--workspace is in whole MiB, and {limit} bytes are requested"

@@ -151,7 +151,7 @@ def words_by_name(
             found[name] = said[meant[0].name]
             if len(meant) < len(layers):
                 others = ", ".join(repr(layer.name) for layer in layers if layer not in meant)
-                notes.append(f"{what} of ONNX node {name!r} holds for all of its layers, here also for {others}")
+                notes.append(f"{what} of ONNX node {name!r} applies to all of its layers, here also to {others}")
     return found, problems, notes
 
 

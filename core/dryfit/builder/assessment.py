@@ -136,7 +136,7 @@ class Offloading:
 
     def __str__(self) -> str:
         pools = ", ".join(f"{size} bytes of {pool}" for pool, size in self.pools.items())
-        return f"{self.device} segments: {self.offloaded} of {self.candidates} accepted; memory in total: {pools}"
+        return f"{self.device} segments: {self.offloaded} of {self.candidates} accepted; total memory: {pools}"
 
 
 def offloadings(segments: Sequence[Segment], rejected: Sequence[RejectedSegment]) -> list[Offloading]:

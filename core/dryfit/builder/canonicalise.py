@@ -115,8 +115,8 @@ def _require_shapes(network: Network, profile: OptimizationProfile, index: int) 
                 f"The network does not support the {word} shapes of the optimization profile",
                 where=f"network {network.name!r}, profile {index}",
                 found=f"{', '.join(f'{name!r} {shape}' for name, shape in shapes.items())}: {error}",
-                remedy="Import the model with these dimensions dynamic: what was computed from fixed ones at import "
-                "stays as it is",
+                remedy="Import the model with these dimensions dynamic; values computed from fixed ones at import "
+                "do not change",
             ) from error
 
 
@@ -151,7 +151,7 @@ class CodesOnDevices:
         for device in filter(None, dict.fromkeys(devices)):
             if ask(_alone(layer, real), device, self._config, self._own_devices):
                 verdict = ask(_alone(layer, specs), device, self._config, self._own_devices)
-                return "" if verdict else f"{device} does not run it on codes: {verdict}"
+                return "" if verdict else f"{device} does not support it on quantized codes: {verdict}"
         return ""
 
 

@@ -155,7 +155,7 @@ def design_network(
     if not config.get_flag(BuilderFlag.SPARSE_WEIGHTS):
         return design
     sparse = sparse_layers(design)
-    logger.info("layers of which zeros of weights are skipped: %s", ", ".join(sorted(sparse)) or "none")
+    logger.info("layers whose zero weights are skipped: %s", ", ".join(sorted(sparse)) or "none")
     return attrs.evolve(design, sparse_layers=sparse)
 
 

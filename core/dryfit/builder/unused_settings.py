@@ -45,7 +45,7 @@ def unused_settings(config: BuilderConfig, design: Design) -> Sequence[str]:
     if config.get_flag(BuilderFlag.SPARSE_WEIGHTS) and not design.sparse_layers:
         warnings.append(
             "The flag SPARSE_WEIGHTS has no effect: no layer has weights whose zeros its device skips; "
-            "`dryfit sparsity check` says why not"
+            "`dryfit sparsity check` shows why"
         )
     warnings += _unused_scales(config, design)
     is_safe = config.engine_capability is EngineCapability.SAFETY

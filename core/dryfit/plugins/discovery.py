@@ -36,7 +36,7 @@ QUANTIZE_METHODS = "dryfit.quantize_methods"
 HOOKS = "dryfit.hooks"
 
 GROUPS = {
-    TARGETS: "the device's name in any case, `-` for `_`: `acme-npu` brings `ACME_NPU`; names a `Target`",
+    TARGETS: "the device's name in any case, `-` for `_`: `acme-npu` is the device `ACME_NPU`; names a `Target`",
     LAYERS: "a layer plugin's name, `Name` or `namespace::Name`; names a `LayerPlugin`",
     IMPORTERS: "an ONNX operator, `domain::OpType`; names an `OnnxOperator`",
     PASSES: "any name; names a `PassContribution`",

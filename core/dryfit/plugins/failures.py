@@ -51,7 +51,7 @@ class PluginFailure:
         """What failed of an owner's plugin. Of a message with several lines the first is kept."""
         line = (message.strip().splitlines() or [""])[0]
         remedy = remedy or (
-            f"Upgrade or reinstall {owner.distribution or 'its package'}, or tell its makers; "
+            f"Upgrade or reinstall {owner.distribution or 'its package'}, or report it to its maintainers; "
             f"{switching_off(owner)} switches it off meanwhile"
         )
         return cls(

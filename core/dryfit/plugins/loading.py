@@ -86,7 +86,10 @@ def explained(entry: EntryPoint, error: BaseException) -> tuple[str, str]:
         off = switching_off(owner_of(entry))
         return str(error), f"Report it to its maintainers; {off} disables it, {TIMEOUT_VARIABLE} allows more time"
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"ModuleNotFoundError: {error}", f"Install what brings the module {error.name}, or reinstall the package"
+        return (
+            f"ModuleNotFoundError: {error}",
+            f"Install the package that provides the module {error.name}, or reinstall the package",
+        )
     if isinstance(error, InterpreterEndedError):
         return f"it ends the interpreter while it is imported ({error})", ""
     if isinstance(error, SystemExit):

@@ -27,9 +27,9 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
     from dryfit.target.target import Target
 
     if not isinstance(loaded, Target):
-        raise PluginError("The entry point names no target", found=type(loaded).__name__, allowed="a Target record")
+        raise PluginError("The entry point must name a target", found=type(loaded).__name__, allowed="a Target record")
     if not loaded.device or loaded.device != loaded.device.upper():
-        raise PluginError("A device name is in upper case", found=repr(loaded.device))
+        raise PluginError("A device name must be in upper case", found=repr(loaded.device))
     if device is not None and loaded.device != device:
         raise PluginError(
             "The entry point and its target name different devices",
@@ -42,7 +42,7 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
             f"The record of the target {loaded.device} has fields of another type", found="; ".join(problems)
         )
     if not loaded.platforms:
-        raise PluginError(f"The target {loaded.device} has no platform", allowed="at least one")
+        raise PluginError(f"The target {loaded.device} must have at least one platform", allowed="at least one")
     _require_limits(loaded)
     return loaded
 

@@ -61,7 +61,7 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     if distrust(status) or (hasattr(os, "geteuid") and status.st_mode & 0o077) or len(found) != _SECRET_BYTES:
-        raise PermissionError(f"{path} is no secret of this user")
+        raise PermissionError(f"{path} is not a secret file that only this user can read")
     return found
 
 

@@ -186,8 +186,8 @@ class LimitTable:
             kind = question.layer.kind
             if not self.lacks(kind) or kind in self.unmodelled:
                 return None
-            reason = self.unsupported.get(kind, "its document lists none")
-            return Finding(kind, known, message=f"{self.device} runs no {kind} layer: {reason}")
+            reason = self.unsupported.get(kind, "its documentation does not list them")
+            return Finding(kind, known, message=f"{kind} layers are not supported on {self.device}: {reason}")
 
         def is_modelled(question: Question) -> Finding | None:
             kind = question.layer.kind
@@ -200,7 +200,7 @@ class LimitTable:
             id=f"{self.device.lower()}.layer.kind",
             kinds=frozenset(),
             check=has_kind,
-            text=f"the layer is of a kind that {self.device} has",
+            text=f"the layer kind is supported on {self.device}",
             parameter="layer kind",
             source=self.source,
             remedy="Let this layer run on a fallback device, or rebuild it from layers of other kinds",
@@ -213,7 +213,7 @@ class LimitTable:
                 id=f"{self.device.lower()}.layer.unmodelled",
                 kinds=frozenset(),
                 check=is_modelled,
-                text=f"the layer is of a kind for which dryfit has the rules of {self.device}",
+                text=f"dryfit has rules of {self.device} for the layer kind",
                 parameter="layer kind",
                 source=self.source,
                 remedy="Let this layer run on a fallback device",

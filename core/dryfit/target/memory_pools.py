@@ -27,27 +27,27 @@ SIZE = Rule(
 )
 SEGMENT = Rule(
     "memory_pool.segment",
-    "A segment needs no more of a memory pool than the pool's limit, which holds for each segment of its own; one that "
-    "does is cut into segments that fit, where the device's target allows that; else it moves to the fallback device, "
-    "or is refused",
+    "A segment must fit the limit of each memory pool, which applies to each segment separately; a segment that does "
+    "not fit is cut into segments that fit, where the device's target allows that; else it moves to the fallback "
+    "device, or is refused",
     _POOLS,
     "Raise the limit: set_memory_pool_limit, or --mem-pool-size",
     "MP-03, MP-05",
 )
 CACHE = Rule(
     "memory_pool.cache",
-    "A memory pool that is a cache never falls short: a limit beyond what a core has is lowered to what it has, for as "
-    "many segments as hold the pool at a time",
-    f"{_POOLS}; lowering the limit, where the device would only be slower, is our reading",
-    "Set the limit to what is told, or leave it at its default",
+    "The limit of a memory pool that is a cache is lowered to what a core has of it, shared by the segments that use "
+    "it at the same time",
+    f"{_POOLS}; lowering the limit, where the device would only be slower, is our interpretation",
+    "Set the limit to the value in the message, or leave it at its default",
     "MP-04, MP-09",
     severity="warning",
 )
 CORE = Rule(
     "memory_pool.core",
-    "The segments that hold a memory pool at a time take no more of it than a core has, where that is strict",
+    "Segments that hold a memory pool at the same time must fit what a core has of it, where that limit is strict",
     _POOLS,
-    "Set the limit to what is told",
+    "Set the limit to the value in the message",
     "MP-08",
 )
 

@@ -44,7 +44,7 @@ class Roofline:
     bytes_per_second: float
     step_seconds: float
     source: str
-    basis: str = "the longer of multiply-accumulates and bytes at the device's peaks, and a start for each step"
+    basis: str = "the longer of compute and memory time at the device's peak rates, plus a launch per step"
     is_nominal: bool = False
 
     def __call__(self, question: CostQuestion) -> CostEstimate:

@@ -19,7 +19,7 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
     """What the arithmetic of a precision lacks."""
     arithmetic = target.arithmetic.get(precision)
     if arithmetic is None:
-        return [f"{precision.name}: the target computes in it, and does not say how"]
+        return [f"{precision.name}: the target computes in it, but does not declare its arithmetic"]
     found = []
     if arithmetic.precision is not precision:
         found.append(f"what is listed for it is that of {arithmetic.precision.name}")

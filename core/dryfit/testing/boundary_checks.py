@@ -136,7 +136,7 @@ def question_at(target: Target, rule: Rule, case: BoundaryCase, layer_with: Laye
         if values and occurs and rule.applies_to(question):
             return question
     raise NoLayerError(
-        f"the kit knows no {kind} layer in which {rule.parameter} is {case.value!r}: "
+        f"the kit has no {kind} layer in which {rule.parameter} is {case.value!r}: "
         f"put a function that makes one into `boundary_layers[{rule.id!r}]`"
     )
 

@@ -111,7 +111,7 @@ def fallback_problems(target: Target, precision: DataType, tolerance: float) -> 
             if violation.message not in str(error)
         ]
     except DryfitError as error:
-        found.append(f"without fallback the error is no PlacementError: {type(error).__name__}: {error}")
+        found.append(f"without fallback the error is not a PlacementError: {type(error).__name__}: {error}")
     trial, refused, _ = beside
     engine = Builder().build_engine(trial.network, trial.config)
     about_to_run(f"{trial.network.name}, with the kernels {_kernels(engine.plan, target.device)}")

@@ -81,7 +81,7 @@ def _packing_problems(trial: KernelTrial) -> list[str]:
     """Whether packing twice gives the same plain arrays."""
     first, again = (trial.kernel.pack(trial.group) for _ in range(2))
     found = [
-        f"the packed weight {name!r} is {type(array).__name__}, no plain array"
+        f"the packed weight {name!r} is {type(array).__name__}, not a plain array"
         for name, array in first.items()
         if not isinstance(array, np.ndarray) or array.dtype.hasobject
     ]

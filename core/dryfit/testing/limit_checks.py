@@ -78,7 +78,7 @@ def kind_problems(kind: str, table: LimitTable) -> list[str]:
 def unknown_kind_problems(table: LimitTable) -> list[str]:
     """Supported kinds that no layer has."""
     unknown = sorted(set(table.supported_kinds or ()) - set(LAYER_KINDS))
-    return [f"{kind!r} is supported, but is no layer kind" for kind in unknown]
+    return [f"{kind!r} is supported, but is not a layer kind" for kind in unknown]
 
 
 QUANTIZATION = ("quantize", "dequantize")

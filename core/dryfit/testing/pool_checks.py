@@ -45,9 +45,9 @@ def pool_problems(pool: MemoryPool, target: Target) -> list[str]:
     for family in dict.fromkeys(platform.family for platform in target.platforms):
         found += _default_problems(pool, family)
     if pool.minimum_bytes > 0 and _takes(pool, pool.minimum_bytes - 1):
-        found.append(f"it takes a limit of {pool.minimum_bytes - 1} bytes, one below its least")
+        found.append(f"it accepts a limit of {pool.minimum_bytes - 1} bytes, one below its least")
     if _takes(pool, -1):
-        found.append("it takes a limit of -1 bytes")
+        found.append("it accepts a limit of -1 bytes")
     return [f"pool {pool.name}: {problem}" for problem in found]
 
 
@@ -130,7 +130,7 @@ def plan_problems(plan: Plan, pools: Sequence[MemoryPool], device: str) -> Itera
         else:
             yield from _meeting(pool, inside)
             if _peak(inside, 1) > told:
-                yield f"{pool.name}: the plan tells {told} bytes, and its tensors reach to {_peak(inside, 1)}"
+                yield f"{pool.name}: the plan reports {told} bytes, and its tensors reach to {_peak(inside, 1)}"
 
 
 def _segment_problems(
@@ -139,7 +139,7 @@ def _segment_problems(
     """A pool that each segment has its own share of."""
     shares = [segment.pools.get(pool.name, 0) for segment in segments]
     if sum(shares) != told:
-        yield f"{pool.name}: the plan tells {told} bytes, and its segments take {' + '.join(map(str, shares))}"
+        yield f"{pool.name}: the plan reports {told} bytes, and its segments take {' + '.join(map(str, shares))}"
     for segment, share in zip(segments, shares, strict=True):
         own = [part for part in parts if part.segment == segment.index]
         yield from _meeting(pool, own)

@@ -62,7 +62,7 @@ def record_problems(method: QuantizeMethod) -> list[str]:
     for later, rule in enumerate(method.rules):
         before = next((one for one in method.rules[:later] if _covers(one, rule)), None)
         if before is not None:
-            found.append(f"{rule_title(rule)}: never reached, since {rule_title(before)} stands before it")
+            found.append(f"{rule_title(rule)}: never reached, since {rule_title(before)} precedes it")
     return found
 
 

@@ -55,7 +55,7 @@ def name_problems(target: Target) -> list[str]:
         found.append(f"the device name {target.device!r} is not upper-case letters, digits and _")
     found += [f"`{name}` is empty" for name in ("title", "simulated") if not getattr(target, name).strip()]
     if not target.platforms:
-        found.append("there is no platform")
+        found.append("at least one platform is required")
     for platform in target.platforms:
         found += [
             f"platform {platform.name!r}: `{a}` is empty" for a in ("family", "title") if not getattr(platform, a)
@@ -73,7 +73,7 @@ def software_problems(target: Target) -> list[str]:
     found = []
     versions = list(target.software_versions)
     if versions != sorted(set(versions)):
-        found.append(f"`software_versions` do not rise: {', '.join(map(_text, versions))}")
+        found.append(f"`software_versions` must increase: {', '.join(map(_text, versions))}")
     for platform in target.platforms:
         found += _range_problems(target, platform)
     for since, most in target.segment_rules.max_segments.items():
@@ -105,9 +105,9 @@ def _range_problems(target: Target, platform: Platform) -> Iterable[str]:
 def precision_problems(target: Target) -> list[str]:
     """Computation types and the default."""
     strange = [one for one in target.precisions if not isinstance(one, DataType)]
-    found = [f"{one!r} is no data type" for one in strange]
+    found = [f"{one!r} is not a data type" for one in strange]
     if not target.precisions:
-        found.append("there is no precision")
+        found.append("at least one precision is required")
     found += [f"precision {one} is listed twice" for one in _repeated(map(str, target.precisions))]
     if target.default_precision is not None and target.default_precision not in target.precisions:
         found.append(f"the default precision {target.default_precision.name} is not one of the precisions")
@@ -211,7 +211,7 @@ def kernel_declaration_problems(kernel: Kernel, target: Target) -> list[str]:
     if not target.segment_rules.is_host and any(one.name == kernel.name for one in registry.host().kernels):
         found.append("a kernel of the host has its name")
     if not isinstance(kernel.kinds, EveryKind):
-        found += [f"it serves {kind!r}, which is no layer kind" for kind in sorted(kernel.kinds - set(LAYER_KINDS))]
+        found += [f"it serves {kind!r}, which is not a layer kind" for kind in sorted(kernel.kinds - set(LAYER_KINDS))]
         if not kernel.kinds:
             found.append("it serves no layer kind")
     if not kernel.data_types:

@@ -16,6 +16,6 @@ def test_one_network_runs_on_three_devices(tmp_path, capsys):
     assert "swish runs on ACME_NPU" in told
     assert "strongest runs on GPU" in told
     assert told.count("    DLA: ") == told.count("    ACME_NPU: ") == told.count("    GPU: ") == 6
-    assert "DLA: 'swish' cannot run on DLA: DLA runs no plugin layer" in told
+    assert "DLA: 'swish' cannot run on DLA: plugin layers are not supported on DLA" in told
     assert "ACME_NPU: 'strongest' cannot run on ACME_NPU" in told
     assert float(re.search(r"reference: ([\d.]+) %", told)[1]) < 1

@@ -54,7 +54,7 @@ def test_each_quantization_says_where_it_went() -> None:
     assert (quantize.tensor, quantize.type, quantize.scale) == ("x", "INT8", 0.5)
     assert (quantize.outcome, quantize.path_text) == (
         QuantizationOutcome.ALONE,
-        "the caller gives 'x' in real numbers",
+        "the caller gives 'x' in floating point",
     )
     assert dequantize.granularity == "per tensor"
     assert answer.tensors == []

@@ -80,7 +80,7 @@ def test_weights_that_a_layer_without_gain_shares_are_left_with_the_reason():
     pruning = plan_pruning(two_readers(is_half=True), int8_config())
     assert pruning.pruned == []
     (left,) = pruning.left
-    assert (left.layers, left.reason) == (["a"], "'b' read them too, and would gain nothing")
+    assert (left.layers, left.reason) == (["a"], "also read by 'b', which would not benefit")
 
 
 def explicit_network(scale_of_weights=None, *, stored=True, second=False):

@@ -63,7 +63,7 @@ def test_quantizations_around_a_convolution_become_part_of_it() -> None:
         "e_q": ("fused", ("c",), "output"),
         "e": ("fused", ("y",), "input"),
     }
-    assert one(trace, "d_q").reason == "The caller gives 'x' in real numbers"
+    assert one(trace, "d_q").reason == "The caller gives 'x' in floating point"
     assert trace.macs_by_type == {"INT8": 2 * 4 * 4 * 64}
     assert trace.computed_in == {"c": "INT8", "y": "INT8"}
 
@@ -100,13 +100,13 @@ ALONE = [
         "another layer needs the real numbers",
         CONV + "r = Sigmoid(c) " + pair("c", "e", "t") + "f = Conv(e, k) y = Add(r, f)",
         "e_q",
-        "'r' reads 'c' in real numbers too",
+        "'r' also reads 'c' in floating point",
     ),
     (
         "the scales before and behind it differ",
         pair("x", "d") + pair("d", "y", "t"),
         "y_q",
-        "The scales of 'd' (0.5) and 'y_q' (0.1) differ, so that codes are rescaled between them",
+        "The scales of 'd' (0.5) and 'y_q' (0.1) differ, so codes are rescaled between them",
     ),
     (
         "another scale quantizes the same tensor",
@@ -118,13 +118,13 @@ ALONE = [
         "nothing quantizes what the normalization gives",
         pair("x", "d") + "a = LRN<size=3>(d) y = Sigmoid(a)",
         "d",
-        "There is no quantization behind 'a', and without one it gives real numbers",
+        "No quantization follows 'a', so its output is floating point",
     ),
     (
         "the other operand is real",
         pair("x", "d") + "a = Div(d, x2) " + pair("a", "y"),
         "d",
-        "'x2' arrives at 'a' in real numbers beside it",
+        "'a' also reads 'x2' in floating point",
     ),
     (
         "the weights are real",
@@ -136,9 +136,9 @@ ALONE = [
         "what it quantizes is computed from real numbers",
         "a = AveragePool<kernel_shape=[2, 2]>(x) " + pair("a", "y"),
         "y_q",
-        "'a' is computed in floating point: so is what it reads, 'x'",
+        "'a' is computed in floating point, as is its input 'x'",
     ),
-    ("the caller wants real numbers", CONV + pair("c", "y"), "y", "The caller gets 'y' in real numbers"),
+    ("the caller wants real numbers", CONV + pair("c", "y"), "y", "The caller gets 'y' in floating point"),
 ]
 
 
@@ -150,14 +150,14 @@ def test_what_is_alone_says_why(body: str, name: str, reason: str) -> None:
 
 def test_a_caller_that_wants_the_real_numbers_too_keeps_a_quantization_alone() -> None:
     trace = traced(CONV + pair("c", "e", "t") + "y = Conv(e, k)", outputs=f"{TYPE} y, {TYPE} c")
-    assert one(trace, "e_q").reason == "The caller gets 'c' in real numbers too"
+    assert one(trace, "e_q").reason == "The caller also gets 'c' in floating point"
 
 
 def test_a_dequantization_with_a_quantized_and_a_real_reader_is_partly_fused() -> None:
     trace = traced(CONV + "r = LRN<size=3>(d) y = Add(c, r)")
     found = one(trace, "d")
     assert (found.outcome.value, found.steps, found.part) == ("partly fused", ("c",), "input")
-    assert found.reason == "There is no quantization behind 'r', and without one it gives real numbers"
+    assert found.reason == "No quantization follows 'r', so its output is floating point"
 
 
 def test_layers_without_a_place_leave_quantizations_unplaced() -> None:

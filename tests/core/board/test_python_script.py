@@ -103,7 +103,7 @@ def test_made_up_ranges_are_those_of_trtexec(board: Any) -> None:
 
 def test_names_that_the_network_does_not_have_are_told(board: Any, capsys: pytest.CaptureFixture[str]) -> None:
     board(attrs.evolve(OLD, software=(8, 6), devices={"gone": "GPU"}))
-    assert "DEVICES: the network has no layer of the name 'gone'" in capsys.readouterr().err
+    assert "DEVICES: the network has no layer named 'gone'" in capsys.readouterr().err
 
 
 def test_a_timing_cache_is_read_and_written_back(board: Any) -> None:

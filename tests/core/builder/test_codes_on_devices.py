@@ -36,7 +36,7 @@ def test_a_device_that_takes_the_type_takes_codes(device):
 
 def test_a_device_that_does_not_take_the_type_says_why():
     found = answer(config_for("DLA", "GPU"), {}, DataType.FP8)
-    assert found.startswith("DLA does not run it on codes: ")
+    assert found.startswith("DLA does not support it on quantized codes: ")
     assert "dla.types" in found
 
 

@@ -69,7 +69,7 @@ def test_an_engine_tells_the_same_when_it_was_loaded():
     config.set_memory_pool_limit(GLOBAL, 8 * KIB)
     plan = Engine.load(Builder().build_serialized_network(network, config)).plan
     (one,) = offloadings(plan.segments, plan.rejected)
-    assert str(one).startswith("DLA segments: 1 of 2 accepted; memory in total:")
+    assert str(one).startswith("DLA segments: 1 of 2 accepted; total memory:")
     assert one.rejected[0].shortages[0].pool == GLOBAL
 
 

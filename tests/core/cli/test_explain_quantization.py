@@ -126,7 +126,7 @@ def test_each_quantization_of_a_model_is_told_with_where_it_went(dryfit_command:
 
 def test_people_read_what_keeps_a_quantization_alone(dryfit_command: Any, explicit: Path) -> None:
     told = dryfit_command("explain", explicit, "the dq", "--quantization").out.splitlines()
-    assert told[-2].endswith("alone  the caller gives 'x' in real numbers")
+    assert told[-2].endswith("alone  the caller gives 'x' in floating point")
     assert told[-1] == "1 Q/DQ: 1 alone. Multiply-accumulates: 100.0% INT8."
 
 
@@ -150,7 +150,7 @@ def test_one_layer_is_told_with_its_own_tensors(dryfit_command: Any, classifier:
 def test_people_read_what_is_missing_and_who_waits_for_it(dryfit_command: Any, classifier: Path, cache: Path) -> None:
     told = dryfit_command("explain", classifier, "--quantization", "--calibration-cache", cache).out
     assert "Defaults: --device GPU --precision int8" in told
-    assert "y: missing: no range was set or calibrated\n    wanted by third\n" in told
+    assert "y: missing: no range was set or calibrated\n    required by third\n" in told
     assert "No scale for 'd'" in told
     assert told.endswith(
         "5 layers: 3 FLOAT, 2 INT8. Scales of 6 tensors: 3 calibrated, 3 missing. "

@@ -54,7 +54,7 @@ def test_each_segment_of_the_dla_becomes_one_file(dryfit_command, model, tmp_pat
     folder = tmp_path / "new" / "folder"
     ended = dryfit_command("export", "loadables", model["split"], "-o", folder, *DLA, "--fallback", "GPU")
     assert ended.code == 0, ended.err
-    assert "DLA segments: 2 of 2 accepted; memory in total:" in ended.out
+    assert "DLA segments: 2 of 2 accepted; total memory:" in ended.out
     assert sorted(one.name for one in folder.iterdir()) == ["z.segment0.loadable", "z.segment2.loadable"]
     assert [layer.name for layer in read_loadable(folder / "z.segment2.loadable").layers] == ["second"]
 

@@ -31,7 +31,7 @@ def test_a_named_kernel_runs_its_layer_and_the_log_says_so(build):
     layer = next(name for name, kernel in kernels(usual).items() if kernel == "cpu.convolution")
     ended, engine = build("--kernel", f"{layer}=cpu.reference", "--verbose")
     assert kernels(engine)[layer] == "cpu.reference"
-    assert "cpu.reference on GPU, named by the user" in ended.err
+    assert "cpu.reference on GPU, set by the user" in ended.err
 
 
 def test_a_pattern_names_the_kernel_of_many_layers_and_the_last_option_that_fits_holds(build):
@@ -97,4 +97,4 @@ def test_a_forbidden_kernel_is_not_chosen_and_one_that_does_not_exist_is_told(bu
     ended, engine = build("--forbid-kernel", "cpu.pool*", "--forbid-kernel", "cpu.nothing")
     assert "cpu.pooling" not in kernels(engine).values()
     assert "cpu.convolution" in kernels(engine).values()
-    assert "No kernel of this build's devices fits 'cpu.nothing'" in ended.err
+    assert "No kernel of this build's devices matches 'cpu.nothing'" in ended.err

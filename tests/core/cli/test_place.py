@@ -164,11 +164,11 @@ def test_energy_is_refused_where_no_energy_is_estimated(dryfit_command: Any, dig
     ended = dryfit_command("place", digits_model, *SHAPE, "--platform", "agx-xavier", "--objective", "energy")
     assert ended.code == 2
     assert "device DLA (Jetson AGX Xavier)" in ended.err
-    assert "needs an estimate of energy" in ended.err
+    assert "requires energy estimates" in ended.err
     assert "--objective latency, --objective throughput, --objective dla-coverage" in ended.err
     words = " ".join(ended.err.split())
     assert "`energy` in each `CostEstimate`" in words
-    assert "a budget of the whole board" in words
+    assert "a budget for the whole board" in words
 
 
 def test_rules_are_one_a_line_below_a_comment() -> None:

@@ -83,7 +83,7 @@ def test_every_registering_hook_is_tried(tmp_path: Path) -> None:
     )
     install(tmp_path, "acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": text})
     assert {one["hook"]: one["message"] for one in findings(tmp_path)} == {
-        "register_targets": "The entry point names no target (found int; allowed: a Target record)",
+        "register_targets": "The entry point must name a target (found int; allowed: a Target record)",
         "register_layers": "The plugin returned the wrong type "
         "(found int; allowed: layer plugins and OnnxOperator records)",
         "register_commands": "The command check is claimed by dryfit and acme 1.2 (acme)",
@@ -109,7 +109,7 @@ def test_text_has_the_reason_the_remedy_and_the_traceback(tmp_path: Path) -> Non
     lines = done.stdout.splitlines()
     assert lines[0] == ("acme-npu 1.2 (acme) in dryfit.targets: ModuleNotFoundError: No module named 'acme_driver'")
     assert lines[1] == f"    at {tmp_path / 'acme.py'}:1"
-    assert lines[2] == "    Install what brings the module acme_driver, or reinstall the package"
+    assert lines[2] == "    Install the package that provides the module acme_driver, or reinstall the package"
     assert lines[3] == "    | Traceback (most recent call last):"
     assert "importlib" not in done.stdout
     assert lines[-1].startswith("1 plugins checked: problems found in 1; ")

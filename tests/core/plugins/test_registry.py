@@ -99,9 +99,12 @@ def test_what_a_target_leaves_out_is_the_hosts(install_package: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("TARGET = 'a string'", "The entry point names no target (found str; allowed: a Target record)"),
-        ("TARGET = Target(device='acme_npu', title='', platforms=[ONE])", "A device name is in upper case"),
-        ("TARGET = Target(device='ACME_NPU', title='', platforms=[])", "The target ACME_NPU has no platform"),
+        ("TARGET = 'a string'", "The entry point must name a target (found str; allowed: a Target record)"),
+        ("TARGET = Target(device='acme_npu', title='', platforms=[ONE])", "A device name must be in upper case"),
+        (
+            "TARGET = Target(device='ACME_NPU', title='', platforms=[])",
+            "The target ACME_NPU must have at least one platform",
+        ),
         (
             "TARGET = Target(device='OTHER', title='', platforms=[ONE], limits_at='acme:FULL')",
             "different devices (found OTHER in the record, ACME_NPU by the entry point)",

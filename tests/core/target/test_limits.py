@@ -280,7 +280,7 @@ def test_a_kind_that_the_table_does_not_have_fails_for_that_alone():
         unmodelled={"softmax": "perhaps"},
     )
     [found] = made.evaluate(ask(relu())).violations
-    assert found.message == "ACME runs no activation layer: no such unit"
+    assert found.message == "activation layers are not supported on ACME: no such unit"
     assert (found.actual, found.allowed) == ("activation", "convolution, pooling")
     assert (found.rule, found.source) == ("acme.layer.kind", "Acme guide")
     network = Network("net")
@@ -288,7 +288,7 @@ def test_a_kind_that_the_table_does_not_have_fails_for_that_alone():
     [found] = made.evaluate(ask(network.add_softmax(x))).violations
     assert (found.rule, found.fidelity) == ("acme.layer.unmodelled", "inferred")
     [found] = made.evaluate(ask(network.add_identity(x))).violations
-    assert found.message == "ACME runs no identity layer: its document lists none"
+    assert found.message == "identity layers are not supported on ACME: its documentation does not list them"
     assert made.rule("acme.layer.kind").parameter == "layer kind"
 
 

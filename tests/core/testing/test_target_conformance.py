@@ -47,7 +47,7 @@ WRONG_NAMES = [
     ({"device": "acme npu"}, "the device name 'acme npu' is not upper-case"),
     ({"title": " "}, "`title` is empty"),
     ({"simulated": ""}, "`simulated` is empty"),
-    ({"platforms": []}, "there is no platform"),
+    ({"platforms": []}, "at least one platform is required"),
     ({"platforms": [FIRST, attrs.evolve(FIRST, name="BOARD-1")]}, "two platforms are called 'board-1'"),
     ({"platforms": [FIRST, attrs.evolve(FIRST, name="b", aliases=["board-1"])]}, "two platforms are called 'board-1'"),
     ({"platforms": [attrs.evolve(FIRST, family="")]}, "platform 'board-1': `family` is empty"),
@@ -64,7 +64,7 @@ def test_wrong_names_fail(changes, message):
 
 
 WRONG_SOFTWARE = [
-    ({"software_versions": [(2, 0), (1, 0)]}, "do not rise: 2.0, 1.0"),
+    ({"software_versions": [(2, 0), (1, 0)]}, "must increase: 2.0, 1.0"),
     ({"platforms": [Platform("b", "f", "B", software=((3, 0), (2, 0)))]}, "the first software version 3.0 is after"),
     ({"platforms": [Platform("b", "f", "B", software=((9, 0), None))]}, "has none of the software versions"),
     ({"segment_rules": SegmentRules(max_segments={(1,): 0})}, "`max_segments` from 1 is 0"),
@@ -81,7 +81,7 @@ def test_wrong_software_ranges_fail(changes, message):
     ("changes", "message"),
     [
         ({"precisions": [DataType.FLOAT, DataType.FLOAT]}, "listed twice"),
-        ({"precisions": ["FLOAT"], "default_precision": None}, "'FLOAT' is no data type"),
+        ({"precisions": ["FLOAT"], "default_precision": None}, "'FLOAT' is not a data type"),
         ({"default_precision": DataType.INT8}, "the default precision INT8 is not one of the precisions"),
     ],
 )
@@ -246,7 +246,7 @@ def test_a_kind_that_is_refused_without_a_reason_fails(monkeypatch):
 def test_a_supported_kind_that_is_misspelt_fails(monkeypatch):
     wrong = attrs.evolve(LIMITS, supported_kinds=LIMITS.supported_kinds | {"poling"})
     failures = outcomes(kit_of(declared(monkeypatch, limits=wrong)), TargetConformance.test_supported_layer_kinds_exist)
-    assert failures == ["'poling' is supported, but is no layer kind"]
+    assert failures == ["'poling' is supported, but is not a layer kind"]
 
 
 def test_an_int8_target_that_does_not_mention_quantize_layers_fails(monkeypatch):
@@ -325,7 +325,7 @@ SRAM = POOLS[0]
         ([attrs.evolve(SRAM, name="sram")], "its name is not in upper case"),
         ([SRAM, SRAM], "two pools of the target have its name"),
         ([attrs.evolve(SRAM, name="DLA_MANAGED_SRAM")], "DLA has a pool of its name"),
-        ([attrs.evolve(SRAM, power_of_two=False, minimum_bytes=-9)], "it takes a limit of -1 bytes"),
+        ([attrs.evolve(SRAM, power_of_two=False, minimum_bytes=-9)], "it accepts a limit of -1 bytes"),
     ],
 )
 def test_a_wrong_memory_pool_fails(pools, message, monkeypatch):
@@ -343,13 +343,13 @@ class Generous(MemoryPool):
 def test_a_pool_that_takes_less_than_its_least_fails(monkeypatch):
     kit = kit_of(declared(monkeypatch, memory_pools=[Generous("ACME_SRAM", {"": 1}, "weights", 4096, source="s")]))
     (failure,) = outcomes(kit, TargetConformance.test_a_memory_pool_takes_its_own_defaults)
-    assert "it takes a limit of 4095 bytes, one below its least" in failure
+    assert "it accepts a limit of 4095 bytes, one below its least" in failure
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pool_sizes": {"ACME_NPU/ACME_SRAM": 64}}, "the plan tells 64 bytes, and its tensors reach to"),
+        ({"pool_sizes": {"ACME_NPU/ACME_SRAM": 64}}, "the plan reports 64 bytes, and its tensors reach to"),
         ({"offset": 0}, "share bytes while both live"),
         ({"offset": 1}, "is not at a multiple of 64"),
     ],
@@ -438,7 +438,7 @@ def test_a_wrong_approximation_fails(changes, message, monkeypatch):
 def test_a_precision_without_arithmetic_and_an_arithmetic_without_precision_fail(monkeypatch):
     kit = kit_of(declared(monkeypatch, arithmetic={DataType.HALF: HALF, DataType.BF16: HALF}))
     assert outcomes(kit, TargetConformance.test_a_precision_says_how_it_computes) == [
-        "FLOAT: the target computes in it, and does not say how"
+        "FLOAT: the target computes in it, but does not declare its arithmetic"
     ]
     assert outcomes(kit, TargetConformance.test_only_precisions_have_an_arithmetic) == [
         "BF16: the target does not compute in it"

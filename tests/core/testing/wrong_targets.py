@@ -114,7 +114,7 @@ DECLARATION = [
         for kernels, message, also in (
             ((wrong_kernels.NAMELESS,), "its name is not that of its package, a dot, and what it does", ()),
             ((wrong_kernels.OF_THE_HOST,), "a kernel of the host has its name", (COMPUTES, *BUILDS, USES)),
-            ((wrong_kernels.OF_NO_KIND,), "it serves 'activaton', which is no layer kind", ()),
+            ((wrong_kernels.OF_NO_KIND,), "it serves 'activaton', which is not a layer kind", ()),
             ((wrong_kernels.OF_NO_TYPE,), "it serves no data type", ()),
             ((wrong_kernels.OF_ANOTHER_PRECISION,), "it is never called: it serves INT8", ()),
             ((acme_npu.relu, acme_npu.relu), "two kernels of the target have its name", (COMPUTES, *BUILDS, USES)),
@@ -228,7 +228,7 @@ KERNEL = [
         perhaps=(*BUILDS, DECLARES, USES),
     ),
     _kernels(wrong_kernels.packs_something_else_each_time, COMPUTES, "packing the weights twice gives two results"),
-    _kernels(wrong_kernels.packs_a_list, COMPUTES, "the packed weight 'n' is list, no plain array"),
+    _kernels(wrong_kernels.packs_a_list, COMPUTES, "the packed weight 'n' is list, not a plain array"),
 ]
 
 SEGMENTS = [

@@ -113,7 +113,7 @@ class CompareAnswer(PlacementHeading, Answer):
         if self.weights != MODEL_WEIGHTS:
             yield Line(f"Weights of the other sides: {self.weights}")
         if self.weights_rounded:
-            yield Line(f"Found to within some roundings of FP32: those of {listed_names(self.weights_rounded)}")
+            yield Line(f"Recovered within a few FP32 roundings: weights of {listed_names(self.weights_rounded)}")
         unknown = [(one.layer, one.reason, "") for one in self.weights_unknown]
         yield Entries(
             "Not compared (with all that depends on it), because the engine does not expose the weights of", unknown
@@ -145,7 +145,7 @@ class CompareAnswer(PlacementHeading, Answer):
             for one in self.tensors
             if name in one.unfed and one.differences[name] is not None
         ]
-        yield Entries(f"No own and inherited error, as {name} computes inside of a layer what is read by", unfed)
+        yield Entries(f"No breakdown into own and inherited error: {name} computes inside a layer the inputs of", unfed)
         yield Line(f"{side.differing} of {side.compared} tensors differ")
         if side.first_error is not None:
             first = self.tensor(side.first_error)

@@ -142,7 +142,7 @@ def _unpacked(
             is_found = is_found and _is_close(kernel.pack(group), operation.weights)
     except _STUMBLES as error:
         return f"kernel {kernel.name!r} cannot pack other weights in their place: {type(error).__name__}: {error}"
-    return None if is_found else f"kernel {kernel.name!r} does more to weights than to move them, and has no `unpack`"
+    return None if is_found else f"kernel {kernel.name!r} does more than move weights, and has no `unpack`"
 
 
 def _put(found: Mapping[str, Array], slots: Sequence[Slot], main: Layer) -> bool:

@@ -139,7 +139,7 @@ class _LayerCosts:
         for step in estimate.steps:
             if not step.layers or not number.keys() >= set(step.layers):
                 raise PluginError(
-                    "A step of an estimate names layers that were asked about",
+                    "Each step of a cost estimate must name layers of the request",
                     where=f"target {device}",
                     found=", ".join(map(repr, step.layers)) or "no layer",
                 )

@@ -21,13 +21,13 @@ _DIGITS = 6
 """To which values are compared: sums of the same numbers in another order are the same."""
 
 _ENERGY_ALLOWED = (
-    "`energy` in each `CostEstimate` of its target: joules, or a figure in the unit that the other device's target "
-    "has, as images a second and watt of the one by those of the other give it, where such a ratio is published"
+    "`energy` in each `CostEstimate` of its target, in joules or, where a ratio of images per second and watt is "
+    "published for the two devices, in the unit of the other device's target"
 )
 _NO_BUDGET = (
-    "The watts in a power mode's name do not stand in for it: they are a budget of the whole board whatever works on "
-    "it, so that times any time they rank placements as --objective latency does, and bound nothing where the time is "
-    "itself an estimate"
+    "The watts in a power mode's name cannot replace it: they are a budget for the whole board, so multiplied by any "
+    "time they rank placements as --objective latency does, and they are not a bound where the time is itself an "
+    "estimate"
 )
 
 
@@ -136,9 +136,11 @@ class Meter:
             found = None if estimate is None or estimate.energy is None else estimate.energy.amount
         if found is None:
             raise ConfigError(
-                f"A placement for {self.objective} needs an estimate of {needs}, of every device",
+                f"A placement for {self.objective} requires {needs} estimates for every device",
                 where=where,
-                found=f"its cost function failed: {failure}" if failure else f"the target estimates no {needs} of them",
+                found=f"its cost function failed: {failure}"
+                if failure
+                else f"the target does not estimate their {needs}",
                 allowed=_ENERGY_ALLOWED if needs == "energy" else None,
                 remedy="`dryfit plugins doctor` has the traceback" if failure else _remedy(self.objective),
             )
@@ -153,7 +155,7 @@ def _remedy(objective: Objective) -> str:
     listed = ", ".join(f"--objective {one}" for one in others)
     if objective.needs == "energy":
         return f"{_NO_BUDGET}. Ask for another objective ({listed}), and measure on the board what each placement draws"
-    return f"Name the board, such as --platform agx-orin-64. What else can be asked for: {listed}"
+    return f"Name the board, such as --platform agx-orin-64. Other objectives: {listed}"
 
 
 def total(parts: Sequence[Amounts]) -> Amounts:

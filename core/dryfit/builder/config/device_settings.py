@@ -167,7 +167,7 @@ class DeviceSettings(FlagSettings):
                 "The DLA core is out of range",
                 where=f"platform {platform.name}",
                 found=core,
-                allowed=f"0 to {platform.cores - 1}, or -1 for none" if platform.cores else "-1: it has no DLA",
+                allowed=f"0 to {platform.cores - 1}, or -1 for none" if platform.cores else "-1 (no DLA)",
                 source=platform.source or None,
             )
         self._dla_core = core

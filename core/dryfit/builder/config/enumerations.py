@@ -92,23 +92,23 @@ FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
     BuilderFlag.BF16: "permits BF16 as a computation type",
     BuilderFlag.INT8: "permits INT8 as a computation type of layers with scales",
     BuilderFlag.GPU_FALLBACK: "sends layers that cannot run on their device to the GPU",
-    BuilderFlag.REFIT: "makes an engine whose weights can be exchanged; it keeps the network with them",
-    BuilderFlag.REFIT_IDENTICAL: "makes an engine that takes the weights that it was built with, and no others",
-    BuilderFlag.REFIT_INDIVIDUAL: "makes an engine in which the weights that the network marks can be exchanged",
-    BuilderFlag.STRIP_PLAN: "leaves the weights out of an engine, which runs when it has been refitted; implies "
-    "REFIT_IDENTICAL where no other flag for refits is on",
-    BuilderFlag.TF32: "on in a new config; permits TF32, which no device here computes in, so it has no effect",
-    BuilderFlag.SPARSE_WEIGHTS: "lets estimates skip the zeros of weights that have the pattern of the device, such as "
-    "2:4; what is computed here stays the same",
+    BuilderFlag.REFIT: "builds an engine whose weights can be refitted; it stores the network with them",
+    BuilderFlag.REFIT_IDENTICAL: "builds an engine that can be refitted only with the weights it was built with",
+    BuilderFlag.REFIT_INDIVIDUAL: "builds an engine in which only the weights marked in the network can be refitted",
+    BuilderFlag.STRIP_PLAN: "leaves the weights out of the engine, which must be refitted before it runs; implies "
+    "REFIT_IDENTICAL unless another refit flag is set",
+    BuilderFlag.TF32: "set in a new config; permits TF32, which no device here supports, so it has no effect",
+    BuilderFlag.SPARSE_WEIGHTS: "lets estimates skip zero weights that match the device's pattern, such as "
+    "2:4; results do not change",
     BuilderFlag.OBEY_PRECISION_CONSTRAINTS: "makes it an error if a precision or output type cannot be used",
-    BuilderFlag.PREFER_PRECISION_CONSTRAINTS: "grants precisions and output types where that is possible, with a "
-    "warning where it is not; so does a config without it",
+    BuilderFlag.PREFER_PRECISION_CONSTRAINTS: "uses the requested precisions and output types where possible, "
+    "and warns otherwise; this is the default",
     BuilderFlag.DIRECT_IO: "forbids copies at the network's inputs and outputs",
     BuilderFlag.DISABLE_TIMING_CACHE: "measures kernels again without a timing cache",
     BuilderFlag.ERROR_ON_TIMING_CACHE_MISS: "makes it an error if the timing cache lacks a kernel",
-    BuilderFlag.STRICT_NANS: "leaves out kernels that carry a NaN or an infinity to results that do not depend on it, "
-    "such as Winograd's convolution",
-    BuilderFlag.EDITABLE_TIMING_CACHE: "permits to edit the timing cache, which every timing cache here permits",
+    BuilderFlag.STRICT_NANS: "excludes kernels that spread a NaN or an infinity to results that do not depend on it, "
+    "such as Winograd convolution",
+    BuilderFlag.EDITABLE_TIMING_CACHE: "makes the timing cache editable; every timing cache here already is",
 }
 """What each flag does here. A build warns of a flag that is on and not in this table: it changes nothing."""
 

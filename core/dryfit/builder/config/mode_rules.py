@@ -144,7 +144,7 @@ FLAG_RULES: Sequence[Rule] = (
     Rule(
         "builder_flags.constraints",
         "The flags OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS must not both be set",
-        "TensorRT, whose config takes one of the two flags and refuses the other",
+        "TensorRT, whose config accepts only one of the two flags",
         "Clear one of them",
         "SA-06",
         finder=two_constraints,
@@ -156,7 +156,7 @@ CALIBRATED_BEFORE_FUSION = Rule(
     "implicit.dla_calibrator",
     "A calibrator for the DLA must find the ranges of tensors before layers are fused",
     "TensorRT 8 developer guide, INT8: IInt8EntropyCalibrator2 is required for DLA, whose fusions differ; the flag "
-    "overrides that older calibrators look at what is left after fusion",
+    "overrides that older calibrators see only the tensors left after fusion",
     "Use the calibrator entropy2 (IInt8EntropyCalibrator2) or minmax (IInt8MinMaxCalibrator), or set the quantization "
     "flag CALIBRATE_BEFORE_FUSION (`dryfit calibrate --before-fusion`)",
     finder=calibration_after_fusion,
@@ -209,7 +209,8 @@ STRONGLY_TYPED_RULES: Sequence[Rule] = (
         "strongly_typed.flags",
         "A strongly typed network must be built without flags that permit or constrain precisions",
         NO_FLAGS,
-        "Clear these flags (on the command line: leave out --precision and --int8): the network's types say it all",
+        "Clear these flags (on the command line: leave out --precision and --int8): the network's types "
+        "determine all precisions",
         finder=precision_flags,
     ),
     Rule(

@@ -122,7 +122,7 @@ class OptimizationProfile(KnownAttributes):
                 where=f"network {network.name!r}",
                 found="; ".join(problems),
                 remedy="Call set_shape(input, min, opt, max) once for every dynamic input, and "
-                "set_shape_input(input, min, opt, max), one value an element, for every input that carries dimensions "
+                "set_shape_input(input, min, opt, max), one value per element, for every input that carries dimensions "
                 "(on the command line: --shape NAME=MIN:OPT:MAX and --shape-values NAME=MIN:OPT:MAX)",
             )
 
@@ -165,7 +165,7 @@ def _checked(
     )
     if not ordered or (least is not None and any(extent < least for extent in low)):
         raise ConfigError(
-            "The shapes of a profile must have one rank, and minimum <= optimum <= maximum in each dimension",
+            "The shapes of a profile must have the same rank, and minimum <= optimum <= maximum in each dimension",
             where=where,
             found=f"minimum {low}, optimum {middle}, maximum {high}",
             allowed=None if least is None else f"extents of at least {least}",

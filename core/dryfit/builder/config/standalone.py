@@ -21,7 +21,7 @@ def other_devices(network: Network, config: BuilderConfig) -> Sequence[str]:
     default = config.default_device_type
     found = []
     if not registry.target(default).has_loadables:
-        found.append(f"default device {default}, which has no loadables")
+        found.append(f"default device {default}, which does not support loadables")
     others = config.explicit_device_types(network)
     return found + [f"{device} for layer {name!r}" for name, device in others.items() if device != default]
 
@@ -107,7 +107,7 @@ STANDALONE_RULES: Sequence[Rule] = (
     ),
     Rule(
         "standalone.fallback",
-        "A standalone loadable must be built without fallback: no other device runs",
+        "A standalone loadable must be built without fallback: it runs on one device only",
         MODE,
         "Clear the flag GPU_FALLBACK (on the command line: leave out --fallback)",
         "SA-02",

@@ -154,7 +154,7 @@ class TimingCache:
             microseconds = _positive(fields.pop("microseconds"), place)
             key = TimingCacheKey(**fields)
             if key in cache._entries:
-                raise ConfigError("The same was measured on a line before", where=place, found=line)
+                raise ConfigError("Duplicate timing cache entry", where=place, found=line)
             cache._entries[key] = microseconds
         return cache
 
@@ -187,7 +187,9 @@ def _is_whole(value: object, kind: type) -> bool:
 
 def _positive(microseconds: float, where: str) -> float:
     if not 0 < microseconds < float("inf"):
-        raise ConfigError("A kernel's time must be greater than 0", where=where, found=microseconds, allowed="above 0")
+        raise ConfigError(
+            "A kernel's time must be greater than 0", where=where, found=microseconds, allowed="greater than 0"
+        )
     return float(microseconds)
 
 
@@ -282,7 +284,7 @@ class SharedTimingCache:
             cache.require_processor(processor_name(), where=str(self._path))
         except ConfigError as error:
             aside = self._path.with_suffix(".damaged")
-            _LOG.warning("%s. It is set aside as %s and measured again", error, aside.name)
+            _LOG.warning("%s. It was renamed to %s, and kernels are measured again", error, aside.name)
             with contextlib.suppress(OSError):
                 self._path.replace(aside)
             return TimingCache()

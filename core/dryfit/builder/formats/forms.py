@@ -90,17 +90,17 @@ DEVICE_BORDER = Rule(
 )
 BETWEEN_SEGMENTS = Rule(
     "reformat.between_segments",
-    "Layers of another device stand between segments of the default one: what they read is copied, and what they give",
+    "Layers on another device separate segments of the default device; their inputs and outputs are copied",
     f"two copies for each tensor are {_LOGS}",
-    "Keep the layers in between on the default device, which saves both copies and merges the two segments; no format "
-    "of an input or output does without them",
+    "Keep the layers in between on the default device, which saves both copies and merges the two segments; no input "
+    "or output format avoids these copies",
     "RF-03",
     severity="note",
 )
 TYPE_CHANGE = Rule(
     "reformat.type_change",
     "Segments of one device exchange a tensor in a different type or format than it was computed in",
-    "our choice: between segments nothing converts but a copy",
+    "our choice: only copies convert between segments",
     "Give the layers on both sides the same precision",
     severity="note",
 )
@@ -112,8 +112,8 @@ REFORMAT_RULES: Mapping[str, Rule] = {
 
 NO_COPIER = Rule(
     "reformat.no_copier",
-    "A copy at an input or output must run on a device that reads formats of other devices, and there must be one",
-    f"{_FORMATS}; that the build is refused is {_LOGS}",
+    "A copy at an input or output must run on a device that reads formats of other devices",
+    f"{_FORMATS}; the build failure is {_LOGS}",
     "Allow fallback, or give inputs and outputs types and formats of the device",
     "RF-04",
 )

@@ -222,7 +222,7 @@ class Sides:
         reason = ""
         if not _reads_linear(self._caller, dtype):
             reason = NO_COPIER.told(
-                f"no device is there to make the copy: {self._caller.device} takes its own formats only. Allow "
+                f"no device can make the copy: {self._caller.device} accepts only its own formats. Allow "
                 f"fallback, or give the tensor a type and allowed_formats of it: {self._border_words(tensor)}"
             )
         if self._is_direct and tensor.allowed_formats:

@@ -197,7 +197,7 @@ class KernelChoice:
             BuildError: times have to be known and are not, or no candidate could be run to measure it.
         """
         if group.main.name in self.named:
-            return candidates[0], "named by the user"
+            return candidates[0], "set by the user"
         if len(candidates) == 1:
             return candidates[0], "the only one of the highest priority"
         by_name = sorted(candidates, key=lambda kernel: kernel.name)
@@ -219,12 +219,12 @@ class KernelChoice:
             kernels: name of each group's main layer to the kernel that runs it.
         """
         useless = [
-            f"No kernel of this build's devices fits {pattern!r}, so forbidding it has no effect"
+            f"No kernel of this build's devices matches {pattern!r}, so forbidding it has no effect"
             for pattern in self.forbidden
             if pattern not in self._met
         ]
         return useless + [
-            f"The kernel {name} that was named for layer {layer!r} changes nothing: no group of the engine begins with "
+            f"The kernel {name} set for layer {layer!r} has no effect: no engine layer begins with "
             "this layer, or its segment is compiled as a whole"
             for layer, name in self.named.items()
             if kernels.get(layer) != name
@@ -253,11 +253,11 @@ class KernelChoice:
         if reason is not None:
             able = [kernel.name for kernel in kernels_for(device) if serves(kernel, group, specs)]
             raise BuildError(
-                f"The kernel {name} that was named for this layer cannot run it: {reason}",
+                f"The kernel {name} set for this layer does not support it: {reason}",
                 where=where,
                 found=_described(group, specs),
                 allowed=", ".join(able) or "no kernel",
-                remedy="Name one of these with `config.set_kernel`, or none with `config.reset_kernel`",
+                remedy="Set one of these with `config.set_kernel`, or clear the setting with `config.reset_kernel`",
             )
         return kernels[name]
 

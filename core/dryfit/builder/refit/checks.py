@@ -135,7 +135,7 @@ def built_otherwise(where: str, found: str) -> BuildError:
 def _difference(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     if name not in before or name not in after:
         return f"{name!r} is {'new' if name in after else 'gone'}"
-    return f"{name!r} would be another"
+    return f"{name!r} would differ"
 
 
 def _skeleton(network: Network, dropped: Collection[tuple[str, str]]) -> dict[str, Any]:

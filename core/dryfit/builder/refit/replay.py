@@ -136,7 +136,7 @@ def _kernel(operation: Operation) -> Kernel:
 def _packed_by(kernel: Kernel, group: LayerGroup, specs: Specs, where: str) -> Mapping[str, Array]:
     reason = kernel.refusal(group, specs)
     if reason is not None:
-        raise built_otherwise(where, f"its kernel {kernel.name!r} does not take it with these weights: {reason}")
+        raise built_otherwise(where, f"its kernel {kernel.name!r} does not support it with these weights: {reason}")
     try:
         return kernel.pack(group)
     except DryfitError:

@@ -59,4 +59,7 @@ def _compare(options: CalibrateOptions) -> None:
         print_line(answer.to_json())
         return
     show(answer.blocks())
-    print_note("Each tensor alone. What shares a range or keeps its largest magnitude, `dryfit calibrate MODEL` tells.")
+    print_note(
+        "Each tensor by itself; `dryfit calibrate MODEL` also lists shared ranges and tensors that keep "
+        "their largest magnitude."
+    )

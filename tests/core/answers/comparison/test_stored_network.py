@@ -317,7 +317,7 @@ def test_weights_that_cannot_be_found_are_refused_by_layer_and_what_is_before_th
     with_opaque_packing(plan, monkeypatch, "second")
     stored = stored_network(plan)
     assert stored.unknown == {
-        "second": f"kernel {plan.operations[1].kernel!r} does more to weights than to move them, and has no `unpack`"
+        "second": f"kernel {plan.operations[1].kernel!r} does more than move weights, and has no `unpack`"
     }
     assert [layer.name for layer in stored.network.layers] == ["first"]
     assert [tensor.producer.name for tensor in stored.network.outputs] == ["first"]

@@ -72,7 +72,7 @@ def test_an_empty_text_is_an_empty_cache_of_this_machine():
     [
         ("not a cache", "f.jsonl, line 1: The line is not a timing cache entry"),
         ('{"dryfit timing cache": 2, "processor": "p"}', "line 1: The timing cache has an unsupported format (found 2"),
-        (f"{HEADER}\n{LINE}\n{LINE}", "line 3: The same was measured on a line before"),
+        (f"{HEADER}\n{LINE}\n{LINE}", "line 3: Duplicate timing cache entry"),
         (f"{HEADER}\n{LINE}\n[1]", "line 3: The line is not a timing cache entry"),
         (f"{HEADER}\n{LINE.replace('2}', '-1}')}", "line 2: A kernel's time must be greater than 0 (found -1.0"),
         (f"{HEADER}\n{LINE.replace('2}', 'NaN}')}", "line 2: A kernel's time must be greater than 0 (found nan"),
@@ -210,7 +210,7 @@ def test_a_damaged_shared_file_is_set_aside_with_a_warning_and_measured_again(fo
     acme_plan()
     assert default_path().with_suffix(".damaged").read_text() == "damage"
     assert "line 1: The line is not a timing cache entry" in caplog.text
-    assert "set aside" in caplog.text
+    assert "renamed to" in caplog.text
     assert len(load_timing_cache(default_path()).query_keys()) == 2
 
 

@@ -219,7 +219,7 @@ def test_a_kernel_that_the_user_names_runs_the_layer(caplog):
     config = acme_config(doctored(network, ["r0"], {"acme.brisk": 1.0, "acme.toilsome": 9.0}))
     config.set_kernel(network.layer("r0"), "acme.toilsome")
     assert kernels(network, config) == {"r0": "acme.toilsome"}
-    assert reasons(network, config, caplog) == {"r0": "named by the user"}
+    assert reasons(network, config, caplog) == {"r0": "set by the user"}
     assert config.get_kernel(network.layer("r0")) == "acme.toilsome"
     assert config.settings(network)["kernels"] == {"r0": "acme.toilsome"}
     config.reset_kernel(network.layer("r0"))
@@ -281,7 +281,7 @@ def test_a_named_kernel_without_effect_is_a_warning():
     config = acme_config()
     config.set_kernel(network.layer("gone"), "cpu.reference")
     warnings = Builder().build_plan(network, config).warnings
-    assert any("The kernel cpu.reference that was named for layer 'gone' changes nothing" in one for one in warnings)
+    assert any("The kernel cpu.reference set for layer 'gone' has no effect" in one for one in warnings)
 
 
 def test_only_layers_of_a_network_have_kernels_named_and_only_by_text():
@@ -410,7 +410,7 @@ def test_a_pattern_that_forbids_nothing_is_told(caplog):
     config.forbid_kernels("cpu.vinograd_*")
     with caplog.at_level(logging.WARNING):
         kernels(network, config)
-    assert "No kernel of this build's devices fits 'cpu.vinograd_*'" in caplog.text
+    assert "No kernel of this build's devices matches 'cpu.vinograd_*'" in caplog.text
 
 
 @pytest.mark.parametrize("pattern", ["", None, 3])
