@@ -236,7 +236,7 @@ def _differing_text(method: ComparedMethod) -> str:
 
 
 def _row(one: ComparedCodes, found: CodeDifference | None) -> tuple[object, ...]:
-    start = (one.layer, one.operator, one.dtype.name)
+    start = (one.layer, one.operator, one.dtype.text)
     if found is None:
         return (*start, "not in codes there", "-", "-", "-")
     return (

@@ -16,7 +16,7 @@ from dryfit.answers.placement_text import (
     operator_blocks,
     other_causes,
 )
-from dryfit.answers.text import Block, Entries, Line, Table, bytes_text
+from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, type_text
 from dryfit.short_text import count_text, with_short_names
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _layer(answer: ExplainAnswer, layer: ExplainedLayer) -> Iterator[Block]:
     yield Line(f"{layer.name} ({layer.kind}): {f'on {layer.device}' if layer.device else 'unplaced'}{cause}")
     facts = {
         "ONNX nodes": ", ".join(layer.onnx_nodes),
-        "precision": layer.precision,
+        "precision": type_text(layer.precision),
         "MACs": f"{layer.macs:,} ({_percent(layer.macs, answer.summary.macs)})",
     }
     for label, value in facts.items():

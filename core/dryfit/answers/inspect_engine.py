@@ -14,7 +14,7 @@ from dryfit.answers.json_data import Count, members
 from dryfit.answers.placement import Placement, placement_of
 from dryfit.answers.placement_text import offloading_blocks, operator_blocks, segment_blocks
 from dryfit.answers.refit import refit_line
-from dryfit.answers.text import Answer, Block, Line, Table, bytes_text
+from dryfit.answers.text import Answer, Block, Line, Table, bytes_text, type_text
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import ProfileShapes
 from dryfit.short_text import count_text
@@ -198,7 +198,7 @@ class InspectAnswer(Placement, Answer):
         yield Line(self.summary_line())
         if self.refittable:
             yield Line(self._refit)
-        bindings = [(one.name, one.mode, one.shape, one.type, one.format) for one in self.bindings]
+        bindings = [(one.name, one.mode, one.shape, type_text(one.type), one.format) for one in self.bindings]
         yield Table("Inputs and outputs", ["name", "mode", "shape", "type", "format"], bindings)
         for index, profile in enumerate(self.profiles):
             shapes = [(name, *triple) for name, triple in profile.shapes.items()]
@@ -212,7 +212,9 @@ class InspectAnswer(Placement, Answer):
         yield from arithmetic_blocks(self.arithmetic)
         yield from operator_blocks(self.quantized_operators)
         if verbose:
-            rows = [(one.name, one.device, one.segment, one.precision, one.tactic) for one in self.engine_layers]
+            rows = [
+                (one.name, one.device, one.segment, type_text(one.precision), one.tactic) for one in self.engine_layers
+            ]
             yield Table("Engine layers", ["name", "device", "segment", "precision", "host kernel"], rows)
         yield Line(f"Built with: {', '.join(self.plugins)}")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dryfit.answers.placement_text import defaults_line, heading
-from dryfit.answers.text import Block, Entries, Line, Table
+from dryfit.answers.text import Block, Entries, Line, Table, type_text
 from dryfit.quantization.scale_table import RangeConflict, ScaleEntry
 from dryfit.short_text import count_text, short_name, with_short_names
 
@@ -22,7 +22,7 @@ def quantization_blocks(answer: QuantizationAnswer) -> Iterator[Block]:
     yield from defaults_line(answer.assumed)
     yield Line()
     layers = [
-        (short_name(one.name), one.kind, one.device or "none", one.precision, with_short_names(one.reason))
+        (short_name(one.name), one.kind, one.device or "none", type_text(one.precision), with_short_names(one.reason))
         for one in answer.layers
     ]
     if layers:
@@ -31,7 +31,7 @@ def quantization_blocks(answer: QuantizationAnswer) -> Iterator[Block]:
         (
             short_name(one.name),
             one.kind,
-            one.type,
+            type_text(one.type),
             one.granularity if one.scale is None else _scale(one.scale),
             one.outcome.value,
             one.path_text,
@@ -79,10 +79,10 @@ def summary_text(summary: QuantizationSummary) -> str:
     if summary.tensors:
         texts.append(f"Scales of {count_text(summary.tensors, 'tensor')}: {_counts(summary.tensors_by_origin)}")
     if summary.macs:
-        shares = {name: count / summary.macs for name, count in summary.macs_by_type.items()}
+        shares = {type_text(name): count / summary.macs for name, count in summary.macs_by_type.items()}
         texts.append(f"Multiply-accumulates: {', '.join(f'{share:.1%} {name}' for name, share in shares.items())}")
     return f"{'. '.join(texts)}."
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
+    return ", ".join(f"{count} {type_text(name)}" for name, count in counts.items()) or "none"

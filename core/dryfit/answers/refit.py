@@ -48,7 +48,7 @@ class RefitAnswer(Answer):
         """What `dryfit refit --list` prints."""
         yield Line(self.summary_line())
         rows = [
-            (one.name, one.dtype.name, one.shape, ", ".join(f"{at.layer} {at.role.name}" for at in one.places))
+            (one.name, one.dtype.text, one.shape, ", ".join(f"{at.layer} {at.role.name}" for at in one.places))
             for one in self.weights
         ]
         yield Table("Weights", ["name", "type", "shape", "layer and role"], rows)

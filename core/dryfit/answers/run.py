@@ -20,7 +20,7 @@ from dryfit.answers.json_data import Amount, hidden
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.placement_text import defaults_line, operator_blocks
 from dryfit.answers.run_inputs import RunInputs
-from dryfit.answers.text import Answer, Block, Line, Table, table_name
+from dryfit.answers.text import Answer, Block, Line, Table, table_name, type_text
 from dryfit.answers.top_classes import SampleClasses, classes_blocks, read_labels, top_classes
 from dryfit.atomic_file import write_atomically
 from dryfit.builder.assessment import OperatorRule, operator_rules
@@ -121,7 +121,9 @@ class RunAnswer(Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """What `dryfit run` prints."""
         yield from defaults_line(self.assumed)
-        rows = [(table_name(one.name), one.shape, one.type, one.range_text, one.file) for one in self.outputs]
+        rows = [
+            (table_name(one.name), one.shape, type_text(one.type), one.range_text, one.file) for one in self.outputs
+        ]
         yield Table("Outputs", ["name", "shape", "type", "range", "file"], rows)
         yield from classes_blocks(self.top_classes)
         yield Line(self.summary_line())

@@ -102,7 +102,7 @@ def _raised(part: str, ask: Callable[[], object]) -> Iterator[TargetProblem]:
 def _word_problems(record: Target) -> Iterator[TargetProblem]:
     """Fields that hold one of a few words, and hold another."""
     for one in record.arithmetic.values():
-        part = f"arithmetic of {one.precision.name}"
+        part = f"arithmetic of {one.precision.text}"
         yield from _unknown(part, "value of `rounds`", one.rounds, PLACES)
         yield from _unknown(part, "fidelity", one.fidelity, FIDELITIES)
     for pool in record.memory_pools:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 
 from dryfit.answers.json_data import Count, hidden
-from dryfit.answers.text import Answer, Block, Line, Table, bytes_text
+from dryfit.answers.text import Answer, Block, Line, Table, bytes_text, type_text
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import TARGETS
@@ -90,7 +90,7 @@ class TargetsAnswer(Answer):
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """One line per device."""
-        rows = [(one.device, one.title, one.precisions, one.platforms) for one in self.targets]
+        rows = [(one.device, one.title, [*map(type_text, one.precisions)], one.platforms) for one in self.targets]
         yield Table("", ["device", "what it is", "precisions", "platforms"], rows)
         if self.failed:
             yield Table("Unusable", ["plugin", "why"], [(str(one.owner), one.message) for one in self.failed])
@@ -261,7 +261,7 @@ class TargetAnswer(TargetSummary, Answer):
         ]
         for title, facts, columns in tables:
             if facts:
-                yield Table(title, columns, [[getattr(one, column) for column in columns] for one in facts])
+                yield Table(title, columns, [[_cell(getattr(one, column)) for column in columns] for one in facts])
 
     def summary_line(self) -> str:
         """The device with platform and version."""
@@ -287,6 +287,10 @@ def describe_target(device: str, platform: str | None = None, software: str | No
     target = registry.target(device)
     chosen = target.platform(platform)
     return _described(target, chosen, target.software(software, chosen))
+
+
+def _cell(value: object) -> object:
+    return type_text(value) if isinstance(value, str) else value
 
 
 def _described(target: Target, platform: Platform, software: tuple[int, ...]) -> TargetAnswer:

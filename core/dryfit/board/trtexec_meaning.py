@@ -162,7 +162,7 @@ def _list_problems(build: BoardBuild, network: Network) -> Iterator[str]:
     ]
     for name, dtype in types:
         if dtype not in PRECISION_WORDS.values():
-            yield f"it does not support the type {dtype.name} of layer {name!r}"
+            yield f"it does not support the type {dtype.text} of layer {name!r}"
     for option, listed in (
         ("--layerDeviceTypes", build.devices),
         ("--layerPrecisions", build.precisions),

@@ -50,7 +50,7 @@ def specs_for(plan: Plan, input_shapes: Mapping[str, Shape]) -> dict[str, Tensor
         ) from error
     for name, spec in specs.items():
         if spec.is_static:
-            check_size(size_of(spec), f"tensor {name!r}", f"{spec.dtype.name} {spec.shape}")
+            check_size(size_of(spec), f"tensor {name!r}", f"{spec.dtype.text} {spec.shape}")
     return specs
 
 

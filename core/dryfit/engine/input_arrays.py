@@ -61,7 +61,7 @@ def _is_array(value: Any) -> bool:
 
 def _described(expected: Mapping[str, TensorSpec]) -> str:
     """The inputs of an engine, for errors."""
-    return ", ".join(f"{name!r} {spec.dtype.name} {spec.shape}" for name, spec in expected.items()) or "no input"
+    return ", ".join(f"{name!r} {spec.dtype.text} {spec.shape}" for name, spec in expected.items()) or "no input"
 
 
 def as_input(name: str, value: Any, dtype: DataType) -> Array:
@@ -81,7 +81,7 @@ def as_input(name: str, value: Any, dtype: DataType) -> Array:
             "The array must have the type of the input",
             where=f"input {name!r}",
             found=str(array.dtype),
-            allowed=f"{dtype.numpy} ({dtype.name})",
+            allowed=f"{dtype.numpy} ({dtype.text})",
             remedy=f"Convert it if intended: {_conversion(dtype)}",
         )
     return array
@@ -100,7 +100,7 @@ def as_output(name: str, value: Any, dtype: DataType) -> Array:
             "The output array must be writable and of the output's type",
             where=f"output {name!r}",
             found=f"a {'read-only ' if read_only else ''}{kind}",
-            allowed=f"a numpy array of {dtype.numpy} ({dtype.name}) that can be written",
+            allowed=f"a numpy array of {dtype.numpy} ({dtype.text}) that can be written",
         )
     return value
 

@@ -73,7 +73,7 @@ class LateStep:
                 ) from error
             for spec in outputs:
                 if spec.is_static:
-                    check_size(size_of(spec), where, f"{spec.dtype.name} {spec.shape}")
+                    check_size(size_of(spec), where, f"{spec.dtype.text} {spec.shape}")
             specs.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
         return specs
 

@@ -209,7 +209,7 @@ def stand_ins_of(entries: Mapping[str, StandInEntry], where: str) -> dict[str, A
         if min(entry.shape, default=0) < 0 or len(extents) > _LARGEST_RANK or math.prod(extents) > largest:
             raise EngineFileError("The array's shape is impossible", where=place, found=entry.shape, remedy=_AGAIN)
         if not is_weights_type(entry.dtype) and entry.dtype is not DataType.INT32:
-            raise EngineFileError("Arrays of this type must not be left out", where=place, found=entry.dtype.name)
+            raise EngineFileError("Arrays of this type must not be left out", where=place, found=entry.dtype.text)
         found[name] = stand_in(entry.dtype, entry.shape)
     return found
 
@@ -236,8 +236,8 @@ def check_record(record: RefitRecord) -> None:
                 raise EngineFileError(
                     "The network must have the weights that the engine lists as refittable",
                     where=f"{where} of layer {place.layer[:200]!r}",
-                    found="none" if found is None else f"{found[1]} of {found[0].name}",
-                    allowed=f"{weights.size} of {weights.dtype.name}",
+                    found="none" if found is None else f"{found[1]} of {found[0].text}",
+                    allowed=f"{weights.size} of {weights.dtype.text}",
                     remedy=_AGAIN,
                 )
             del values[place]

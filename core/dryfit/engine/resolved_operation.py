@@ -111,13 +111,13 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
                 allowed=", ".join(sorted(kernel.kinds)),
                 remedy="Build the engine again",
             )
-        strange = sorted({tensor.dtype.name for tensor in _activations(group) if tensor.dtype not in kernel.data_types})
+        strange = sorted({tensor.dtype.text for tensor in _activations(group) if tensor.dtype not in kernel.data_types})
         if strange:
             raise EngineFileError(
                 "The engine uses a kernel that does not support these types",
                 where=f"engine layer {operation.name!r}",
                 found=f"kernel {kernel.name!r} for {', '.join(strange)}",
-                allowed=", ".join(sorted(dtype.name for dtype in kernel.data_types)),
+                allowed=", ".join(sorted(dtype.text for dtype in kernel.data_types)),
                 remedy="Build the engine again",
             )
         _require_chain(operation, group, kernel)

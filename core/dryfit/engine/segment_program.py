@@ -95,7 +95,7 @@ def _require_tensors(loaded: LoadedSegment, arrays: Mapping[str, Array], name: s
         raise EngineFileError(
             "The program of a compiled segment does not match its tensors",
             where=f"engine layer {name!r}",
-            found=", ".join(f"{one!r} {told[one].dtype.name} {told[one].shape}" for one in sorted(told)),
+            found=", ".join(f"{one!r} {told[one].dtype.text} {told[one].shape}" for one in sorted(told)),
             allowed=", ".join(f"{one!r} {arrays[one].dtype} {arrays[one].shape}" for one in sorted(arrays)),
             remedy="Build the engine again",
         )

@@ -74,7 +74,7 @@ class Arithmetic:
         if functions and self.precision is not DataType.INT8:
             raise PluginError(
                 "Only INT8 may have a rounding function: the host rounds other types as their formats define",
-                where=f"arithmetic of {self.precision.name}",
+                where=f"arithmetic of {self.precision.text}",
                 found=str(functions[0]),
                 allowed=", ".join(mode.value for mode in RoundingMode),
             )

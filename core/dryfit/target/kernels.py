@@ -160,8 +160,8 @@ class Kernel:
         read_and_written = (tensor for tensor in (*group.inputs, *group.outputs) if is_activation(tensor, specs))
         strange = {specs[tensor.name].dtype for tensor in read_and_written} - self.data_types
         if strange:
-            served = ", ".join(sorted(dtype.name for dtype in self.data_types))
-            return f"it supports {served}, not {', '.join(sorted(dtype.name for dtype in strange))}"
+            served = ", ".join(sorted(dtype.text for dtype in self.data_types))
+            return f"it supports {served}, not {', '.join(sorted(dtype.text for dtype in strange))}"
         if self.formats and (unfit := unfit_format(self.formats, group, specs)):
             return unfit
         accepts = self.answer(group, lambda: self.accepts(group, specs))

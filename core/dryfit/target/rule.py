@@ -130,7 +130,7 @@ class LimitRule(Rule):
         parts = [
             ", ".join(sorted(self.families)),
             versions,
-            ", ".join(sorted(precision.name for precision in self.precisions)),
+            ", ".join(sorted(precision.text for precision in self.precisions)),
         ]
         return "; ".join(filter(None, parts))
 

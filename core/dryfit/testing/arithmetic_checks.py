@@ -19,10 +19,10 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
     """What the arithmetic of a precision lacks."""
     arithmetic = target.arithmetic.get(precision)
     if arithmetic is None:
-        return [f"{precision.name}: the target computes in it, but does not declare its arithmetic"]
+        return [f"{precision.text}: the target computes in it, but does not declare its arithmetic"]
     found = []
     if arithmetic.precision is not precision:
-        found.append(f"what is listed for it is that of {arithmetic.precision.name}")
+        found.append(f"what is listed for it is that of {arithmetic.precision.text}")
     if arithmetic.accumulator.bits < precision.bits:
         found.append(f"its accumulator {arithmetic.accumulator.name} is narrower")
     if arithmetic.rounds not in PLACES:
@@ -36,7 +36,7 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
     newest = target.software_versions[-1] if target.software_versions else ()
     if arithmetic.rounding_since and arithmetic.rounding_for(newest) is not arithmetic.rounding:
         found.append(f"`rounding` is {arithmetic.rounding}, and the newest version's {arithmetic.rounding_for(newest)}")
-    return [f"{precision.name}: {problem}" for problem in found]
+    return [f"{precision.text}: {problem}" for problem in found]
 
 
 def rounding_problems(rounding: Rounding) -> list[str]:

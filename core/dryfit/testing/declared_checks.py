@@ -54,15 +54,15 @@ def plan_problems(plan: Plan, target: Target) -> Iterator[str]:
 
 
 def _type_problems(plan: Plan, target: Target) -> Iterator[str]:
-    declared = ", ".join(dtype.name for dtype in target.precisions)
+    declared = ", ".join(dtype.text for dtype in target.precisions)
     for layer in plan.layers:
         if layer.device != target.device or layer.segment < 0:
             continue
         verdict = plan.verdicts.get(layer.layer, {}).get(target.device)
         if layer.precision not in target.precisions:
-            yield f"layer {layer.layer!r} is computed in {layer.precision.name}, and the target declares {declared}"
+            yield f"layer {layer.layer!r} is computed in {layer.precision.text}, and the target declares {declared}"
         elif verdict is not None and layer.precision is not verdict.precision:
-            yield f"layer {layer.layer!r} is computed in {layer.precision.name}, not in {verdict.precision.name}"
+            yield f"layer {layer.layer!r} is computed in {layer.precision.text}, not in {verdict.precision.text}"
 
 
 def _format_problems(plan: Plan, target: Target, groups: Sequence[tuple[Operation, LayerGroup]]) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _unlisted(
             continue
         if place.format not in listed:
             told = ", ".join(listed) or "none"
-            yield f"the {side} {name!r} is {dtype.name} in {place.format}; listed for {dtype.name}: {told}"
+            yield f"the {side} {name!r} is {dtype.text} in {place.format}; listed for {dtype.text}: {told}"
 
 
 def kernel_use_problems(
@@ -125,8 +125,8 @@ def kernel_use_problems(
     own = {kernel.name for kernel in target.kernels}
     if found.kernel in own and found.precision is case.dtype:
         return []
-    ran = f"{found.kernel} runs {found.name!r} in {found.precision.name}"
-    return [f"{ran}, though {case.dtype.name} is asked for and the target brings {trial.kernel.name}"]
+    ran = f"{found.kernel} runs {found.name!r} in {found.precision.text}"
+    return [f"{ran}, though {case.dtype.text} is asked for and the target brings {trial.kernel.name}"]
 
 
 def _in_fp32(network: Network, dtype: DataType) -> Network:

@@ -61,7 +61,7 @@ def _trial_problems(
         found.append("building it twice gives two different engine files")
     if loaded.serialize() != path.read_bytes():
         found.append("the loaded engine is saved as another file")
-    about_to_run(f"network {seed}, {precision.name}, with the kernels {_kernels(engine.plan, target.device)}")
+    about_to_run(f"network {seed}, {precision.text}, with the kernels {_kernels(engine.plan, target.device)}")
     results = [one.create_execution_context(n).run(trial.feeds) for one, n in ((engine, 1), (loaded, 1), (loaded, 2))]
     names = ("as built, 1 thread", "loaded, 1 thread", "loaded, 2 threads")
     for name, result in zip(names[1:], results[1:], strict=True):
@@ -159,10 +159,10 @@ def process_problems(target: Target, precision: DataType, networks: int) -> list
     )
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["it says nothing"]
-        return [f"{precision.name}: another process cannot build for {target.device}: {lines[-1]}"]
+        return [f"{precision.text}: another process cannot build for {target.device}: {lines[-1]}"]
     there = json.loads(done.stdout.rpartition(_MARK)[2])
     return [
-        f"network {seed}, {precision.name}: another process builds another engine file"
+        f"network {seed}, {precision.text}: another process builds another engine file"
         for seed, (mine, other) in enumerate(zip(engine_digests(*arguments), there, strict=True))
         if mine != other
     ]

@@ -52,8 +52,8 @@ def declaration_problems(use: FormatUse, target: Target) -> list[str]:
     found = []
     one = use.format
     if one.data_types and use.dtype not in one.data_types:
-        allowed = ", ".join(sorted(dtype.name for dtype in one.data_types))
-        found.append(f"it is listed for {use.dtype.name}, and defined for {allowed}")
+        allowed = ", ".join(sorted(dtype.text for dtype in one.data_types))
+        found.append(f"it is listed for {use.dtype.text}, and defined for {allowed}")
     if not one.source.strip():
         found.append("`source` is empty")
     if one.name != one.name.upper():

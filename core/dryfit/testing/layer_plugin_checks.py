@@ -147,7 +147,7 @@ def _without_value(spec: TensorSpec | None) -> TensorSpec | None:
 
 
 def _written(specs: Sequence[TensorSpec]) -> str:
-    return ", ".join(f"{spec.dtype.name} {spec.shape}" for spec in specs)
+    return ", ".join(f"{spec.dtype.text} {spec.shape}" for spec in specs)
 
 
 def input_problems(example: PluginExample) -> list[str]:

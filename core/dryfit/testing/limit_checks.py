@@ -129,7 +129,7 @@ def _answer_problems(target: Target, layer: Layer, variant: Variant, precision: 
         config.set_software(target.device, ".".join(map(str, software)))
     if precision in PRECISION_FLAGS:
         config.set_flag(PRECISION_FLAGS[precision])
-    where = f"on {platform.name} {'.'.join(map(str, software))}, {precision.name}, about {layer!r}"
+    where = f"on {platform.name} {'.'.join(map(str, software))}, {precision.text}, about {layer!r}"
     try:
         verdict = config.can_run_on(layer, target.device)
     except Exception as error:  # noqa: BLE001  whatever a rule raises is what is looked for

@@ -110,7 +110,7 @@ def precision_problems(target: Target) -> list[str]:
         found.append("at least one precision is required")
     found += [f"precision {one} is listed twice" for one in _repeated(map(str, target.precisions))]
     if target.default_precision is not None and target.default_precision not in target.precisions:
-        found.append(f"the default precision {target.default_precision.name} is not one of the precisions")
+        found.append(f"the default precision {target.default_precision.text} is not one of the precisions")
     return found
 
 
@@ -217,7 +217,7 @@ def kernel_declaration_problems(kernel: Kernel, target: Target) -> list[str]:
     if not kernel.data_types:
         found.append("it serves no data type")
     elif precisions and kernel.data_types <= _COMPUTED.difference(precisions):
-        served = ", ".join(sorted(dtype.name for dtype in kernel.data_types))
-        declared = ", ".join(dtype.name for dtype in precisions)
+        served = ", ".join(sorted(dtype.text for dtype in kernel.data_types))
+        declared = ", ".join(dtype.text for dtype in precisions)
         found.append(f"it is never called: it serves {served}, and the device computes in {declared}")
     return [f"kernel {kernel.name}: {problem}" for problem in found]

@@ -133,7 +133,7 @@ def cost_problems(target: Target, precision: DataType, seed: int) -> list[str]:
         precisions={layer.name: precision for layer in layers},
         power_mode=variant.power_mode,
     )
-    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}"
+    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.text}"
     try:
         first, again = (estimate_cost(question) for _ in range(2))
     except Exception as error:  # noqa: BLE001  a cost function may raise anything

@@ -49,7 +49,7 @@ class TargetNetworks(TargetKit):
         precision = declared(engine_precision, NO_TRIAL_PRECISION)
         if not trial_networks.supported_examples(self.complete, precision):
             kinds = ", ".join(trial_networks.KINDS)
-            pytest.fail(f"{self.target.device} supports none of {kinds} in {precision.name}", pytrace=False)
+            pytest.fail(f"{self.target.device} supports none of {kinds} in {precision.text}", pytrace=False)
 
     def test_an_engine_computes_what_the_network_means(
         self, trial: tuple[DataType, int] | None, tmp_path: Path

@@ -91,7 +91,7 @@ def trial_problems(
     trial = make_trial(target, precision, seed, fallback=fallback)
     if not trial.kinds:
         return []
-    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.name}{said}"
+    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.text}{said}"
     try:
         return [f"{where}: {problem}" for problem in look(trial)]
     except Exception as error:  # noqa: BLE001  kernels, compilers, exporters of a stranger

@@ -65,7 +65,7 @@ def test_a_part_of_a_node_stands_for_the_whole_and_is_told(network: Network) -> 
     config.set_device_type(network.layer(GEMM), "DLA")
     exported = board_build(network, config, (10, 3))
     assert exported.build.devices == {GEMM: "DLA"}
-    assert f"{GEMM!r} holds for all of its layers" in exported.notes[0]
+    assert f"{GEMM!r} applies to all of its layers" in exported.notes[0]
 
 
 def test_layers_of_one_node_cannot_be_told_different_things(network: Network) -> None:

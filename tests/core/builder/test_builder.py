@@ -152,7 +152,7 @@ def test_constraints_that_must_be_obeyed_and_cannot_are_an_error():
     network.layer("c0").precision = DataType.DOUBLE
     config = fp16_config()
     config.set_flag(BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
-    with pytest.raises(BuildError, match="'c0' asks for precision DOUBLE"):
+    with pytest.raises(BuildError, match="'c0' asks for precision FP64"):
         Builder().build_plan(network, config)
 
 

@@ -89,5 +89,5 @@ def test_values_that_do_not_fit_the_input_are_refused():
     builder = Builder()
     profile = builder.create_optimization_profile()
     profile.set_shape_input("x", (1,), (1,), (1,))
-    with pytest.raises(ConfigError, match="input 'x' is FLOAT"):
+    with pytest.raises(ConfigError, match="input 'x' is FP32"):
         profile.check(reshape_network(builder))

@@ -137,7 +137,7 @@ def test_a_placement_file_that_does_not_fit_is_refused(
         (("--device", "DLA", "--platform", "orion"), "There is no DLA platform named 'orion'"),
         (("--device", "DLA", "--platform", "xavier", "--software", "10.3"), "found 10.3"),
         (("--fallback", "no"), "There is no device named 'no'"),
-        (("--fail-on", "rain"), "there is no condition or rule named 'rain'"),
+        (("--fail-on", "rain"), "unknown condition or rule 'rain'"),
     ],
 )
 def test_an_option_that_does_not_fit_is_an_error_that_says_what_would(

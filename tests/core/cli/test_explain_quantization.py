@@ -153,8 +153,8 @@ def test_people_read_what_is_missing_and_who_waits_for_it(dryfit_command: Any, c
     assert "y: missing: no range was set or calibrated\n    required by third\n" in told
     assert "No scale for 'd'" in told
     assert told.endswith(
-        "5 layers: 3 FLOAT, 2 INT8. Scales of 6 tensors: 3 calibrated, 3 missing. "
-        "Multiply-accumulates: 66.7% FLOAT, 33.3% INT8.\n"
+        "5 layers: 3 FP32, 2 INT8. Scales of 6 tensors: 3 calibrated, 3 missing. "
+        "Multiply-accumulates: 66.7% FP32, 33.3% INT8.\n"
     )
 
 

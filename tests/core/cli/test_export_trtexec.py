@@ -191,7 +191,7 @@ def test_a_loadable_is_exported_for_a_xavier(model: Path, dryfit_command: Any) -
         (("--sparsity", "force"), "dryfit sparsity prune"),
         (("--tensorrt", "new"), "numbers with dots"),
         (("--tensorrt", "11.0"), "TensorRT version must be 8.2 to 10"),
-        (("--int8",), "makes scales up"),
+        (("--int8",), "invents scales"),
         (("--script", "no/such/folder.py"), "cannot be written"),
         (("--device", "CPU"), "the default device is CPU"),
     ],

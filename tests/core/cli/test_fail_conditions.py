@@ -118,7 +118,7 @@ def test_nothing_is_no_share_of_nothing() -> None:
         ("fallback>3KiB", "fallback does not support the unit 'KiB', allowed: %"),
         ("fallbck", "did you mean 'fallback'?"),
         ("dla.convolution.cbuff", "did you mean 'dla.convolution.cbuf'?"),
-        ("dla.conv", "there is no condition or rule named 'dla.conv'"),
+        ("dla.conv", "unknown condition or rule 'dla.conv'"),
     ],
 )
 def test_what_is_no_condition_says_what_would_be_one(text: str, message: str) -> None:

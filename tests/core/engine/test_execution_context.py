@@ -91,7 +91,7 @@ def test_inputs_may_be_given_by_name_or_in_order():
     three, one = np.float32([3, 3]), np.float32([1, 1])
     for outputs in (context.run({"b": one, "a": three}), context.run(three, one)):
         np.testing.assert_array_equal(outputs["d_out"], [2, 2])
-    with pytest.raises(ExecutionError, match=r"found missing 'b'; allowed: 'a' FLOAT \(2,\), 'b' FLOAT \(2,\)"):
+    with pytest.raises(ExecutionError, match=r"found missing 'b'; allowed: 'a' FP32 \(2,\), 'b' FP32 \(2,\)"):
         context.run(three)
     with pytest.raises(ExecutionError, match=r"more arrays than inputs.*found 3 arrays"):
         context.run(three, one, one)
@@ -118,8 +118,8 @@ def test_an_output_is_written_where_it_is_asked_for(context):
     [
         ({}, "missing 'x'"),
         ({"x": X, "z": X}, "unknown 'z'"),
-        ({"X": X}, "unknown 'X', missing 'x'; allowed: 'x' FLOAT (2, 3)"),
-        ({"x": X.astype(np.float64)}, "found float64; allowed: float32 (FLOAT)). Convert it if intended: "),
+        ({"X": X}, "unknown 'X', missing 'x'; allowed: 'x' FP32 (2, 3)"),
+        ({"x": X.astype(np.float64)}, "found float64; allowed: float32 (FP32)). Convert it if intended: "),
         ({"x": X.astype(">f4")}, "found >f4"),
         ({"x": X[0]}, "found (3,); allowed: (2, 3)"),
         ({"x": X.T}, "found (3, 2); allowed: (2, 3)"),

@@ -364,7 +364,7 @@ def test_a_batch_beyond_all_memory_is_refused_before_memory_is_taken(batch):
         BoundEngine(plan, operations, {"x": (batch, 3, 8, 8)}, 1)
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()
-    assert caught.value.found == f"{batch * 768} bytes needed, for FLOAT ({batch}, 3, 8, 8)"
+    assert caught.value.found == f"{batch * 768} bytes needed, for FP32 ({batch}, 3, 8, 8)"
 
 
 @pytest.mark.parametrize("bytes_needed", [-1, 2**48 + 1, 2**63])

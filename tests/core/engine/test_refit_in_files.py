@@ -90,7 +90,7 @@ def leave_out_packed_weights(manifest):
         (change_weights(name="conv BIAS"), "Names of refittable weights must be unique"),
         (change_weights(shape=[9]), "The network must have the weights that the engine lists as refittable"),
         (change_weights(shape=[2**40, 2**40]), "The network must have the weights that the engine lists as refittable"),
-        (change_weights(dtype="HALF"), "found 288 of FLOAT; allowed: 288 of HALF"),
+        (change_weights(dtype="HALF"), "found 288 of FP32; allowed: 288 of FP16"),
         (change_weights(dtype="REAL"), "'REAL' is not one of"),
         (change_weights(places=[]), "Refittable weights must have a place in the network"),
         (change_place(layer="gone"), "layer 'gone'"),

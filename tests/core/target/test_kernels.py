@@ -201,7 +201,7 @@ def test_a_second_run_reads_what_the_inputs_hold_then():
     ("changes", "words"),
     [
         ({"kinds": "convolution"}, "supports convolution, not elementwise"),
-        ({"data_types": DataType.HALF}, "supports HALF, not FLOAT"),
+        ({"data_types": DataType.HALF}, "supports FP16, not FP32"),
         ({"accepts": lambda group, specs: False}, "it does not support the layer's parameters or shapes"),
     ],
 )

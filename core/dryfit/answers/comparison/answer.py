@@ -184,7 +184,7 @@ def _adds(one: ComparedTensor, side: str) -> bool:
 
 def _row(one: ComparedTensor, found: Difference | None) -> tuple[object, ...]:
     saturated = "-" if one.saturation is None else f"{one.saturation:.2%}"
-    start = (one.tensor, one.dtype.name, one.engine_layer)
+    start = (one.tensor, one.dtype.text, one.engine_layer)
     if found is None:
         return (*start, "not stored there", "-", "-", saturated, "-")
     return (*start, found.ratio_text, found.own_text, found.inherited_text, saturated, found.first or "-")

@@ -62,7 +62,7 @@ def int8_beside_fp8(network: Network, config: BuilderConfig) -> Sequence[str]:
             found[dtype].append(layer.name)
     if not all(found.values()):
         return []
-    return [f"{dtype.name} in {', '.join(map(repr, names))}" for dtype, names in found.items()]
+    return [f"{dtype.text} in {', '.join(map(repr, names))}" for dtype, names in found.items()]
 
 
 def quantized_precisions(network: Network, config: BuilderConfig) -> Sequence[str]:
@@ -104,7 +104,7 @@ def output_types(network: Network, config: BuilderConfig) -> Sequence[str]:
 
 def _precisions(network: Network) -> list[tuple[str, DataType]]:
     return [
-        (f"{layer.precision.name} of layer {layer.name!r}", layer.precision)
+        (f"{layer.precision.text} of layer {layer.name!r}", layer.precision)
         for layer in network.layers
         if layer.precision is not None
     ]
@@ -116,7 +116,7 @@ def _output_types(network: Network) -> list[tuple[str, DataType]]:
     A quantized type of a layer plugin's output is no constraint: it says that the plugin takes quantized tensors.
     """
     return [
-        (f"{dtype.name} of output {index} of layer {layer.name!r}", dtype)
+        (f"{dtype.text} of output {index} of layer {layer.name!r}", dtype)
         for layer in network.layers
         for index, dtype in sorted(layer.output_types.items())
         if index < len(layer.outputs) and layer.outputs[index].dtype is not dtype

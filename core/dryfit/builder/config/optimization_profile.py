@@ -133,7 +133,7 @@ class OptimizationProfile(KnownAttributes):
         shape = self._shapes.get(tensor.name, (tensor.shape,))[-1]
         if tensor.dtype not in (DataType.INT32, DataType.INT64) or len(shape) > 1:
             yield (
-                f"input {tensor.name!r} is {tensor.dtype.name} {shape}, but the profile has values for it as if it "
+                f"input {tensor.name!r} is {tensor.dtype.text} {shape}, but the profile has values for it as if it "
                 "carried dimensions"
             )
         elif -1 not in shape and len(values[0]) != math.prod(shape):
@@ -208,7 +208,7 @@ def require_profile(network: Network, config: BuilderConfig) -> None:
         )
     profiles = profiles_of(config)
     unstated = [
-        f"{tensor.name!r} {tensor.dtype.name} {tensor.shape}"
+        f"{tensor.name!r} {tensor.dtype.text} {tensor.shape}"
         for tensor in network.inputs
         if tensor.is_shape_tensor
         and not (profiles and all(tensor.name in profile.shape_values for profile in profiles))

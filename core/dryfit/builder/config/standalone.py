@@ -61,8 +61,8 @@ def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
         possible = ", ".join(sorted(known))
         strange = sorted((tensor.allowed_formats or frozenset()) - known)
         if not known:
-            types = ", ".join(sorted(one.name for one in formats))
-            found.append(f"tensor {tensor.name!r} is {dtype.name}, where {types} are possible")
+            types = ", ".join(sorted(one.text for one in formats))
+            found.append(f"tensor {tensor.name!r} is {dtype.text}, where {types} are possible")
         elif tensor.allowed_formats is None:
             found.append(f"tensor {tensor.name!r} sets none of {possible}")
         elif strange:

@@ -235,7 +235,7 @@ class Sides:
         known = self._known_formats(dtype)
         if not tensor.allowed_formats & known.keys():
             unknown = ", ".join(sorted(tensor.allowed_formats))
-            raise UnknownNameError(f"tensor format of {dtype.name}", unknown, known, where=f"tensor {tensor.name!r}")
+            raise UnknownNameError(f"tensor format of {dtype.text}", unknown, known, where=f"tensor {tensor.name!r}")
         shape = known_shape(self._specs[tensor.name])
         allowed = {
             layout: 0

@@ -278,7 +278,7 @@ def _nothing_serves(device: str, group: LayerGroup, specs: Specs, forbidden: Seq
 
 
 def _described(group: LayerGroup, specs: Specs) -> str:
-    return ", ".join(f"{tensor.name!r}: {specs[tensor.name].dtype.name}" for tensor in activations(group, specs))
+    return ", ".join(f"{tensor.name!r}: {specs[tensor.name].dtype.text}" for tensor in activations(group, specs))
 
 
 @contextlib.contextmanager

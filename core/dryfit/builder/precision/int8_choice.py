@@ -179,7 +179,7 @@ def first_reason(
         is_explicit: whether the network says by quantize and dequantize layers what is quantized.
     """
     if layer.precision is not None:
-        return PrecisionReason(PrecisionCause.CONSTRAINT, f"Its precision was set to {layer.precision.name}")
+        return PrecisionReason(PrecisionCause.CONSTRAINT, f"Its precision was set to {layer.precision.text}")
     if is_explicit:
         return _EXPLICIT
     if asked is DataType.INT8:

@@ -91,8 +91,8 @@ def _require_types_of_devices(chooser: _Chooser, layers: Sequence[Layer], assign
         NetworkError: a layer would be computed in a type that its device does not have.
     """
     foreign = [
-        f"layer {layer.name!r} on {target.device} ({', '.join(dtype.name for dtype in target.precisions)}) would be "
-        f"computed in {chooser.layers[layer.name].name}: {chooser.reasons[layer.name].text}"
+        f"layer {layer.name!r} on {target.device} ({', '.join(dtype.text for dtype in target.precisions)}) would be "
+        f"computed in {chooser.layers[layer.name].text}: {chooser.reasons[layer.name].text}"
         for layer in layers
         if layer.name in chooser.converted
         and chooser.layers[layer.name] not in (target := assignment.target(layer)).precisions
@@ -211,8 +211,8 @@ class _Chooser:
         if layer.precision is not None and layer.precision not in target.precisions:
             # The rule on the device's types lets this pass where the device has the layer's own type.
             self._cannot(
-                f"layer {layer.name!r} asks for precision {layer.precision.name}, which {target.device} does not have "
-                f"({', '.join(precision.name for precision in target.precisions)})"
+                f"layer {layer.name!r} asks for precision {layer.precision.text}, which {target.device} does not have "
+                f"({', '.join(precision.text for precision in target.precisions)})"
             )
             return own
         asked = self._config.question(layer, target).precision if verdict is None else verdict.precision

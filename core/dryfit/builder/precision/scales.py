@@ -167,7 +167,7 @@ def wanted_types(network: Network, work: Network, config: BuilderConfig) -> dict
     """
     wanted = {tensor.name: tensor.io_dtype for tensor in network.outputs if tensor.io_dtype is not None}
     unscaled = [
-        f"{name!r}: {tensor.dtype.name} requested as {dtype.text}"
+        f"{name!r}: {tensor.dtype.text} requested as {dtype.text}"
         for name, dtype in wanted.items()
         if (tensor := work.tensor(name)).dtype is not dtype
         and DataType.INT8 in (tensor.dtype, dtype)

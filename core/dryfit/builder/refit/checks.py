@@ -31,8 +31,8 @@ def fitting_values(weights: RefittableWeights, values: Array, where: str) -> Arr
         raise NetworkError(
             "New weights must have the type and size of the old ones",
             where=f"{where}, weights {weights.name!r}",
-            found=f"{dtype.name} {array.shape}",
-            allowed=f"{weights.dtype.name} {weights.shape}",
+            found=f"{dtype.text} {array.shape}",
+            allowed=f"{weights.dtype.text} {weights.shape}",
         )
     return np.array(array.reshape(weights.shape), order="C")
 

@@ -275,7 +275,7 @@ def test_the_core_is_one_that_the_platform_has():
     for platform, core, allowed in (
         ("orin", 2, "0 to 1, or -1 for none"),
         ("orin-nx-8", 1, "0 to 0, or -1 for none"),
-        ("orin-nano", 0, "-1: it has no DLA"),
+        ("orin-nano", 0, "-1 (no DLA)"),
     ):
         config.set_platform("DLA", platform)
         with pytest.raises(ConfigError, match="The DLA core is out of range") as error:

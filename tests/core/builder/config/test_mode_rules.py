@@ -176,8 +176,8 @@ def test_a_strongly_typed_network_takes_no_types_of_layers_and_no_implicit_scale
     network.tensor("c").dynamic_range = (-1, 1)
     config.calibrate_with(MAGNITUDE, [])
     assert broken(network, config) == {
-        "strongly_typed.precision": "HALF of layer 'c'",
-        "strongly_typed.output_type": "HALF of output 0 of layer 'r'",
+        "strongly_typed.precision": "FP16 of layer 'c'",
+        "strongly_typed.output_type": "FP16 of output 0 of layer 'r'",
         "strongly_typed.calibration": "a calibrator",
         "strongly_typed.dynamic_range": "tensor 'c'",
     }

@@ -119,7 +119,7 @@ def with_an_open_shape(network, config):
         (without_precision, "precision", "neither FP16 nor INT8"),
         (without_formats, "formats", "tensor 'x' sets none of CHW16"),
         (with_a_strange_format, "formats", "DLA_HWC4 of tensor 'y', where CHW16, DLA_LINEAR are possible"),
-        (with_another_type, "formats", "tensor 'x' is FLOAT, where HALF, INT8 are possible"),
+        (with_another_type, "formats", "tensor 'x' is FP32, where FP16, INT8 are possible"),
         (on_the_gpu, "device", "default device GPU, which does not support loadables"),
         (with_a_layer_elsewhere, "device", "GPU for layer 'y'"),
         (with_a_constant_left, "left_over_constants", "constant"),

@@ -142,7 +142,7 @@ def test_a_layer_that_no_kernel_serves_is_an_error_that_names_it(monkeypatch):
     with pytest.raises(BuildError) as caught:
         chosen(monkeypatch, kernel("other", {"pooling"}))
     assert "layer 'c0'" in str(caught.value)
-    assert "'x': FLOAT" in str(caught.value)
+    assert "'x': FP32" in str(caught.value)
 
 
 # Host layouts

@@ -263,7 +263,7 @@ def test_why_a_named_kernel_cannot_run_may_be_types_or_formats_or_its_own_reason
     picky = attrs.evolve(brisk, name="acme.picky", accepts=lambda group, specs: False)
     install(monkeypatch, halves, grays, picky)
     for name, reason in (
-        ("acme.halves", "it supports HALF, not FLOAT"),
+        ("acme.halves", "it supports FP16, not FP32"),
         ("acme.grays", "its output format GRAY is not defined for 'r0' of shape"),
         ("acme.picky", "it does not support the layer's parameters or shapes"),
     ):

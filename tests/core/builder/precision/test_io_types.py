@@ -90,7 +90,7 @@ def test_an_output_of_its_own_type_outweighs_the_one_of_its_layer():
 def test_an_output_in_int8_needs_a_scale():
     network = chain("c", "r")
     network.outputs[0].dtype = INT8
-    with pytest.raises(NetworkError, match=r"'r1': FLOAT requested as INT8.*set_dynamic_range"):
+    with pytest.raises(NetworkError, match=r"'r1': FP32 requested as INT8.*set_dynamic_range"):
         Builder().build_plan(network, fp16_config())
     network.outputs[0].set_dynamic_range(-4.0, 4.0)
     context = Builder().build_engine(network, BuilderConfig()).create_execution_context(1)

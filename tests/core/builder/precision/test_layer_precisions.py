@@ -88,7 +88,7 @@ def test_a_precision_that_the_device_lacks_is_a_warning_or_where_it_must_be_obey
     prefers, obeys = fp16_config(), fp16_config()
     prefers.set_flag(BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
     obeys.set_flag(BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
-    words = "layer 'r1' asks for precision DOUBLE, which GPU does not have (INT8, HALF, BF16, FLOAT)"
+    words = "layer 'r1' asks for precision FP64, which GPU does not have (INT8, FP16, BF16, FP32)"
     assert precisions(network, prefers).warnings == [words]
     assert precisions(network, prefers).problems == []
     assert precisions(network, obeys).problems == [words]

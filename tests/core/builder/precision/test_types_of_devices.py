@@ -138,5 +138,5 @@ def test_int8_that_is_taken_back_where_the_device_has_nothing_else_is_an_error(i
     settings = config(BuilderFlag.INT8)
     settings.set_device_type(second, "CPU")
     # The tensor between both has no scale, and exists only inside a step: on two devices there is no such step.
-    with pytest.raises(NetworkError, match=r"(?s)on ACME_NPU \(INT8\) would be computed in FLOAT.*scale"):
+    with pytest.raises(NetworkError, match=r"(?s)on ACME_NPU \(INT8\) would be computed in FP32.*scale"):
         Builder().build_plan(made, settings)

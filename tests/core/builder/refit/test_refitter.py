@@ -134,7 +134,7 @@ def test_names_and_roles_that_do_not_exist_are_answered_with_those_that_do():
 @pytest.mark.parametrize("wrong", [np.zeros(8, np.float16), np.zeros(9, np.float32), np.zeros((2, 4), np.float32)])
 def test_weights_of_another_type_or_number_are_refused(wrong):
     refitter = Refitter(built(float_network(weights(1)), BuilderFlag.REFIT))
-    with pytest.raises(NetworkError, match=r"weights 'conv BIAS'.*allowed: FLOAT \(8,\)"):
+    with pytest.raises(NetworkError, match=r"weights 'conv BIAS'.*allowed: FP32 \(8,\)"):
         refitter.set_weights("conv", WeightsRole.BIAS, wrong)
 
 
