@@ -212,10 +212,10 @@ class UnknownNameError(DryfitError):
         if close[1:] and told is not None:
             guess = f"{guess} Also similar: {', '.join(repr(lowered[one]) for one in close[1:3])}"
         super().__init__(
-            f"There is no {what} named {name!r}",
+            f"Unknown {what}: {name!r}",
             where=where,
             allowed=told or ", ".join(self.known) or "none registered",
-            remedy=guess,
+            remedy=guess or ("Use one of these names" if self.known else None),
         )
 
 

@@ -116,7 +116,11 @@ def asked(
     source, folder, name = model_source(model, said.pop(EXAMPLE_INPUTS, None))
     if config is not None:
         if said:
-            raise ConfigError("Options and a config cannot be combined", found=", ".join(said))
+            raise ConfigError(
+                "Options and a config cannot be combined",
+                found=", ".join(said),
+                remedy="Pass either options or a config",
+            )
         network = source if isinstance(source, Network) else network_from_onnx(source, folder=folder)
         onnx_source = None if isinstance(source, Network) else source
         return Asked(name or network.name, network, config, None, source=onnx_source, folder=folder)
@@ -177,7 +181,13 @@ def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
     inputs = {tensor.name: tensor for tensor in network.inputs}
     for name, asked_shapes in shapes.items():
         if name not in inputs:
-            raise ConfigError("The model has no such input", where="--shape", found=name, allowed=", ".join(inputs))
+            raise ConfigError(
+                "The model has no such input",
+                where="--shape",
+                found=name,
+                allowed=", ".join(inputs),
+                remedy="Use the name of an input of the model",
+            )
         tensor = inputs[name]
         for shape in asked_shapes:
             if len(shape) != len(tensor.shape) or any(
@@ -188,6 +198,7 @@ def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
                     where=f"--shape {name}",
                     found=shape_text(shape),
                     allowed=_open_shape(tensor.shape),
+                    remedy="Change only the dynamic dimensions (shown as ?)",
                 )
         if len(asked_shapes) == 1:
             tensor.shape = asked_shapes[0]
@@ -241,7 +252,12 @@ def model_source(model: Model, example_inputs: Any = None) -> tuple[ModelSource 
     if torch_module is not None and isinstance(model, torch_module.nn.Module | torch_module.export.ExportedProgram):
         return _exported(torch_module, model, example_inputs), None, type(model).__name__
     if example_inputs is not None:
-        raise ConfigError("example_inputs require a PyTorch module", where=EXAMPLE_INPUTS, found=type(model).__name__)
+        raise ConfigError(
+            "example_inputs require a PyTorch module",
+            where=EXAMPLE_INPUTS,
+            found=type(model).__name__,
+            remedy="Leave out example_inputs, or pass a torch.nn.Module",
+        )
     if isinstance(model, Network):
         return model, None, ""
     if isinstance(model, onnx.ModelProto):
@@ -255,6 +271,7 @@ def model_source(model: Model, example_inputs: Any = None) -> tuple[ModelSource 
         where="model",
         found=type(model).__name__,
         allowed="a path, an onnx.ModelProto, a dryfit.Network, a torch.nn.Module or a torch ExportedProgram",
+        remedy="Pass one of these; save other models as ONNX first",
     )
 
 

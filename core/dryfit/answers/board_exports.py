@@ -129,7 +129,11 @@ def _require_same(read: tuple[BoardBuild, BoardFiles], meant: tuple[BoardBuild, 
         f"{name} {told[name]!r} instead of {value!r}" for name, value in wanted.items() if told[name] != value
     ]
     if differences:
-        raise ConfigError(f"The {what} does not match the config", found="; ".join(differences)[:1000])
+        raise ConfigError(
+            f"The {what} does not match the config",
+            found="; ".join(differences)[:1000],
+            remedy="This is a bug in dryfit; please report it with the model and its options",
+        )
 
 
 def _write(path: Path, text: bytes, *, is_program: bool) -> None:
@@ -138,4 +142,9 @@ def _write(path: Path, text: bytes, *, is_program: bool) -> None:
         if is_program:
             path.chmod(path.stat().st_mode | (path.stat().st_mode & 0o444) >> 2)
     except OSError as error:
-        raise ConfigError("The file cannot be written", where=str(path), found=error) from error
+        raise ConfigError(
+            "The file cannot be written",
+            where=str(path),
+            found=error,
+            remedy="Choose a folder that exists, is writable and has space",
+        ) from error

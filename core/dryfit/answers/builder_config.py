@@ -150,7 +150,10 @@ def take_quantize_methods(network: Network, given: tuple[tuple[str, str], ...]) 
     unmatched = [one.problem(network.layers) for one, _ in patterns if not one.layers_in(network.layers)]
     if unmatched:
         raise ConfigError(
-            "The quantize methods must match the network", where=METHOD_OPTION, found="; ".join(unmatched)
+            "The quantize methods must match the network",
+            where=METHOD_OPTION,
+            found="; ".join(unmatched),
+            remedy="Use names or patterns of layers: `dryfit check --verbose` lists them",
         )
     for one, method in patterns:
         for layer in one.layers_in(network.layers):
@@ -248,15 +251,28 @@ def _run(path: Path, step: Callable[[], object]) -> None:
     except SyntaxError as error:
         line = error.lineno if error.filename == str(path) else _line(path, error)
         raise ConfigError(
-            "The placement script is not valid Python", where=_where(path, line), found=error.msg
+            "The placement script is not valid Python",
+            where=_where(path, line),
+            found=error.msg,
+            remedy="Fix the script at this line",
         ) from error
     except SystemExit as error:
         message = "The placement script must not exit the program"
-        raise ConfigError(message, where=_where(path, _line(path, error)), found=f"exit {error.code}") from error
+        raise ConfigError(
+            message,
+            where=_where(path, _line(path, error)),
+            found=f"exit {error.code}",
+            remedy="Return from the function instead of exiting",
+        ) from error
     except Exception as error:
         reason = str(error) if isinstance(error, DryfitError) else f"{type(error).__name__}: {error}"
         where = _where(path, _line(path, error))
-        raise ConfigError("The placement script failed", where=where, found=reason) from error
+        raise ConfigError(
+            "The placement script failed",
+            where=where,
+            found=reason,
+            remedy="Fix the script at this line; it gets the network and the config",
+        ) from error
 
 
 def _line(path: Path, error: BaseException) -> int | None:
@@ -276,12 +292,18 @@ def _rules(path: Path) -> PlacementRules:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError("The placement file cannot be read", where=str(path), found=error) from error
+        raise ConfigError(
+            "The placement file cannot be read",
+            where=str(path),
+            found=error,
+            remedy="Fix the JSON text, or give rules the suffix .txt",
+        ) from error
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise ConfigError(
             "A placement file with the suffix .json is one JSON object of patterns to devices",
             where=str(path),
             allowed='{"conv1": "GPU"}',
+            remedy="Write one object of strings, or rules in a file with the suffix .txt",
         )
     return PlacementRules.from_mapping(data, str(path))
 
@@ -290,4 +312,6 @@ def _text(path: Path, problem: str, where: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(problem, where=where, found=error) from error
+        raise ConfigError(
+            problem, where=where, found=error, remedy="Check the path and the permissions; the file must be UTF-8 text"
+        ) from error

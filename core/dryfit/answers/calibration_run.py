@@ -182,5 +182,10 @@ def read_state(place: Path, chosen: Calibrator, *, skips_nonfinite: bool) -> Cal
     try:
         data = place.read_bytes()
     except OSError as error:
-        raise CalibrationError("The state cannot be read", where=str(place), found=error) from error
+        raise CalibrationError(
+            "The state cannot be read",
+            where=str(place),
+            found=error,
+            remedy="Check the path, or calibrate with --data to create it",
+        ) from error
     return CalibrationState.from_bytes(data, chosen.collector, str(place), skips_nonfinite=skips_nonfinite)

@@ -110,7 +110,11 @@ def _built(
     is_file = isinstance(model, str | os.PathLike) and Path(model).suffix != ".onnx"
     if is_file or isinstance(model, Engine):
         if options or config is not None:
-            raise ConfigError("Build options cannot be changed for a built engine", remedy="Give the model instead")
+            raise ConfigError(
+                "Build options cannot be changed for a built engine",
+                found=", ".join(options) or "a config",
+                remedy="Pass the model instead",
+            )
         engine = model if isinstance(model, Engine) else Engine.load(Path(model))
         return (str(model) if is_file else engine.plan.network.name), engine.plan, ()
     subject = asked(model, config, options, defaults=no_defaults)

@@ -208,9 +208,16 @@ def _on_host(options: Options, methods: Sequence[str]) -> Options:
     host = registry.host().device
     said = NetworkOptions.said({name: value for name, value in options.items() if name != EXAMPLE_INPUTS})
     if said.device is not None and said.device.upper() != host.upper():
-        raise ConfigError(f"Quantize methods are computed on the {host}: leave --device out with --methods")
+        raise ConfigError(
+            f"Quantize methods are computed on the {host}",
+            found=f"--device {said.device}",
+            remedy="Leave out --device, or compare devices with --against",
+        )
     if any(not pattern for pattern, _ in said.quantize_method):
-        raise ConfigError(f"With --methods {METHOD_OPTION} names the methods of single layers: LAYER=NAME")
+        raise ConfigError(
+            f"With --methods {METHOD_OPTION} names the methods of single layers: LAYER=NAME",
+            remedy=f"Write {METHOD_OPTION} LAYER=NAME, or put the method into --methods",
+        )
     first = [("", method) for method in methods[:1]]
     return {**options, "device": host, "quantize_method": [*first, *said.quantize_method]}
 
@@ -232,13 +239,13 @@ def _method(side: MethodSide, found: MethodComparison, *, is_first: bool) -> Com
 
 
 def _differing_text(method: ComparedMethod) -> str:
-    return f"{method.name}: {method.differing} of {count_text(method.compared, 'layer')} give other codes"
+    return f"{method.name}: {method.differing} of {count_text(method.compared, 'layer')} give different codes"
 
 
 def _row(one: ComparedCodes, found: CodeDifference | None) -> tuple[object, ...]:
     start = (one.layer, one.operator, one.dtype.text)
     if found is None:
-        return (*start, "not in codes there", "-", "-", "-")
+        return (*start, "not quantized there", "-", "-", "-")
     return (
         *start,
         _share(found.differing, found.elements),

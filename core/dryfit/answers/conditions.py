@@ -140,7 +140,12 @@ class Subjects:
             try:
                 found += [self.condition(text) for text in one.split(",") if text.strip()]
             except ValueError as error:
-                raise ConfigError("Unknown condition", where="--fail-on", found=error) from error
+                raise ConfigError(
+                    "Unknown condition",
+                    where="--fail-on",
+                    found=error,
+                    remedy="Use one of the listed conditions, with or without a limit",
+                ) from error
         return tuple(found)
 
     def _require_rule(self, subject: str) -> None:

@@ -179,7 +179,12 @@ def _write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[i
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EngineFileError("The folder cannot be created", where=str(folder), found=error.strerror) from error
+        raise EngineFileError(
+            "The folder cannot be created",
+            where=str(folder),
+            found=error.strerror,
+            remedy="Choose a folder that you can write to",
+        ) from error
     paths = {index: folder / f"{name}.segment{index}.loadable" for index in files}
     for index, path in paths.items():
         _write_file(path, files[index])
@@ -187,7 +192,12 @@ def _write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[i
         try:
             path.unlink()
         except OSError as error:
-            raise EngineFileError("The file cannot be removed", where=str(path), found=error.strerror) from error
+            raise EngineFileError(
+                "The file cannot be removed",
+                where=str(path),
+                found=error.strerror,
+                remedy="Remove it yourself, or choose another folder",
+            ) from error
     return paths
 
 

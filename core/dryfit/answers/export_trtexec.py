@@ -142,7 +142,11 @@ def export_trtexec(
         name = source = subject.name if isinstance(model, str | os.PathLike) else f"{subject.name}.onnx"
     else:
         if config is not None:
-            raise ConfigError("Build options cannot be given for an engine", where="config")
+            raise ConfigError(
+                "Build options cannot be given for an engine",
+                where="config",
+                remedy="Leave out the config; an engine holds its own",
+            )
         engine = Engine.load(Path(model))
         network, described = config_of_engine(engine, Path(onnx), NetworkOptions.said(options))
         name, source, placed = str(model), str(onnx), engine.plan.layers

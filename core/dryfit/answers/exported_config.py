@@ -108,6 +108,7 @@ def _of_engine(engine: Engine, onnx: Path) -> tuple[Network, BuilderConfig]:
             "The model must be the one that the engine was built from",
             where=f"--onnx {onnx}",
             found=f"{lacking[0]!r}, not in the engine",
+            remedy="Pass the ONNX model that this engine was built from, or build the engine again from this model",
         )
     _fix_shapes(network, config, {name: tensor.shape for name, tensor in inputs.items()})
     for tensor in (*network.outputs, *network.inputs):
@@ -178,5 +179,10 @@ def board_version(config: BuilderConfig, stated: str | None) -> Version:
     if stated is None:
         return config.software(config.default_device_type) or config.software(DeviceType.DLA)
     if not all(part.isdigit() for part in stated.split(".")):
-        raise ConfigError("A TensorRT version must be numbers with dots", where="--tensorrt", found=stated)
+        raise ConfigError(
+            "A TensorRT version must be numbers with dots",
+            where="--tensorrt",
+            found=stated,
+            remedy="Write it like 8.6 or 10.3",
+        )
     return tuple(int(part) for part in stated.split("."))

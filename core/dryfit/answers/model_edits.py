@@ -212,13 +212,22 @@ def apply_edits(
     choices = [EditChoice.parsed(one) for text in texts for one in text.split(",") if one.strip()]
     if not choices:
         raise ConfigError(
-            "The option must name an edit", where="--apply", found=repr(edits), allowed=", ".join(all_edits())
+            "The option must name an edit",
+            where="--apply",
+            found=repr(edits),
+            allowed=", ".join(all_edits()),
+            remedy="Name one or more of these edits, or leave the option out",
         )
     if output is not None:
         refuse_to_overwrite(Path(output), force=force)
     subject = asked(model, config, options, needs_shapes=False)
     if subject.source is None:
-        raise ConfigError("Edits require an ONNX model", where="model", found="a network without an ONNX model")
+        raise ConfigError(
+            "Edits require an ONNX model",
+            where="model",
+            found="a network without an ONNX model",
+            remedy="Pass the path of the ONNX model, or an onnx.ModelProto",
+        )
     folder = subject.folder or Path()
     with quiet_log():
         source, external = read_model(subject.source, subject.folder)

@@ -176,7 +176,13 @@ def one_of(allowed: Sequence[str]) -> Callable[[Any, Any, Any], None]:
 
 def _wrong(option: str, found: object, allowed: str) -> ConfigError:
     where = f"--{option.replace('_', '-')}"
-    return ConfigError("The option value has the wrong form", where=where, found=repr(found), allowed=allowed)
+    return ConfigError(
+        "The option value has the wrong form",
+        where=where,
+        found=repr(found),
+        allowed=allowed,
+        remedy="Write the value in the allowed form",
+    )
 
 
 @attrs.frozen(kw_only=True)

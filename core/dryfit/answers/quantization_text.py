@@ -31,7 +31,7 @@ def quantization_blocks(answer: QuantizationAnswer) -> Iterator[Block]:
         (
             short_name(one.name),
             one.kind,
-            type_text(one.type),
+            "-" if one.type is None else type_text(one.type),
             one.granularity if one.scale is None else _scale(one.scale),
             one.outcome.value,
             one.path_text,

@@ -256,7 +256,9 @@ def _engine_of(model: Model, options: Mapping[str, Any]) -> tuple[Engine, Sequen
             remedy=f"Build it again: `dryfit build MODEL.onnx {METHOD_OPTION} NAME`",
         )
     if said != NetworkOptions():
-        raise ConfigError("Build options cannot be changed for a built engine", remedy="Give the model instead")
+        raise ConfigError(
+            "Build options cannot be changed for a built engine", where=str(model), remedy="Pass the model instead"
+        )
     return _loaded(Path(model)), (), ()
 
 

@@ -98,7 +98,10 @@ def read_inputs(engine: Engine, files: Sequence[str], preparation: PicturePrepar
             arrays[name] = loaded
         else:
             raise ExecutionError(
-                "The engine has several inputs", where=f"--input {text}", allowed=", ".join(f"{n}=..." for n in names)
+                "The engine has several inputs",
+                where=f"--input {text}",
+                allowed=", ".join(f"{n}=..." for n in names),
+                remedy="Name the input: --input NAME=FILE",
             )
     return arrays
 
@@ -150,6 +153,7 @@ class Batches:
                 where="--batches",
                 found=", ".join(f"{name!r} {array.shape}" for name, array in arrays.items()),
                 allowed=", ".join(f"{name!r}: a multiple of {size}" for name, size in self.sizes.items()),
+                remedy="Add or remove samples, or build an engine with another batch size",
             )
         self._count = int(next(iter(counts.values())))
 
@@ -172,6 +176,7 @@ def _picture(engine: Engine, name: str, path: Path, preparation: PicturePreparat
             "A picture can be used for one input only",
             where=f"--input {path}",
             allowed=", ".join(f"{one}=..." for one in inputs),
+            remedy="Name the input: --input NAME=FILE",
         )
     return preparation.array(path, inputs[name])[None]
 
@@ -182,9 +187,17 @@ def _load(path: Path) -> Any:
 
     if path.suffix not in ARRAYS:
         raise ExecutionError(
-            "Inputs must be .npy or .npz files, or pictures", where=f"--input {path}", found=path.suffix or "no suffix"
+            "Inputs must be .npy or .npz files, or pictures",
+            where=f"--input {path}",
+            found=path.suffix or "no suffix",
+            remedy="Convert the file to .npy, .npz, PNG or JPEG",
         )
     try:
         return load_arrays(path)
     except ValueError as error:
-        raise ExecutionError("The input cannot be read", where=f"--input {path}", found=error) from error
+        raise ExecutionError(
+            "The input cannot be read",
+            where=f"--input {path}",
+            found=error,
+            remedy="Check the path and the file; arrays must not need pickle",
+        ) from error

@@ -449,9 +449,18 @@ def compare_targets(first: str, second: str, device: str = "DLA") -> TargetDiffe
     names = [" ".join(filter(None, [side.platform, side.software])) for side in sides]
     devices = [side.device for side in sides]
     if devices[0] != devices[1]:
-        raise ConfigError("Only variants of one device can be compared", found=" and ".join(devices))
+        raise ConfigError(
+            "Only variants of one device can be compared",
+            found=" and ".join(devices),
+            remedy="Choose two platforms or versions of the same device",
+        )
     if names[0] == names[1]:
-        raise ConfigError("The two sides must differ", where="targets diff", found=names[0])
+        raise ConfigError(
+            "The two sides must differ",
+            where="targets diff",
+            found=names[0],
+            remedy="Choose another platform or software version for one side",
+        )
     facts = [_flat(side) for side in sides]
     found = [
         TargetDifference(*key, facts[0].get(key, "none"), facts[1].get(key, "none"))
@@ -476,6 +485,7 @@ def _side(text: str, device: str) -> TargetAnswer:
         f"No platform of {target.device} has this software version",
         found=version,
         allowed=", ".join(map(version_text, target.software_versions)) or "none: the device has one rule set",
+        remedy=f"Use one of these versions: `dryfit targets show {target.device}` lists the platforms with each",
     )
 
 

@@ -58,7 +58,12 @@ def read_labels(path: Path) -> list[str]:
     try:
         return [line.strip() for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")]
     except (OSError, UnicodeDecodeError) as error:
-        raise ExecutionError("The labels cannot be read", where=f"--labels {path}", found=error) from error
+        raise ExecutionError(
+            "The labels cannot be read",
+            where=f"--labels {path}",
+            found=error,
+            remedy="Check the path; the file must be UTF-8 text with one label per line",
+        ) from error
 
 
 def top_classes(

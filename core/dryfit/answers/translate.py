@@ -143,7 +143,12 @@ def translate(
     _require_scales(said, to)
     source, folder, name = model_source(model, options.get(EXAMPLE_INPUTS))
     if isinstance(source, Network):
-        raise ConfigError("Only ONNX models can be translated", where="model", found="a network")
+        raise ConfigError(
+            "Only ONNX models can be translated",
+            where="model",
+            found="a network",
+            remedy="Pass the path of the ONNX model, or an onnx.ModelProto",
+        )
     asked = _Translation(
         name=name,
         source=source,
@@ -174,10 +179,13 @@ def _require_scales(options: NetworkOptions, to: str) -> None:
     """
     has_scales = options.calibration_cache is not None or options.ranges is not None
     if to == "qdq" and not has_scales:
-        raise ConfigError("A translation to qdq requires scales", remedy="Give --calibration-cache or --ranges")
+        raise ConfigError(
+            "A translation to qdq requires scales", found="none", remedy="Give --calibration-cache or --ranges"
+        )
     if to == "implicit" and has_scales:
         raise ConfigError(
             "A translation to implicit must take its scales from the model",
+            found=str(options.calibration_cache or options.ranges),
             remedy="Leave out --calibration-cache and --ranges",
         )
 

@@ -87,7 +87,11 @@ def warmup(tier: str | None = None, *, progress: ProgressMonitor | None = None) 
     """
     host = registry.host()
     if host.machine_code is None:
-        raise PluginError("The host has no kernels to compile on this machine", where=host.device)
+        raise PluginError(
+            "The host has no kernels to compile on this machine",
+            where=host.device,
+            remedy="Skip the warm-up: this host runs without compiled kernels",
+        )
     code = host.machine_code(tier)
     start = time.perf_counter()
     functions = [

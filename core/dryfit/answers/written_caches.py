@@ -209,10 +209,16 @@ def convert_cache(
     version = None if tensorrt_version is None else parse_version(tensorrt_version)
     if any(one is not None for one in (version, algorithm, cutoff, quantile)):
         if chosen not in HEADED_FORMS:
-            raise ConfigError(f"Only the forms {' and '.join(HEADED_FORMS)} have a first line to state this in")
+            raise ConfigError(
+                f"Only the forms {' and '.join(HEADED_FORMS)} have a first line to state this in",
+                remedy="Choose one of these forms with --to, or leave out the options for the first line",
+            )
         header = _header(stored.header, algorithm)
         if header.algorithm.name != ALGORITHMS["legacy"] and (cutoff is not None or quantile is not None):
-            raise ConfigError(f"--cutoff and --quantile require the legacy algorithm, not {header.algorithm.name}")
+            raise ConfigError(
+                f"--cutoff and --quantile require the legacy algorithm, not {header.algorithm.name}",
+                remedy="Add --algorithm legacy, or leave out --cutoff and --quantile",
+            )
         header = attrs.evolve(
             header,
             version=header.version if version is None else version,
@@ -243,7 +249,12 @@ def _header(line: str, algorithm: str | None) -> CacheHeader:
     found = CacheHeader.parse(line)
     if algorithm is None:
         if found is None:
-            raise ConfigError("The first line of FILE names an unknown algorithm: set it with --algorithm")
+            raise ConfigError(
+                "The first line of FILE must name a known algorithm",
+                found=repr(line),
+                allowed=", ".join(ALGORITHMS),
+                remedy="Set the algorithm with --algorithm",
+            )
         return found
     if algorithm not in ALGORITHMS:
         raise UnknownNameError("algorithm", algorithm, ALGORITHMS, where="--algorithm")

@@ -140,6 +140,7 @@ class BoardBuild:
                 "The network and the build must both be strongly typed, or neither",
                 where=f"network {network.name!r}",
                 found=f"strongly typed network: {network.is_strongly_typed}, build: {self.is_strongly_typed}",
+                remedy="Create both with STRONGLY_TYPED, or neither",
             )
         config = BuilderConfig() if config is None else config
         set_io_formats(network, self.input_formats, self.output_formats)

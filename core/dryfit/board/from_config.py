@@ -72,7 +72,11 @@ def board_build(network: Network, config: BuilderConfig, software: Version) -> E
     if is_implicit and config.has_calibrator:
         problems.append("the config has a calibrator; run `dryfit calibrate` and give its cache instead")
     if problems:
-        raise ConfigError("TensorRT does not support this config", found="; ".join(problems))
+        raise ConfigError(
+            "TensorRT does not support this config",
+            found="; ".join(problems),
+            remedy="Change these settings of the config",
+        )
     settings = config.settings(network)
     notes += [*partial, *parts, *(text for key, text in HOST_SETTINGS.items() if text and settings.get(key))]
     notes += _scale_notes(mode, config) if scales else ()

@@ -83,7 +83,10 @@ def parse_script(text: str, read_scales: Callable[[str], Mapping[str, float]]) -
         )
     except (SyntaxError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
-            "The generated script is not valid", where="script", found=f"{type(error).__name__}: {error}"
+            "The generated script is not valid",
+            where="script",
+            found=f"{type(error).__name__}: {error}",
+            remedy="Export the script again",
         ) from error
 
 

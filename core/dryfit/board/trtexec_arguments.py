@@ -59,9 +59,19 @@ def arguments_of(text: str) -> list[str]:
     try:
         words = shlex.split(joined)
     except ValueError as error:
-        raise ConfigError("The command line cannot be parsed", where="trtexec", found=error) from error
+        raise ConfigError(
+            "The command line cannot be parsed",
+            where="trtexec",
+            found=error,
+            remedy="Close all quotes; it is split as a shell does",
+        ) from error
     if not words:
-        raise ConfigError("The command line cannot be parsed", where="trtexec", found="no word")
+        raise ConfigError(
+            "The command line cannot be parsed",
+            where="trtexec",
+            found="no word",
+            remedy="Begin with the program's name: trtexec --onnx=FILE",
+        )
     return words[1:]
 
 
@@ -80,7 +90,11 @@ def read_arguments(arguments: Sequence[str], software: Version) -> TrtexecArgume
             continue
         place = profiles[-1] if option in SHAPE_OPTIONS else values
         if option in place:
-            raise ConfigError("An option must not be repeated: trtexec uses only one of them", where=option)
+            raise ConfigError(
+                "An option must not be repeated: trtexec uses only one of them",
+                where=option,
+                remedy="Give the option once",
+            )
         place[option] = value
     return TrtexecArguments(values, [one for one in profiles if one])
 
@@ -95,10 +109,17 @@ def _options(arguments: Sequence[str], software: Version) -> Iterator[tuple[str,
             raise UnknownNameError("option", option, BUILD_OPTIONS.keys() | RUN_OPTIONS, where="trtexec")
         lacking = missing_option(option, software)
         if lacking:
-            raise ConfigError(f"Unknown option: {lacking}", where=option)
+            raise ConfigError(
+                f"Unknown option: {lacking}",
+                where=option,
+                remedy="Leave the option out, or choose a TensorRT version that has it",
+            )
         if bool(equals) == (option in SWITCHES):
             raise ConfigError(
-                "The option takes no value" if equals else "The option takes a value", where=option, found=argument
+                "The option takes no value" if equals else "The option takes a value",
+                where=option,
+                found=argument,
+                remedy=f"Write {option}" if equals else f"Write {option}=VALUE",
             )
         yield option, value
 
@@ -107,6 +128,12 @@ def _start_profile(profiles: list[dict[str, str]], value: str) -> None:
     """Go on with the shapes of another profile."""
     index = len(profiles) if profiles[-1] else len(profiles) - 1
     if value != str(index):
-        raise ConfigError("Profiles must be numbered in order", where="--profile", found=value, allowed=index)
+        raise ConfigError(
+            "Profiles must be numbered in order",
+            where="--profile",
+            found=value,
+            allowed=index,
+            remedy="Number the profiles from 0 in steps of 1",
+        )
     if profiles[-1]:
         profiles.append({})

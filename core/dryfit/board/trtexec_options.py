@@ -167,7 +167,13 @@ def pairs(text: str, option: str) -> Iterator[tuple[str, str]]:
     for entry in filter(None, text.split(",")):
         name, colon, word = entry.replace("'", "").rpartition(":")
         if not colon:
-            raise ConfigError("The entry must be NAME:VALUE", where=option, found=repr(entry), allowed="NAME:WORD,...")
+            raise ConfigError(
+                "The entry must be NAME:VALUE",
+                where=option,
+                found=repr(entry),
+                allowed="NAME:WORD,...",
+                remedy="Separate name and value by a colon, and entries by commas",
+            )
         yield name, word
 
 
@@ -188,7 +194,13 @@ def parse_types(text: str, option: str) -> dict[str, tuple[DataType, ...]]:
         types = tuple(PRECISION_WORDS.get(word) for word in words.split("+"))
         known = tuple(dtype for dtype in types if dtype is not None)
         if len(known) != len(types):
-            raise ConfigError("Unknown type", where=option, found=words, allowed=", ".join(PRECISION_WORDS))
+            raise ConfigError(
+                "Unknown type",
+                where=option,
+                found=words,
+                allowed=", ".join(PRECISION_WORDS),
+                remedy="Use one of these types",
+            )
         found[name] = known
     return found
 
@@ -208,7 +220,11 @@ def parse_shapes(text: str, option: str) -> dict[str, Shape]:
     for name, shape in pairs(text, option):
         if not _SHAPE.fullmatch(shape):
             raise ConfigError(
-                "The shape cannot be parsed", where=option, found=repr(shape), allowed="numbers joined by x"
+                "The shape cannot be parsed",
+                where=option,
+                found=repr(shape),
+                allowed="numbers joined by x",
+                remedy="Write a shape such as 1x3x224x224",
             )
         found[name] = tuple(int(extent) for extent in shape.split("x"))
     return found

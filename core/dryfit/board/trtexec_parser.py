@@ -94,7 +94,12 @@ def parse_trtexec(
     meant, _ = as_trtexec_builds(build)
     problems = trtexec_problems(meant, network)
     if problems:
-        raise ConfigError("trtexec rejects this command line", where="trtexec", found="; ".join(problems))
+        raise ConfigError(
+            "trtexec rejects this command line",
+            where="trtexec",
+            found="; ".join(problems),
+            remedy="Change the options named here",
+        )
     return meant, files
 
 
@@ -145,6 +150,7 @@ def _formats(values: Mapping[str, str], option: str, tensors: Sequence[Tensor]) 
             where=option,
             found=f"{len(entries)} entries",
             allowed=f"1 or {len(tensors)}",
+            remedy="Give one entry for all, or one for each input or output of the model",
         )
     return tuple(entries * len(tensors))[: len(tensors)]
 
@@ -165,6 +171,7 @@ def _profile(said: Mapping[str, str], network: Network) -> ProfileShapes:
             "--maxShapes, of the same inputs",
             where="trtexec",
             found=", ".join(f"{option}={value}" for option, value in said.items()),
+            remedy="Name the same inputs in all three options, or give --optShapes only",
         )
     shapes: dict[str, tuple[Shape, Shape, Shape]] = {}
     contents: dict[str, tuple[Shape, Shape, Shape]] = {}
@@ -195,5 +202,5 @@ def _word(read: TrtexecArguments, option: str, default: str, known: Iterable[str
 def _number(read: TrtexecArguments, option: str, default: int) -> int:
     text = read.values.get(option, str(default))
     if not text.removeprefix("-").isdigit():
-        raise ConfigError("The value must be a number", where=option, found=repr(text))
+        raise ConfigError("The value must be a number", where=option, found=repr(text), remedy=f"Write {option}=N")
     return int(text)

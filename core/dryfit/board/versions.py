@@ -66,6 +66,7 @@ def require_known(software: Version) -> None:
             where="TensorRT version",
             found=version_text(software),
             allowed=f"{version_text(OLDEST)} or later, before {version_text(FIRST_REFUSED)}",
+            remedy="Choose a supported version; TensorRT 11 and later build from the ONNX model alone",
         )
 
 

@@ -119,7 +119,12 @@ class Stages:
 
     def cancelled(self, phase: str, step: int) -> BuildError:
         """The error of a build that the monitor cancelled."""
-        return BuildError("The progress monitor canceled the build", where=f"phase {phase!r}", found=f"step {step}")
+        return BuildError(
+            "The progress monitor canceled the build",
+            where=f"phase {phase!r}",
+            found=f"step {step}",
+            remedy="Start the build again, or let step_complete return True",
+        )
 
     def _each(self, name: str, items: list[ItemT]) -> Iterator[ItemT]:
         for step, item in enumerate(items):

@@ -177,4 +177,5 @@ def _like(default: Any, name: str, text: str) -> Any:
             where=f"--set {name}",
             found=text,
             allowed=f"{type(default).__name__}, such as {default}",
+            remedy=f"Write --set {name} VALUE with a {type(default).__name__}",
         ) from error

@@ -33,6 +33,7 @@ def seconds_allowed() -> float:
             where=f"environment variable {TIMEOUT_VARIABLE}",
             found=repr(text),
             allowed="more than 0",
+            remedy="Set it to a number such as 30, or unset it",
         )
     return seconds
 

@@ -341,7 +341,7 @@ def _fallback(values: dict[str, Any]) -> str | None:
     if not values.pop("allow_gpu_fallback"):
         return fallback
     if fallback is not None and fallback.upper() != "GPU":
-        raise click.UsageError(f"--allowGPUFallback and --fallback {fallback} cannot be combined")
+        raise click.UsageError(f"--allowGPUFallback and --fallback {fallback} cannot be combined: leave one out")
     return "GPU"
 
 
@@ -359,7 +359,7 @@ def taken_shapes(values: dict[str, Any]) -> dict[str, Shapes]:
         raise click.UsageError("--minShapes, --optShapes and --maxShapes must name the same inputs")
     twice = sorted(shapes.keys() & best.keys())
     if twice:
-        raise click.UsageError(f"{twice[0]!r} has two shapes: from --shape and from --optShapes")
+        raise click.UsageError(f"{twice[0]!r} has two shapes, from --shape and from --optShapes: leave one out")
     ranges = {
         name: (shape,) if least[name] == shape == largest[name] else (least[name], shape, largest[name])
         for name, shape in best.items()
@@ -371,5 +371,7 @@ def _single(given: Iterable[NamedShapes], which: str) -> Mapping[str, tuple[int,
     found = flat_shapes(given)
     ranges = [name for name, shapes in found.items() if len(shapes) > 1]
     if ranges:
-        raise click.UsageError(f"--{which}Shapes takes one shape per input, but {ranges[0]!r} has a range")
+        raise click.UsageError(
+            f"--{which}Shapes takes one shape per input, but {ranges[0]!r} has a range: write one shape, or use --shape"
+        )
     return {name: shapes[0] for name, shapes in found.items()}

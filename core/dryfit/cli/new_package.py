@@ -148,7 +148,12 @@ def write_package(folder: Path, contents: Mapping[str, str]) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     except OSError as error:
-        raise ConfigError("The folder cannot be created", where=str(folder), found=error.strerror) from error
+        raise ConfigError(
+            "The folder cannot be created",
+            where=str(folder),
+            found=error.strerror,
+            remedy="Choose a folder that you can write to with --directory",
+        ) from error
     try:
         (temporary / folder.name).mkdir()  # with the usual permissions, which a temporary folder has not
         for path, text in contents.items():
@@ -157,6 +162,11 @@ def write_package(folder: Path, contents: Mapping[str, str]) -> None:
             place.write_text(text, encoding="utf-8")
         (temporary / folder.name).rename(folder)
     except OSError as error:
-        raise ConfigError("The folder cannot be written", where=str(folder), found=error.strerror) from error
+        raise ConfigError(
+            "The folder cannot be written",
+            where=str(folder),
+            found=error.strerror,
+            remedy="Free space or choose another folder with --directory; remove the incomplete folder first",
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -47,6 +47,7 @@ def specs_for(plan: Plan, input_shapes: Mapping[str, Shape]) -> dict[str, Tensor
             "The network does not support these input shapes",
             where=f"engine {plan.network.name!r}",
             found=f"{dict(input_shapes)}: {error}",
+            remedy="Use shapes that fit the network, or build it with these dimensions dynamic",
         ) from error
     for name, spec in specs.items():
         if spec.is_static:
@@ -256,5 +257,9 @@ def host_schedule() -> CreateSchedule:
     """
     create_schedule = registry.host().create_schedule
     if create_schedule is None:
-        raise PluginError("The host target must have a schedule to run kernels", where=registry.host().device)
+        raise PluginError(
+            "The host target must have a schedule to run kernels",
+            where=registry.host().device,
+            remedy="Give its Target record `create_schedule_at`",
+        )
     return create_schedule

@@ -131,7 +131,11 @@ def describe(name: str, array: Array) -> tuple[ArrayEntry, Array]:
         UnknownNameError: networks do not have the array's type.
     """
     if not is_array_name(name):
-        raise EngineFileError("An array name must consist of letters, digits and _ . / : -", where=f"array {name!r}")
+        raise EngineFileError(
+            "An array name must consist of letters, digits and _ . / : -",
+            where=f"array {name!r}",
+            remedy="Rename the tensor or layer",
+        )
     dtype = DataType.from_numpy(array.dtype)
     if dtype.bits < 8:
         plain = packed(array)
@@ -161,6 +165,7 @@ def chunks(
             found=f"a header of {len(header)} bytes",
             allowed=f"{LARGEST_HEADER} bytes",
             source="safetensors format: header size limit",
+            remedy="Split the network, or give its layers and tensors shorter names",
         )
     yield len(header).to_bytes(8, "little")
     yield header
@@ -189,7 +194,12 @@ def canonical_header(
     position = 0
     for index, entry in enumerate(entries):
         if entry.name in places:
-            raise EngineFileError(f"Array names of the {kind.noun} file must be unique", where=where, found=entry.name)
+            raise EngineFileError(
+                f"Array names of the {kind.noun} file must be unique",
+                where=where,
+                found=entry.name,
+                remedy="Give the arrays different names",
+            )
         end = position + entry.size
         place = Place(position, end, -end % ALIGNMENT)
         known = _SAFETENSORS_TYPES.get(DataType[entry.dtype])

@@ -127,7 +127,7 @@ def read_arrays(
         EngineFileError: names, types, shapes, sizes, header or digests do not fit together.
     """
     for entry in entries:
-        _check_entry(entry, len(data), where)
+        _check_entry(entry, len(data), where, kind)
     header, places = canonical_header(manifest, entries, where, kind)
     start = 8 + len(header)
     if bytes(data[:start]) != len(header).to_bytes(8, "little") + header:
@@ -157,7 +157,7 @@ def read_arrays(
                 where=f"{where}: array {entry.name!r}",
                 remedy=kind.when_damaged,
             )
-        arrays[entry.name] = _array(raw, entry, where)
+        arrays[entry.name] = _array(raw, entry, where, kind)
     return arrays
 
 
@@ -192,7 +192,10 @@ def _parse_json(text: str | bytes, where: str, kind: FileKind) -> dict[str, Any]
         ) from None
     if not isinstance(value, dict):
         raise EngineFileError(
-            f"The {kind.noun} file is damaged: a JSON object is expected", where=where, found=type(value).__name__
+            f"The {kind.noun} file is damaged: a JSON object is expected",
+            where=where,
+            found=type(value).__name__,
+            remedy=kind.when_damaged,
         )
     return value
 
@@ -214,20 +217,23 @@ def _finite(text: str) -> float:
     return number if math.isfinite(number) else _refuse(text[:50])
 
 
-def _check_entry(entry: ArrayEntry, file_size: int, where: str) -> None:
+def _check_entry(entry: ArrayEntry, file_size: int, where: str, kind: FileKind) -> None:
     """Refuse what cannot be true of an array in a file of this size."""
     place = f"{where}: array {entry.name[:200]!r}"
     if not is_array_name(entry.name):
-        raise EngineFileError("The array's name is not allowed", where=place)
+        raise EngineFileError("The array's name is not allowed", where=place, remedy=kind.when_damaged)
     if entry.dtype not in DataType.__members__:
         known = ", ".join(DataType.__members__)
-        raise EngineFileError("The array's type is unknown", where=place, found=entry.dtype[:100], allowed=known)
+        raise EngineFileError(
+            "The array's type is unknown", where=place, found=entry.dtype[:100], allowed=known, remedy=kind.when_damaged
+        )
     if len(entry.shape) > LARGEST_RANK or min(entry.shape, default=0) < 0:
         raise EngineFileError(
             "The array's shape is impossible",
             where=place,
             found=entry.shape[: LARGEST_RANK + 1],
             allowed=f"at most {LARGEST_RANK} extents of at least 0",
+            remedy=kind.when_damaged,
         )
     limit = _LARGEST_EMPTY if 0 in entry.shape else file_size
     size = DataType[entry.dtype].bytes_of(math.prod(max(extent, 1) for extent in entry.shape))
@@ -237,15 +243,19 @@ def _check_entry(entry: ArrayEntry, file_size: int, where: str) -> None:
             where=place,
             found=f"{entry.dtype} of shape {entry.shape}",
             allowed=f"{limit} bytes",
+            remedy=kind.when_damaged,
         )
 
 
-def _array(raw: memoryview, entry: ArrayEntry, where: str) -> Array:
+def _array(raw: memoryview, entry: ArrayEntry, where: str, kind: FileKind) -> Array:
     dtype = DataType[entry.dtype]
     contents = np.frombuffer(raw, dtype=np.uint8)
     if dtype is DataType.BOOL and contents.size and contents.max() > 1:
         raise EngineFileError(
-            "A BOOL element must be 0 or 1", where=f"{where}: array {entry.name!r}", found=int(contents.max())
+            "A BOOL element must be 0 or 1",
+            where=f"{where}: array {entry.name!r}",
+            found=int(contents.max()),
+            remedy=kind.when_damaged,
         )
     elements = contents.view(dtype.numpy) if dtype.bits >= 8 else unpacked(contents, dtype, math.prod(entry.shape))
     array = elements.reshape(entry.shape)

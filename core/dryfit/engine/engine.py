@@ -169,6 +169,7 @@ class Engine(KnownAttributes):
                 where=f"engine {self.name!r}",
                 found=index,
                 allowed=f"0 to {len(names) - 1}",
+                remedy="Use an index below num_io_tensors",
             )
         return names[index]
 
@@ -245,6 +246,7 @@ class Engine(KnownAttributes):
                 where=f"engine {self.name!r}",
                 found=profile_index,
                 allowed=f"0 to {self.num_optimization_profiles - 1}",
+                remedy="Use an index below num_optimization_profiles",
             )
         static = (self._inputs[name].shape,) * 3
         profiles = self.plan.profiles

@@ -190,7 +190,11 @@ def _chunks(plan: Plan) -> Iterator[bytes | memoryview]:
     try:
         text = json_text(record_to_plain(manifest))
     except (TypeError, ValueError) as error:
-        raise EngineFileError("The plan must consist of plain data", found=str(error)) from error
+        raise EngineFileError(
+            "The plan must consist of plain data",
+            found=str(error),
+            remedy="Report this to the maintainers of the kernel or target whose data it is",
+        ) from error
     return chunks(text, arrays.entries, arrays.contents)
 
 

@@ -68,7 +68,12 @@ class ExecutionContext(KnownAttributes):
     def __init__(self, engine: Engine, num_threads: int | None = None) -> None:
         threads = usable_processors() if num_threads is None else num_threads
         if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-            raise ExecutionError("An engine must run with at least one thread", where="num_threads", found=num_threads)
+            raise ExecutionError(
+                "An engine must run with at least one thread",
+                where="num_threads",
+                found=num_threads,
+                remedy="Set it to 1 or more",
+            )
         self.engine = engine
         self.name = ""
         self.num_threads = threads
@@ -165,6 +170,7 @@ class ExecutionContext(KnownAttributes):
                     where=f"input {name!r}",
                     found=array.shape,
                     allowed=self._shapes[name],
+                    remedy="Pass an array of this shape, or call set_input_shape first",
                 )
         return self.run(inputs, out={name: self._tensors[name] for name in self._outputs if name in self._tensors})
 
@@ -254,6 +260,7 @@ class ExecutionContext(KnownAttributes):
                 where=self._where,
                 found=index,
                 allowed=f"0 to {count - 1}",
+                remedy="Use an index below the engine's num_optimization_profiles",
             )
         self._profile = index
         self._shapes.clear()
@@ -352,6 +359,7 @@ def _deliver(found: Mapping[str, Array], targets: Mapping[str, Array]) -> dict[s
                 where=f"output {name!r}",
                 found=target.shape,
                 allowed=found[name].shape,
+                remedy="Allocate an array of the allowed shape",
             )
     outputs = {
         name: targets[name] if name in targets else np.empty(array.shape, array.dtype) for name, array in found.items()

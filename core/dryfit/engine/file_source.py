@@ -35,7 +35,9 @@ def _aligned_copy(source: bytes | bytearray | memoryview | Array, kind: FileKind
         data = np.frombuffer(view.cast("B") if view.nbytes else b"", dtype=np.uint8)
     except TypeError as error:
         raise EngineFileError(
-            f"{kind.one.capitalize()} must be loaded from a path or from contiguous bytes", found=type(source).__name__
+            f"{kind.one.capitalize()} must be loaded from a path or from contiguous bytes",
+            found=type(source).__name__,
+            remedy="Pass a str, a Path, bytes or a contiguous numpy array",
         ) from error
     space = np.empty(data.size + 64, dtype=np.uint8)
     start = -space.ctypes.data % 64
@@ -53,9 +55,19 @@ def _mapped(path: str | os.PathLike[str], kind: FileKind) -> memoryview:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or not status.st_size:
                 found = "an empty file" if stat.S_ISREG(status.st_mode) else "a folder or device"
-                raise EngineFileError(f"The path is not {kind.one} file", where=where, found=found)
+                raise EngineFileError(
+                    f"The path is not {kind.one} file",
+                    where=where,
+                    found=found,
+                    remedy=f"Pass the path of {kind.one} file",
+                )
             return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise EngineFileError(f"The {kind.noun} file cannot be read", where=where, found=error.strerror) from error
+        raise EngineFileError(
+            f"The {kind.noun} file cannot be read",
+            where=where,
+            found=error.strerror,
+            remedy="Check the path and the permissions",
+        ) from error

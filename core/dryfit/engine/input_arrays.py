@@ -40,6 +40,7 @@ def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where
             where=where,
             found=f"{len(inputs)} arrays",
             allowed=_described(expected),
+            remedy="Pass one array for each input",
         )
     else:
         named = dict(zip(expected, inputs, strict=False))
@@ -51,6 +52,7 @@ def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where
             where=where,
             found=", ".join(unknown + missing),
             allowed=_described(expected),
+            remedy="Pass one array for each input, by its name",
         )
     return named
 
@@ -101,6 +103,7 @@ def as_output(name: str, value: Any, dtype: DataType) -> Array:
             where=f"output {name!r}",
             found=f"a {'read-only ' if read_only else ''}{kind}",
             allowed=f"a numpy array of {dtype.numpy} ({dtype.text}) that can be written",
+            remedy=f"Allocate it with numpy.empty(shape, {dtype.numpy.name!r})",
         )
     return value
 
@@ -182,6 +185,7 @@ def check_dimension_names(shapes: Mapping[str, Shape], names: Mapping[str, Mappi
                     where=f"axis {axis} of input {name!r}",
                     found=shape[axis],
                     allowed=f"{extent}, as axis {other_axis} of input {other!r} has it",
+                    remedy=f"Make {dimension!r} equal in all inputs that have it",
                 )
 
 

@@ -84,6 +84,7 @@ class EngineInspector(KnownAttributes):
                 where=f"engine {self._engine.name!r}",
                 found=index,
                 allowed=f"0 to {count - 1}",
+                remedy="Use an index below the engine's num_layers",
             )
         layer = self._layer(self._engine.plan.operations[index])
         return _line(layer) if _format(format) is LayerInformationFormat.ONELINE else _json(layer)
@@ -195,6 +196,9 @@ def _format(asked: LayerInformationFormat | str) -> LayerInformationFormat:
         return asked
     if str(asked).upper() not in LayerInformationFormat.__members__:
         raise ExecutionError(
-            "Unknown inspector format", found=asked, allowed=", ".join(LayerInformationFormat.__members__)
+            "Unknown inspector format",
+            found=asked,
+            allowed=", ".join(LayerInformationFormat.__members__),
+            remedy="Use LayerInformationFormat.ONELINE or LayerInformationFormat.JSON",
         )
     return LayerInformationFormat[str(asked).upper()]

@@ -70,6 +70,7 @@ class LateStep:
                     "The data leads to shapes that the layer does not support",
                     where=where,
                     found=error,
+                    remedy="Change the input data, or the layer's parameters in the network",
                 ) from error
             for spec in outputs:
                 if spec.is_static:

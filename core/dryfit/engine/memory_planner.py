@@ -62,6 +62,7 @@ def _planned(buffers: tuple[Buffer, ...], alignment: int) -> MemoryPlan:
                 "A buffer must have a size of at least 0 and end after it begins",
                 where=f"buffer {index}",
                 found=f"{size} bytes from step {first} to {last}",
+                remedy="Report this to the maintainers of the kernel that asks for the buffer",
             )
     aligned = [(-(-size // alignment) * alignment, first, last) for size, first, last in buffers]
     live = [index for index, (size, _, _) in enumerate(aligned) if size]

@@ -101,7 +101,10 @@ class OperationRunner:
             return self.known[name]
         if name not in inputs:
             raise ExecutionError(
-                "An input of the operation is missing", where=f"engine layer {resolved.operation.name!r}", found=name
+                "An input of the operation is missing",
+                where=f"engine layer {resolved.operation.name!r}",
+                found=name,
+                remedy="Build the engine again; if that does not help, report a bug",
             )
         given = inputs[name]
         array = new_array(TensorSpec(given.shape, self._specs[name].dtype), self._layout(name))

@@ -141,7 +141,10 @@ def stepped(items: Sequence[ItemT], phase_name: str, progress: ProgressMonitor |
             yield item
             if not progress.step_complete(phase_name, step):
                 raise ExecutionError(
-                    "The progress monitor canceled the work", where=f"phase {phase_name!r}", found=f"step {step}"
+                    "The progress monitor canceled the work",
+                    where=f"phase {phase_name!r}",
+                    found=f"step {step}",
+                    remedy="Start again, or let step_complete return True",
                 )
     finally:
         progress.phase_finish(phase_name)
@@ -182,7 +185,10 @@ def run_many(
             yield outputs
             if not goes_on:
                 raise ExecutionError(
-                    "The progress monitor canceled the run", where=f"phase {phase_name!r}", found=f"step {step}"
+                    "The progress monitor canceled the run",
+                    where=f"phase {phase_name!r}",
+                    found=f"step {step}",
+                    remedy="Run again, or let step_complete return True",
                 )
     finally:
         progress.phase_finish(phase_name)

@@ -209,7 +209,12 @@ def stand_ins_of(entries: Mapping[str, StandInEntry], where: str) -> dict[str, A
         if min(entry.shape, default=0) < 0 or len(extents) > _LARGEST_RANK or math.prod(extents) > largest:
             raise EngineFileError("The array's shape is impossible", where=place, found=entry.shape, remedy=_AGAIN)
         if not is_weights_type(entry.dtype) and entry.dtype is not DataType.INT32:
-            raise EngineFileError("Arrays of this type must not be left out", where=place, found=entry.dtype.text)
+            raise EngineFileError(
+                "Arrays of this type must not be left out",
+                where=place,
+                found=entry.dtype.text,
+                remedy="Build the engine again",
+            )
         found[name] = stand_in(entry.dtype, entry.shape)
     return found
 

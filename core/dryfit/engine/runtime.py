@@ -54,6 +54,10 @@ class Runtime(KnownAttributes):
     def DLA_core(self, core: int) -> None:
         if not -1 <= core < self.num_DLA_cores:
             raise ConfigError(
-                "The DLA core is out of range", where="runtime", found=core, allowed=f"-1 to {self.num_DLA_cores - 1}"
+                "The DLA core is out of range",
+                where="runtime",
+                found=core,
+                allowed=f"-1 to {self.num_DLA_cores - 1}",
+                remedy="Choose one of these cores, or -1 for none",
             )
         self._dla_core = core

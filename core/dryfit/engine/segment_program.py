@@ -76,6 +76,7 @@ def bind_segment(loaded: LoadedSegment, binding: Binding) -> Callable[[], None]:
             "A loaded segment's `bind` must return steps, or functions without arguments, that compute the outputs",
             where=f"engine layer {group.name!r}",
             found=", ".join(type(step).__name__ for step in steps) or "none",
+            remedy="Return a sequence of steps or functions from `bind`",
         )
 
     def run() -> None:
@@ -152,5 +153,6 @@ def _load(operation: Operation, target: Target) -> LoadedSegment:
             "A target's loader must return an object with a method `bind`",
             where=f"target {target.device}, {target.load_segment_at}",
             found=type(loaded).__name__,
+            remedy="Return an object with a method `bind(binding)` from the loader",
         )
     return loaded

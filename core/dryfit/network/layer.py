@@ -72,7 +72,10 @@ def _checked(value: Any, layer: Layer, attribute: attrs.Attribute[Any], convert:
         return check(value)
     except WrongTypeError as error:
         raise layer.problem(
-            f"`{attribute.name}` has the wrong type", found=error.found, allowed=error.allowed, remedy=error.remedy
+            f"`{attribute.name}` has the wrong type",
+            found=error.found,
+            allowed=error.allowed,
+            remedy=error.remedy or "Pass an allowed value",
         ) from None
 
 

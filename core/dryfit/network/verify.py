@@ -51,7 +51,9 @@ def check(network: Network) -> None:
         raise problems[0].error()
     if problems:
         lines = "".join(f"\n  {problem.error()}" for problem in problems)
-        raise NetworkError(f"{len(problems)} problems:{lines}", where=f"network {network.name!r}")
+        raise NetworkError(
+            f"{len(problems)} problems:{lines}", where=f"network {network.name!r}", remedy="Fix the listed problems"
+        )
 
 
 def verify(network: Network) -> list[NetworkProblem]:

@@ -52,7 +52,8 @@ def plugin_key(proto: NodeProto) -> PluginKey | None:
             if find_plugin(key) is not None:
                 return key
         except PluginError as error:
-            raise NodeRefusedError(str(error)) from error
+            message = str(error).removesuffix(f". {error.remedy}")
+            raise NodeRefusedError(message, remedy=error.remedy) from error
     return None
 
 

@@ -78,6 +78,7 @@ def _prepare(entry: EntryPoint) -> Callable[[Any], Calibrator]:
                     "A calibrator must have the name of its entry point",
                     found=f"{loaded.name!r}",
                     allowed=f"{entry.name!r}",
+                    remedy="Rename the entry point or the calibrator",
                 )
             return loaded
         if isinstance(loaded, type) and is_stream(loaded):
@@ -86,6 +87,7 @@ def _prepare(entry: EntryPoint) -> Callable[[Any], Calibrator]:
             "The entry point must name a calibrator",
             found=loaded.__name__ if isinstance(loaded, type) else type(loaded).__name__,
             allowed="a Calibrator, or a class with the methods of TensorRT's calibrators",
+            remedy="Let the entry point name one of these",
         )
 
     return prepare

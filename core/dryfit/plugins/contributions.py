@@ -28,6 +28,7 @@ def _of_type(*kinds: type) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
                 f"`{attribute.name}` of a {type(record).__name__} has the wrong type",
                 found=repr(value),
                 allowed=" or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds),
+                remedy="Give the field a value of an allowed type",
             )
 
     return check
@@ -35,7 +36,11 @@ def _of_type(*kinds: type) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
 
 def _callable(record: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
     if not callable(value):
-        raise PluginError(f"`{attribute.name}` of a {type(record).__name__} is a function", found=repr(value))
+        raise PluginError(
+            f"`{attribute.name}` of a {type(record).__name__} is a function",
+            found=repr(value),
+            remedy="Write `module:attribute` as a string instead; dryfit imports it when needed",
+        )
 
 
 @attrs.frozen
@@ -64,6 +69,7 @@ class PassContribution:
                 where=f"pass {self.name!r}",
                 found=f"before={self.before!r}, after={self.after!r}",
                 allowed="one of the two",
+                remedy="Set either `before` or `after` to the name of a pass",
             )
 
 
@@ -94,6 +100,7 @@ class OnnxOperator:
                 where=f"operator {self.op_type!r}",
                 found=f"domain {self.domain!r}",
                 allowed="a domain of your own, such as com.acme",
+                remedy="Register the operator in a domain of your own",
             )
 
 

@@ -153,6 +153,7 @@ def _operators(entries: Iterable[EntryPoint]) -> Iterator[Owned[OnnxOperator]]:
                 raise PluginError(
                     "The entry point and its operator must have the same name",
                     found=f"{operator.domain}::{operator.op_type} in the record, {name} by the entry point",
+                    remedy="Rename the entry point to `domain::OpType` of its operator",
                 )
             return operator
 

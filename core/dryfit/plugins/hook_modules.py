@@ -208,6 +208,7 @@ def _module(loaded: Any) -> ModuleType:
             "The entry point must name a module with hooks",
             found=type(loaded).__name__,
             allowed="a module, written without `:attribute`",
+            remedy="Leave `:attribute` out of the entry point",
         )
     return loaded
 
@@ -220,4 +221,9 @@ def _sequence(given: Any) -> Sequence[Any]:
 
 def unexpected(given: Any, allowed: str) -> PluginError:
     """The error for what a plugin handed over in the place of something else."""
-    return PluginError("The plugin returned the wrong type", found=type(given).__name__, allowed=allowed)
+    return PluginError(
+        "The plugin returned the wrong type",
+        found=type(given).__name__,
+        allowed=allowed,
+        remedy="Return a value of the allowed type",
+    )

@@ -121,6 +121,7 @@ def _named_plugin(entry_name: str) -> Callable[[Any], LayerPlugin]:
                 "A layer plugin must have the name of its entry point",
                 found=repr(_entry_name(plugin.key)),
                 allowed=repr(entry_name),
+                remedy="Rename the entry point or the layer plugin",
             )
         return plugin  # type: ignore[no-any-return]
 

@@ -123,7 +123,12 @@ def _require_level(entry: EntryPoint, failed: Mapping[str, Mapping[str, Any]] | 
         if level is None:
             continue
         if not isinstance(level, int):
-            raise PluginError(f"{LEVEL_NAME} must be a whole number", where=f"module {name}", found=repr(level))
+            raise PluginError(
+                f"{LEVEL_NAME} must be a whole number",
+                where=f"module {name}",
+                found=repr(level),
+                remedy=f"Set {LEVEL_NAME} to the API level that the module needs, such as {API_LEVEL}",
+            )
         if level > API_LEVEL:
             raise PluginError(
                 f"needs dryfit with plugin API level {level}; this one has {API_LEVEL}; upgrade dryfit",

@@ -62,13 +62,17 @@ def _prepare(entry: EntryPoint) -> Callable[[Any], QuantizeMethod]:
 
         if not isinstance(loaded, QuantizeMethod):
             raise PluginError(
-                "The entry point must name a quantize method", found=type(loaded).__name__, allowed="a QuantizeMethod"
+                "The entry point must name a quantize method",
+                found=type(loaded).__name__,
+                allowed="a QuantizeMethod",
+                remedy="Let the entry point name a QuantizeMethod",
             )
         if loaded.name != entry.name:
             raise PluginError(
                 "A quantize method must have the name of its entry point",
                 found=f"{loaded.name!r}",
                 allowed=f"{entry.name!r}",
+                remedy="Rename the entry point or the quantize method",
             )
         return loaded
 

@@ -27,9 +27,18 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
     from dryfit.target.target import Target
 
     if not isinstance(loaded, Target):
-        raise PluginError("The entry point must name a target", found=type(loaded).__name__, allowed="a Target record")
+        raise PluginError(
+            "The entry point must name a target",
+            found=type(loaded).__name__,
+            allowed="a Target record",
+            remedy="Let the entry point name a Target record",
+        )
     if not loaded.device or loaded.device != loaded.device.upper():
-        raise PluginError("A device name must be in upper case", found=repr(loaded.device))
+        raise PluginError(
+            "A device name must be in upper case",
+            found=repr(loaded.device),
+            remedy=f"Name the device {str(loaded.device).upper()!r}",
+        )
     if device is not None and loaded.device != device:
         raise PluginError(
             "The entry point and its target name different devices",
@@ -39,10 +48,16 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
     problems = _field_problems(loaded)
     if problems:
         raise PluginError(
-            f"The record of the target {loaded.device} has fields of another type", found="; ".join(problems)
+            f"The record of the target {loaded.device} has fields of another type",
+            found="; ".join(problems),
+            remedy="Give these fields values of the declared types",
         )
     if not loaded.platforms:
-        raise PluginError(f"The target {loaded.device} must have at least one platform", allowed="at least one")
+        raise PluginError(
+            f"The target {loaded.device} must have at least one platform",
+            allowed="at least one",
+            remedy="Add a Platform to `platforms`",
+        )
     _require_limits(loaded)
     return loaded
 

@@ -118,7 +118,11 @@ def merge_states(states: Sequence[CalibrationState]) -> CalibrationState:
                 "Samples must not be in more than one state" if twice else "The states must have the same tensors",
                 where=where,
                 found=names if twice else f"tensors that only one of the states has: {names}",
-                remedy="Process each sample once" if twice else "Merge states of the same network",
+                remedy=(
+                    "Merge each state only once, from different samples"
+                    if twice
+                    else "Calibrate all parts with the same model and options"
+                ),
             )
         seen.update(state.samples)
         for name, collector in state.collectors.items():

@@ -77,6 +77,7 @@ class Arithmetic:
                 where=f"arithmetic of {self.precision.text}",
                 found=str(functions[0]),
                 allowed=", ".join(mode.value for mode in RoundingMode),
+                remedy="Use a RoundingMode for this type",
             )
 
     @property

@@ -142,7 +142,9 @@ class Energy:
 
     def __attrs_post_init__(self) -> None:
         if not self.basis or not self.unit:
-            raise PluginError("An energy must have a basis and a unit", found="no basis or no unit")
+            raise PluginError(
+                "An energy must have a basis and a unit", found="no basis or no unit", remedy="Set `basis` and `unit`"
+            )
         _require_costs(**{self.unit: self.amount})
         _require_error(self.error_factor)
 
@@ -234,10 +236,15 @@ class CostEstimate:
             multiply_accumulates=self.macs,
         )
         if not self.basis:
-            raise PluginError("A cost estimate must have a basis", found="no basis")
+            raise PluginError(
+                "A cost estimate must have a basis", found="no basis", remedy="Set `basis` to how the estimate is made"
+            )
         if self.fidelity not in FIDELITIES:
             raise PluginError(
-                "A cost estimate has an unknown fidelity", found=self.fidelity, allowed=", ".join(FIDELITIES)
+                "A cost estimate has an unknown fidelity",
+                found=self.fidelity,
+                allowed=", ".join(FIDELITIES),
+                remedy="Set `fidelity` to one of these",
             )
 
 
@@ -277,7 +284,10 @@ def combined_error(parts: Iterable[tuple[float, float | None]]) -> float | None:
 def _require_error(factor: float | None) -> None:
     if factor is not None and not (math.isfinite(factor) and factor >= 1):
         raise PluginError(
-            "The error factor of an estimate must be at least 1", found=factor, allowed="a factor of at least 1"
+            "The error factor of an estimate must be at least 1",
+            found=factor,
+            allowed="a factor of at least 1",
+            remedy="Use 1 for exact, or leave it None where the error is unknown",
         )
 
 
@@ -287,4 +297,5 @@ def _require_costs(**costs: float) -> None:
             "The numbers of a cost estimate must be finite and at least 0",
             found=", ".join(f"{cost} {name.replace('_', '-')}" for name, cost in costs.items()),
             allowed="finite numbers, at least 0",
+            remedy="Check the cost function for divisions by 0 and overflows",
         )

@@ -95,6 +95,7 @@ class TensorFormat:
                 found=mismatch[0],
                 allowed=mismatch[1],
                 source=self.source or None,
+                remedy="Choose another tensor format, or change the tensor's type or shape",
             )
         if self.is_plain:
             return tuple(shape)
@@ -176,6 +177,7 @@ class TensorFormat:
                 "The array must have the shape of the tensor in memory",
                 found=f"shape {tensor.shape}",
                 allowed=f"shape {tuple(shape)}",
+                remedy="Pass an array of this shape, or describe the tensor with the array's shape",
             )
         if tensor.size:
             for in_memory, in_tensor in plan.pairs_to_unpack(tensor, memory):
@@ -196,6 +198,7 @@ class TensorFormat:
                 found=f"{memory.dtype} of extents {memory.shape}",
                 allowed=f"{tensor.dtype} of extents {extents}",
                 source=self.source or None,
+                remedy="Pass memory of this type and these extents, as `pack` returns it",
             )
 
     def _channel_axis(self, rank: int) -> int:

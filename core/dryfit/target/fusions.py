@@ -65,6 +65,7 @@ class Fusion:
                 where=f"fusion {self.name!r}",
                 found=", ".join(self.kinds) or "no layer kinds",
                 allowed="two or more layer kinds without `?`",
+                remedy="Name the kinds of at least two layers that are not optional",
             )
         if any(kind.rstrip(_OPTIONAL) in QUANTIZING for kind in self.kinds):
             raise PluginError(

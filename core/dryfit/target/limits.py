@@ -76,7 +76,12 @@ class LimitTable:
         for what, all_names in (("rules have one id", ids), ("lists have a common layer kind", kinds)):
             twice = sorted({name for name in all_names if all_names.count(name) > 1})
             if twice:
-                raise PluginError(f"Two {what}", where=f"limit table of {self.device}", found=", ".join(twice))
+                raise PluginError(
+                    f"Two {what}",
+                    where=f"limit table of {self.device}",
+                    found=", ".join(twice),
+                    remedy="Merge the duplicates, or rename one of them",
+                )
 
     @property
     def all_rules(self) -> Sequence[Rule]:

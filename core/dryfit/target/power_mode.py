@@ -40,6 +40,7 @@ class PowerMode:
                 where=f"power mode {self.name!r}",
                 found=f"clock_hz={self.clock_hz}, memory_clock_hz={self.memory_clock_hz}",
                 allowed="numbers greater than 0",
+                remedy="Give the clock frequencies in Hz",
             )
         if self.fidelity not in FIDELITIES:
             raise PluginError(
@@ -47,4 +48,5 @@ class PowerMode:
                 where=f"power mode {self.name!r}",
                 found=self.fidelity,
                 allowed=", ".join(FIDELITIES),
+                remedy="Set `fidelity` to one of these",
             )

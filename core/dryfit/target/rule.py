@@ -195,7 +195,13 @@ def rule(
         PluginError: the check has no words of its own, and none are given, or there is no such severity.
     """
     if severity not in SEVERITIES:
-        raise PluginError("Unknown severity", where=f"rule {id!r}", found=severity, allowed=", ".join(SEVERITIES))
+        raise PluginError(
+            "Unknown severity",
+            where=f"rule {id!r}",
+            found=severity,
+            allowed=", ".join(SEVERITIES),
+            remedy="Set `severity` to one of these",
+        )
     text = text or getattr(check, "text", None)
     parameter = parameter or getattr(check, "parameter", None)
     if text is None or parameter is None:

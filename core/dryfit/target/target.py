@@ -116,6 +116,7 @@ class Target:
                 where=f"target {self.device}",
                 found=f"compile_segment_at={self.compile_segment_at!r}, load_segment_at={self.load_segment_at!r}",
                 allowed="both or neither",
+                remedy="Set both `compile_segment_at` and `load_segment_at`, or leave both out",
             )
 
     # What the fields that end in `_at` name -------------------------------------------------------------------------
@@ -286,7 +287,12 @@ class Target:
         try:
             asked = tuple(int(part) for part in version.split("."))
         except ValueError:
-            raise ConfigError("A software version must be numbers with dots", where="software", found=version) from None
+            raise ConfigError(
+                "A software version must be numbers with dots",
+                where="software",
+                found=version,
+                remedy="Write it like 8.6 or 10.3",
+            ) from None
         if (
             known
             and not any(v[: len(asked)] == asked or asked[: len(v)] == v for v in known)
@@ -298,6 +304,7 @@ class Target:
                 found=version,
                 allowed=", ".join(".".join(map(str, v)) for v in known),
                 source=platform.source or None,
+                remedy="Choose one of these versions, or another platform",
             )
         return asked
 

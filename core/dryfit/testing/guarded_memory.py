@@ -11,6 +11,7 @@ import enum
 import functools
 import math
 import mmap
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -142,7 +143,12 @@ def _mprotect() -> Callable[[int, int, int], None]:
     try:
         function = ctypes.CDLL(None, use_errno=True).mprotect
     except (AttributeError, OSError, TypeError):  # Windows: there is no library of that name, or no such function
-        raise ExecutionError("Guard pages are not supported on this system", allowed="Linux, macOS") from None
+        raise ExecutionError(
+            "Guard pages are not supported on this system",
+            found=sys.platform,
+            allowed="Linux, macOS",
+            remedy="Run these checks on one of these systems",
+        ) from None
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
     def protect(address: int, size: int, access: int) -> None:

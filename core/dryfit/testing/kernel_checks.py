@@ -150,7 +150,11 @@ def _packed_arrays(trial: KernelTrial, written: Collection[str]) -> dict[str, Gu
 def _schedule(steps: Sequence[Any], num_threads: int) -> Any:
     create_schedule = registry.host().create_schedule
     if create_schedule is None:
-        raise PluginError("The host target must have a schedule to run kernels", where=registry.host().device)
+        raise PluginError(
+            "The host target must have a schedule to run kernels",
+            where=registry.host().device,
+            remedy="Give its Target record `create_schedule_at`",
+        )
     return create_schedule(steps, num_threads)
 
 

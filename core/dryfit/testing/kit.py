@@ -49,7 +49,11 @@ class ConformanceKit:
         super().__init_subclass__(**arguments)
         problems = deviation_problems(cls)
         if problems:
-            raise PluginError("; ".join(problems), where=f"conformance kit {cls.__name__}")
+            raise PluginError(
+                "; ".join(problems),
+                where=f"conformance kit {cls.__name__}",
+                remedy="Correct the attributes of the kit's class",
+            )
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """One test for each case of an argument."""

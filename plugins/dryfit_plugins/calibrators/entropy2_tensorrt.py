@@ -101,7 +101,10 @@ class FirstBatchHistogram(Collector):
 
     def _damaged(self, found: str) -> CalibrationError:
         return CalibrationError(
-            "The state is not a first-batch histogram", where=f"state of tensor {self.tensor!r}", found=found
+            "The state is not a first-batch histogram",
+            where=f"state of tensor {self.tensor!r}",
+            found=found,
+            remedy="Calibrate again from the samples",
         )
 
 

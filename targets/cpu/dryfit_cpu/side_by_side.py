@@ -111,7 +111,7 @@ def read_process(module: str, tier_name: str, *arguments: str) -> Iterator[str]:
             "The kernels could not be compiled",
             where=f"tier {tier_name}",
             found=text.splitlines()[-1] if text else f"exit code {process.returncode}",
-            remedy="Run `dryfit doctor` to check the installation",
+            remedy="Check that numba and llvmlite work (`dryfit doctor`), or choose another tier",
         )
 
 

@@ -120,6 +120,7 @@ def _stored(manifest: LoadableManifest, arrays: Mapping[str, Array], where: str)
             where=where,
             found=f"{len(arrays)} arrays",
             allowed=f"one for each of {len(manifest.weights)} names",
+            remedy="Export the loadable again",
         )
     return {one.name: arrays[array_name(index)] for index, one in enumerate(manifest.weights)}
 
@@ -130,11 +131,20 @@ def _values(weights: StoredWeights, memory: Array, where: str) -> Array:
     layout = LAYOUTS.get(weights.layout)
     if layout is None:
         raise EngineFileError(
-            "The layout of the weights is unknown", where=place, found=weights.layout[:100], allowed=", ".join(LAYOUTS)
+            "The layout of the weights is unknown",
+            where=place,
+            found=weights.layout[:100],
+            allowed=", ".join(LAYOUTS),
+            remedy="Export the loadable again with this version of dryfit",
         )
     if weights.stored.bits % 8 or any(extent < 0 for extent in weights.shape):
         found = f"{weights.stored.name} {weights.shape}"
-        raise EngineFileError("Weights must have whole bytes and a valid shape", where=place, found=found)
+        raise EngineFileError(
+            "Weights must have whole bytes and a valid shape",
+            where=place,
+            found=found,
+            remedy="Export the loadable again",
+        )
     expected = layout.size_bytes(weights.shape, weights.stored)
     if memory.dtype != "uint8" or memory.shape != (expected,) or weights.size_bytes != expected:
         raise EngineFileError(
@@ -142,6 +152,7 @@ def _values(weights: StoredWeights, memory: Array, where: str) -> Array:
             where=place,
             found=f"{memory.dtype} {memory.shape}, stated as {weights.size_bytes} bytes",
             allowed=f"{expected} bytes",
+            remedy="Export the loadable again",
         )
     return layout.unpack(memory, weights.shape, weights.stored).astype(weights.dtype.numpy)
 
@@ -149,7 +160,12 @@ def _values(weights: StoredWeights, memory: Array, where: str) -> Array:
 def _loadable(manifest: LoadableManifest, network: Network, stored: Mapping[str, Array], where: str) -> Loadable:
     target = registry.target("DLA")
     if manifest.device != target.device:
-        raise EngineFileError("The loadable is for another device", where=where, found=manifest.device[:100])
+        raise EngineFileError(
+            "The loadable is for another device",
+            where=where,
+            found=manifest.device[:100],
+            remedy="Load it with the target of that device",
+        )
     platform = target.platform(manifest.platform)
     for stated, tensors in ((manifest.inputs, network.inputs), (manifest.outputs, network.outputs)):
         _check_border(stated, tensors, platform.family, where)
@@ -181,13 +197,17 @@ def _check_border(stated: Sequence[LoadableTensor], tensors: Sequence[Tensor], f
             where=where,
             found=[tensor.name for tensor in stated][:10],
             allowed=[tensor.name for tensor in tensors][:10],
+            remedy="Export the loadable again",
         )
     for one, tensor in zip(stated, tensors, strict=True):
         try:
             expected = LoadableTensor.of(one.name, tensor.dtype, tensor.shape, one.layout, family, one.scale)
         except ConfigError as error:
             raise EngineFileError(
-                "An input or output of the loadable has an unsupported format", where=where, found=str(error)
+                "An input or output of the loadable has an unsupported format",
+                where=where,
+                found=str(error),
+                remedy="Export the loadable again with this version of dryfit",
             ) from error
         if one != expected:
             raise EngineFileError(
@@ -195,4 +215,5 @@ def _check_border(stated: Sequence[LoadableTensor], tensors: Sequence[Tensor], f
                 where=f"{where}: tensor {one.name!r}",
                 found=str(one)[:500],
                 allowed=str(expected)[:500],
+                remedy="Export the loadable again",
             )

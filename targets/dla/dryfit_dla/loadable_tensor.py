@@ -89,6 +89,7 @@ class LoadableTensor:
                 where=f"tensor {self.name!r}",
                 found=f"{self.format} for {self.dtype.text}",
                 allowed=", ".join(known) or "FP16 or INT8",
+                remedy="Choose one of these formats, or another type",
             )
         return known[self.format]
 
@@ -114,6 +115,7 @@ class LoadableTensor:
                 where=f"tensor {self.name!r}",
                 found=f"{type(buffer).__name__}: {error}",
                 allowed="a C-contiguous array, or anything with the buffer protocol",
+                remedy="Pass numpy.ascontiguousarray(buffer)",
             ) from error
         if view.nbytes < self.size_bytes:
             raise ConfigError(
@@ -146,6 +148,7 @@ class LoadableTensor:
                 where=f"tensor {self.name!r}",
                 found=f"{array.dtype} {array.shape}",
                 allowed=f"{self.dtype.numpy} {self.shape}",
+                remedy="Convert the array to this type and shape",
             )
         memory = self.memory(buffer)
         if not memory.flags.writeable:

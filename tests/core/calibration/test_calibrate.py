@@ -22,7 +22,7 @@ def test_ranges_are_found_by_the_calibrator_s_name():
     arrays = pictures(3)
     found = calibrate(small_network(), "minmax", [{"x": array} for array in arrays], num_threads=1)
     assert found["x"].dynamic_range.threshold == max(float(np.abs(array).max()) for array in arrays)
-    with pytest.raises(UnknownNameError, match="no calibrator named 'minmx'"):
+    with pytest.raises(UnknownNameError, match="Unknown calibrator: 'minmx'"):
         calibrate(small_network(), "minmx", [])
 
 

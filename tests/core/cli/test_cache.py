@@ -126,7 +126,7 @@ def test_merge_refuses_conflicts_unless_a_rule_is_stated(dryfit_command, cache, 
     assert [one["scale"] for one in fits(answer, MergeAnswer.schema())["conflicts"][0]["scales"]] == [1, 2]
     assert output.read_text() == f"{HEADER}\na: 40000000\nb: 1\n"
     told = dryfit_command("cache", "merge", *files, "-o", output, "--on-conflict", "first").err
-    assert "the first counts" in told
+    assert "the first one is used" in told
     assert "different first lines" in told
 
 
@@ -255,7 +255,7 @@ def test_calibrate_writes_dryfits_own_form_that_check_and_build_take(dryfit_comm
         ("mising", "did you mean 'missing'"),
         ("missing>3%", "missing does not support the unit '%', allowed: none"),
         (",", "a condition is required; conditions are"),
-        ("ratio", "there is no condition named 'ratio'"),
+        ("ratio", "unknown condition 'ratio'"),
     ],
 )
 def test_a_condition_that_would_never_fail_is_refused(dryfit_command, cache, text, message):

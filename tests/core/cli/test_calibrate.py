@@ -154,8 +154,8 @@ def test_a_second_ctrl_c_takes_effect_at_once(number):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--calibrator", "entropy3"], "no calibrator named 'entropy3'"),
-        (["--set", "share", "1"], "no option named 'share'"),
+        (["--calibrator", "entropy3"], "Unknown calibrator: 'entropy3'"),
+        (["--set", "share", "1"], "Unknown option: 'share'"),
         (["--shape", "x=1x2"], "The model has no such input"),
         (["--mean", "a"], "'a' must be like 127.5 or 123.7,116.3,103.5"),
     ],

@@ -112,7 +112,7 @@ def test_a_file_can_set_the_devices_of_single_layers(dryfit_command: Any, digits
         ('["conv1"]', "one JSON object"),
         ("{", "cannot be read"),
         ('{"conv9": "GPU"}', "Unknown layer 'conv9'"),
-        ('{"conv1": "TPU"}', "There is no device named 'TPU'"),
+        ('{"conv1": "TPU"}', "Unknown device: 'TPU'"),
     ],
 )
 def test_a_placement_file_that_does_not_fit_is_refused(
@@ -134,9 +134,9 @@ def test_a_placement_file_that_does_not_fit_is_refused(
         (("--shape", "image=4x1x8x8:2x1x8x8:1x1x8x8"), "minimum <= optimum <= maximum"),
         (("--precision", "fp12"), "'fp12' is not one of fp32, fp16"),
         (("--device", "DLAA"), "Did you mean 'DLA'?"),
-        (("--device", "DLA", "--platform", "orion"), "There is no DLA platform named 'orion'"),
+        (("--device", "DLA", "--platform", "orion"), "Unknown DLA platform: 'orion'"),
         (("--device", "DLA", "--platform", "xavier", "--software", "10.3"), "found 10.3"),
-        (("--fallback", "no"), "There is no device named 'no'"),
+        (("--fallback", "no"), "Unknown device: 'no'"),
         (("--fail-on", "rain"), "unknown condition or rule 'rain'"),
     ],
 )

@@ -106,7 +106,7 @@ def test_the_effect_on_the_class_with_the_highest_score_is_counted(
     assert output["top_1"] == {"onnx": {"decisions": 2, "changed": 1}}
     assert output["differences"]["onnx"]["differing"] == 6
     table = " ".join(dryfit_command("compare", model, "--methods", "tflite,onnx", "--data", samples).out.split())
-    assert "onnx: 2 of 3 layers give other codes" in table
+    assert "onnx: 2 of 3 layers give different codes" in table
     assert "First mismatching layer: first (convolution)" in table
     assert "1 of 2" in table
 

@@ -36,7 +36,7 @@ def test_the_versions_are_those_of_the_packages(dryfit_command: Any) -> None:
 def test_an_unknown_command_is_an_error_that_names_the_closest(dryfit_command: Any) -> None:
     ended = dryfit_command("chek", "model.onnx")
     assert ended.code == 2
-    assert "There is no command named 'chek'" in ended.err
+    assert "Unknown command: 'chek'" in ended.err
     assert "Did you mean 'check'?" in ended.err
 
 

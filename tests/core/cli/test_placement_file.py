@@ -80,9 +80,9 @@ def test_a_build_places_by_the_same_rules(dryfit_command: Any, digits_model: Pat
         ),
         ("import sys\nsys.exit(3)\n", "line 2: The placement script must not exit the program (found exit 3)"),
         ("1 / 0\n", "line 1: The placement script failed (found ZeroDivisionError: division by zero)"),
-        ("def placed(network, config): pass\n", "There is no function named 'place' (allowed: placed)"),
+        ("def placed(network, config): pass\n", "Unknown function: 'place' (allowed: placed)"),
         ("def place(network, config):\n    network.layer('conv9')\n", "line 2: The placement script failed"),
-        ("def place(network, config):\n    network.layer('conv9')\n", "no layer named 'conv9'"),
+        ("def place(network, config):\n    network.layer('conv9')\n", "Unknown layer: 'conv9'"),
         ("def place(network):\n    pass\n", "TypeError: place() takes 1 positional argument but 2 were given"),
     ],
 )
@@ -114,7 +114,7 @@ def test_rules_that_do_not_fit_are_an_error(dryfit_command: Any, digits_model: P
     assert ended.code == 2
     assert f"{rules}: The placement must match the network and the installed devices" in ended.err
     assert "line 1: Unknown layer 'conv9'. Did you mean 'conv" in ended.err
-    assert "line 2: There is no device named 'TPU'" in ended.err
+    assert "line 2: Unknown device: 'TPU'" in ended.err
 
 
 def test_a_file_that_is_no_text_is_an_error(dryfit_command: Any, digits_model: Path, tmp_path: Path) -> None:

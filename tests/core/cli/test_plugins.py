@@ -92,7 +92,7 @@ def test_without_plugins_there_are_only_dryfits_own_commands(with_command: Path)
     assert "upload" not in dryfit(with_command, "--no-plugins", "--help").stdout
     done = dryfit(with_command, "--no-plugins", "upload")
     assert done.returncode == 2
-    assert "There is no command named 'upload'" in done.stderr
+    assert "Unknown command: 'upload'" in done.stderr
     listed = dryfit(with_command, "--no-plugins", "plugins", "list").stdout
     assert re.search(r"disabled by --no-plugins\s+or\s+DRYFIT_DISABLE_PLUGINS=\*", listed)
 

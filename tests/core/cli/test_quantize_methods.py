@@ -112,7 +112,7 @@ def test_a_device_says_why_it_does_not_compute_by_a_method(dryfit_command: Any, 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("tflit", "There is no quantize method named 'tflit'"),
+        ("tflit", "Unknown quantize method: 'tflit'"),
         ("conv=onx", "Did you mean 'onnx'?"),
         ("cnv=onnx", "Unknown layer 'cnv'. Did you mean 'conv'?"),
         ("abs=onnx", "asks for the quantize method 'onnx': quantize methods do not support this kind of layer (unary)"),

@@ -41,7 +41,7 @@ def test_text_has_platforms_formats_pools_arithmetic_and_limits(dryfit_command: 
 def test_an_unknown_device_is_an_error_that_lists_those_that_exist(dryfit_command: Any) -> None:
     ended = dryfit_command("targets", "show", "TPU")
     assert ended.code == 2
-    assert "There is no device named 'TPU' (allowed: CPU, DLA, GPU)" in ended.err
+    assert "Unknown device: 'TPU' (allowed: CPU, DLA, GPU)" in ended.err
 
 
 def test_platforms_differ_in_what_their_tables_say(dryfit_command: Any) -> None:

@@ -42,7 +42,7 @@ def test_inputs_and_outputs_are_known_by_name_and_number(engine):
     assert not engine.is_shape_inference_io("x")
     with pytest.raises(ExecutionError, match="found 2; allowed: 0 to 1"):
         engine.get_tensor_name(2)
-    with pytest.raises(UnknownNameError, match="no input or output named 'conv_out'"):
+    with pytest.raises(UnknownNameError, match="Unknown input or output: 'conv_out'"):
         engine.get_tensor_shape("conv_out")
 
 
@@ -60,7 +60,7 @@ def test_profiles_are_told(engine):
     assert engine.get_tensor_profile_shape("x", 0) == [(1, 3, 8, 8), (2, 3, 8, 8), (4, 3, 8, 8)]
     with pytest.raises(ExecutionError, match="found 1; allowed: 0 to 0"):
         engine.get_tensor_profile_shape("x", 1)
-    with pytest.raises(UnknownNameError, match="no input named 'y'"):
+    with pytest.raises(UnknownNameError, match="Unknown input: 'y'"):
         engine.get_tensor_profile_shape("y", 0)
     static = Engine(plan_of(relu_network((2, 3))))
     assert static.num_optimization_profiles == 1

@@ -108,7 +108,7 @@ def test_all_passes_of_a_plugin_that_have_no_place_are_recorded_together(install
     assert canonical_pipeline().names == OWN
     (failure,) = registry.failures()
     assert (failure.distribution, failure.hook) == ("acme", "contribute_passes")
-    assert "pass 'x': There is no pass named 'nobody'" in failure.message
+    assert "pass 'x': Unknown pass: 'nobody'" in failure.message
     assert (
         "pass 'p': its neighbour 'q' has no place either; pass 'q': its neighbour 'p' has no place" in failure.message
     )
@@ -118,7 +118,7 @@ def test_a_misspelled_neighbour_is_answered_with_the_closest_name(install):
     install("acme", contributing(("x", "after", "fold-constant"), ("y", "after", "fold-constants")))
     assert canonical_pipeline().names == [*OWN[:2], "y", *OWN[2:]]
     (failure,) = registry.failures()
-    assert failure.message.startswith("pass 'x': There is no pass named 'fold-constant'")
+    assert failure.message.startswith("pass 'x': Unknown pass: 'fold-constant'")
     assert "Did you mean 'fold-constants'" in failure.message
 
 

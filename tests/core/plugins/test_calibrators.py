@@ -107,7 +107,7 @@ def test_only_the_named_calibrator_is_loaded(with_packages):
 
 def test_an_unknown_name_is_told_with_the_closest(with_packages):
     with_packages(acme=GOOD)
-    with pytest.raises(UnknownNameError, match=r"calibrator named 'acme-solvr'.*Did you mean 'acme-solver'"):
+    with pytest.raises(UnknownNameError, match=r"calibrator: 'acme-solvr'.*Did you mean 'acme-solver'"):
         calibrator("acme-solvr")
 
 

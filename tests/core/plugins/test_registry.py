@@ -33,7 +33,7 @@ def test_the_targets_of_the_house_are_found_by_device() -> None:
 
 
 def test_an_unknown_device_names_those_that_exist_and_the_closest() -> None:
-    with pytest.raises(UnknownNameError, match="There is no device named 'DAL'") as error:
+    with pytest.raises(UnknownNameError, match="Unknown device: 'DAL'") as error:
         installed(selected="").target("DAL")
     assert error.value.known == ["CPU", "DLA", "GPU"]
     assert error.value.remedy == "Did you mean 'DLA'?"

@@ -109,7 +109,7 @@ def test_integers_are_whole_and_what_is_no_number_is_refused():
 def test_a_mode_is_found_by_its_name_in_any_case():
     assert [RoundingMode.parse(str(mode).upper()) for mode in RoundingMode] == list(RoundingMode)
     assert [str(mode) for mode in RoundingMode] == ["half_to_even", "half_away_from_zero", "half_up"]
-    with pytest.raises(UnknownNameError, match="no rounding mode named 'half_upp'") as error:
+    with pytest.raises(UnknownNameError, match="Unknown rounding mode: 'half_upp'") as error:
         RoundingMode.parse("half_upp")
     assert error.value.remedy == "Did you mean 'half_up'?"
 

@@ -298,7 +298,7 @@ def test_a_table_that_models_every_kind_has_no_rule_on_the_others():
 
 
 def test_an_unknown_rule_names_the_closest():
-    with pytest.raises(UnknownNameError, match="There is no ACME rule") as error:
+    with pytest.raises(UnknownNameError, match="Unknown ACME rule") as error:
         table(WINDOW).rule("acme.pooling.windw")
     assert error.value.remedy == "Did you mean 'acme.pooling.window'?"
 

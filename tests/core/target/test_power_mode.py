@@ -22,7 +22,7 @@ def test_a_platform_may_state_none():
 
 
 def test_an_unknown_power_mode_is_told_with_those_that_exist():
-    with pytest.raises(UnknownNameError, match=r"power mode of board named '51W'.*15W, MAXN"):
+    with pytest.raises(UnknownNameError, match=r"power mode of board: '51W'.*15W, MAXN"):
         BOARD.power_mode("51W")
 
 

@@ -120,7 +120,7 @@ def test_a_platform_is_found_by_name_and_alias_in_any_case():
     assert ACME.platform(None).name == "first"
     assert ACME.platform("ONE").name == "first"
     assert ACME.platform("Second").name == "second"
-    with pytest.raises(UnknownNameError, match="ACME platform named 'third'"):
+    with pytest.raises(UnknownNameError, match="ACME platform: 'third'"):
         ACME.platform("third")
 
 
@@ -147,9 +147,9 @@ def test_formats_and_pools_are_found_by_name():
     assert registry.target("DLA").format("chw16").name == "CHW16"
     assert registry.target("DLA").format("DLA_HWC4").channel_counts == (1, 3, 4)
     assert registry.target("DLA").memory_pool("dla_local_dram").holds == "activations"
-    with pytest.raises(UnknownNameError, match="DLA tensor format named 'CHW8'"):
+    with pytest.raises(UnknownNameError, match="DLA tensor format: 'CHW8'"):
         registry.target("DLA").format("CHW8")
-    with pytest.raises(UnknownNameError, match="GPU memory pool named 'SRAM'"):
+    with pytest.raises(UnknownNameError, match="GPU memory pool: 'SRAM'"):
         registry.target("GPU").memory_pool("SRAM")
 
 

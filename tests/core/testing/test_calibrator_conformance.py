@@ -96,7 +96,7 @@ WRONG_SOLVERS = [
         wrong.histogram_calibrator(wrong.without_care),
         "ZeroDivisionError",
     ),
-    (Kit.test_the_calibrator_is_found_by_its_name, wrong.SOUND, "There is no calibrator named 'acme'"),
+    (Kit.test_the_calibrator_is_found_by_its_name, wrong.SOUND, "Unknown calibrator: 'acme'"),
 ]
 
 

@@ -207,7 +207,11 @@ class _Comparing:
 
     def result(self) -> Comparison:
         if not self._samples:
-            raise ExecutionError("No samples were given to compare on", where=f"engine {self._engine.name!r}")
+            raise ExecutionError(
+                "No samples were given to compare on",
+                where=f"engine {self._engine.name!r}",
+                remedy="Pass at least one sample",
+            )
         names = [side.name for side in self._sides]
         outputs = {tensor.name for tensor in self._engine.plan.network.outputs}
         tensors = [one.result(names, is_output=name in outputs) for name, one in self._tensors.items()]

@@ -93,7 +93,11 @@ class _ComparingMethods:
 
     def result(self) -> MethodComparison:
         if not self._samples:
-            raise ExecutionError("No samples were given to compare on", where=f"quantize method {self._first.name!r}")
+            raise ExecutionError(
+                "No samples were given to compare on",
+                where=f"quantize method {self._first.name!r}",
+                remedy="Pass at least one sample",
+            )
         return MethodComparison(
             [self._compared(name) for name in self._order],
             [_output(name, sums) for name, sums in self._outputs.items()],
@@ -263,7 +267,10 @@ def method_sides(
     """
     if len(names) < 2 or len(set(names)) != len(names):
         raise ConfigError(
-            "At least two different quantize methods are required", where="--methods", found=", ".join(names)
+            "At least two different quantize methods are required",
+            where="--methods",
+            found=", ".join(names),
+            remedy="Name two or more, such as --methods tflite,onnx",
         )
     methods = [quantize_method(name, where="--methods") for name in names]
     before = network.quantize_method

@@ -197,7 +197,10 @@ def compared_sides(
     """
     if len(set(names)) != len(names) or not names:
         raise ConfigError(
-            "At least one side to compare with is required, each named once", where="--against", found=", ".join(names)
+            "At least one side to compare with is required, each named once",
+            where="--against",
+            found=", ".join(names),
+            remedy="Name one or more sides, each once, such as --against fp32,gpu",
         )
     sides: list[Side] = []
     for name in names:

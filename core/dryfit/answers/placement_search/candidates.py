@@ -142,6 +142,7 @@ class _LayerCosts:
                     "Each step of a cost estimate must name layers of the request",
                     where=f"target {device}",
                     found=", ".join(map(repr, step.layers)) or "no layer",
+                    remedy="Return steps with names from `question.layers`, or leave `layers` out",
                 )
             chain = [number[name] for name in step.layers]
             self.amounts[chain[0]] = model.meter.of_segment(device, _step_alone(estimate, step), step.macs)

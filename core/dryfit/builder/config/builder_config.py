@@ -90,7 +90,9 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
             ConfigError: nothing was stated in the profile.
         """
         if not profile:
-            raise ConfigError("The optimization profile has no shapes", remedy="Call set_shape on it first")
+            raise ConfigError(
+                "An optimization profile must have shapes", found="none", remedy="Call set_shape on it first"
+            )
         self._profiles.append(profile)
         return len(self._profiles) - 1
 
@@ -110,6 +112,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
                 "The optimization profile index is out of range",
                 found=index,
                 allowed=f"0 to {len(self._profiles) - 1}" if self._profiles else "none was added",
+                remedy="Add the profile with add_optimization_profile, or use an index in this range",
             )
         return self._profiles[index]
 
@@ -245,7 +248,12 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
     def builder_optimization_level(self, level: int) -> None:
         level = whole_number(level, "builder optimization level")
         if not 0 <= level <= 5:
-            raise ConfigError("The builder optimization level is out of range", found=level, allowed="0 to 5")
+            raise ConfigError(
+                "The builder optimization level is out of range",
+                found=level,
+                allowed="0 to 5",
+                remedy="Use a level in this range; the default is 3",
+            )
         self._optimization_level = level
 
     def settings(self, network: Network | None = None) -> dict[str, Any]:

@@ -166,5 +166,10 @@ class CalibrationSettings(KnownAttributes):
     @assume_scales.setter
     def assume_scales(self, assume: bool) -> None:
         if not isinstance(assume, bool):
-            raise ConfigError("assume_scales must be True or False", found=repr(assume), allowed="True or False")
+            raise ConfigError(
+                "assume_scales must be True or False",
+                found=repr(assume),
+                allowed="True or False",
+                remedy="Set it to True or False",
+            )
         self._assume_scales = assume

@@ -120,7 +120,12 @@ class DeviceSettings(FlagSettings):
     @power_mode.setter
     def power_mode(self, name: str | None) -> None:
         if name is not None and not isinstance(name, str):
-            raise ConfigError("A power mode must be given by name", where="power_mode", found=repr(name))
+            raise ConfigError(
+                "A power mode must be given by name",
+                where="power_mode",
+                found=repr(name),
+                remedy='Pass the name as a string, such as "MAXN", or None for the default',
+            )
         self._power_mode = name
 
     def clocks(self, device: str) -> PowerMode | None:
@@ -169,6 +174,7 @@ class DeviceSettings(FlagSettings):
                 found=core,
                 allowed=f"0 to {platform.cores - 1}, or -1 for none" if platform.cores else "-1 (no DLA)",
                 source=platform.source or None,
+                remedy="Choose one of these cores",
             )
         self._dla_core = core
 

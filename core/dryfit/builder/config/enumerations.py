@@ -41,7 +41,9 @@ def whole_number(value: object, what: str) -> int:
     """
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
-    raise ConfigError(f"The {what} must be an integer", found=repr(value), allowed="an integer")
+    raise ConfigError(
+        f"The {what} must be an integer", found=repr(value), allowed="an integer", remedy="Pass a Python int"
+    )
 
 
 class DeviceType(enum.StrEnum):
@@ -189,6 +191,7 @@ def software_version(name: object, where: str) -> str:
             where=where,
             found=repr(name),
             allowed=f"such as 10.3, TensorRT-10.3, {', '.join(_known('jetpack'))}, {', '.join(_known('drive-os'))}",
+            remedy="Write the version in one of these forms",
         )
     release = match["release"]
     if product in _TENSORRT:

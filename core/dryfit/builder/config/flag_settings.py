@@ -95,5 +95,10 @@ def _flags_of(kind: type[FlagT], mask: int, words: str) -> set[FlagT]:
     """
     known = _mask(kind)
     if mask & ~known:
-        raise ConfigError(f"The mask has bits that are not {words}s", found=bin(mask), allowed=bin(known))
+        raise ConfigError(
+            f"The mask has bits that are not {words}s",
+            found=bin(mask),
+            allowed=bin(known),
+            remedy=f"Combine {words}s as 1 << int(flag)",
+        )
     return {flag for flag in kind if mask >> flag & 1}

@@ -39,6 +39,7 @@ class KernelSettings(KnownAttributes):
                 where=f"layer {layer.name!r}",
                 found=repr(name),
                 allowed="'cpu.convolution'",
+                remedy="Pass the name that `dryfit inspect --verbose` shows",
             )
         self._kernels[layer] = name
 
@@ -70,7 +71,12 @@ class KernelSettings(KnownAttributes):
             ('cpu.winograd_*',)
         """
         if not isinstance(pattern, str) or not pattern:
-            raise ConfigError("A kernel pattern must be a string", found=repr(pattern), allowed="'cpu.winograd_*'")
+            raise ConfigError(
+                "A kernel pattern must be a string",
+                found=repr(pattern),
+                allowed="'cpu.winograd_*'",
+                remedy="Pass a name or a pattern with `*`",
+            )
         if pattern not in self._forbidden:
             self._forbidden.append(pattern)
 
@@ -104,6 +110,7 @@ class KernelSettings(KnownAttributes):
                 "The file is not a timing cache",
                 found=type(cache).__name__,
                 allowed="what `create_timing_cache` returns",
+                remedy="Pass what config.create_timing_cache(data) returns",
             )
         cache.require_processor(processor_name(), ignore_mismatch)
         self._timing_cache = cache

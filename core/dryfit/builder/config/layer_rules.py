@@ -87,7 +87,13 @@ class PrecisionRules:
                 wrong.append(repr(entry))
         if wrong:
             allowed = f"NAME:TYPE,... with the types {', '.join(PRECISION_WORDS)}"
-            raise ConfigError("Invalid layer precision", where=source, found="; ".join(wrong), allowed=allowed)
+            raise ConfigError(
+                "Invalid layer precision",
+                where=source,
+                found="; ".join(wrong),
+                allowed=allowed,
+                remedy="Write each entry as NAME:TYPE, separated by commas",
+            )
         return cls(rules, source)
 
     def set_precisions(self, network: Network) -> None:
@@ -129,7 +135,11 @@ class PrecisionRules:
         unmatched = [one.problem(network.layers) for one, _ in self.rules if not one.layers_in(network.layers)]
         if unmatched or problems:
             raise ConfigError(
-                "The types must match the network", where=self.source, found="; ".join([*unmatched, *problems])
+                "The types must match the network",
+                where=self.source,
+                found="; ".join([*unmatched, *problems]),
+                remedy="Use names or patterns of layers with at most as many types as outputs: "
+                "`dryfit check --verbose` lists the layers",
             )
 
 
@@ -261,7 +271,13 @@ class PlacementRules:
             else:
                 wrong.append(f"{where}: {entry}")
         if wrong:
-            raise ConfigError("Invalid placement rule", where=source, found="; ".join(wrong), allowed=spelling)
+            raise ConfigError(
+                "Invalid placement rule",
+                where=source,
+                found="; ".join(wrong),
+                allowed=spelling,
+                remedy="Write one rule per line: pattern = DEVICE",
+            )
         return cls(rules, source)
 
     def apply(self, network: Network, config: BuilderConfig) -> None:
@@ -279,6 +295,8 @@ class PlacementRules:
                 "The placement must match the network and the installed devices",
                 where=self.source,
                 found="; ".join(problems),
+                remedy="Correct these rules: `dryfit check --verbose` lists the layers, "
+                "`dryfit targets list` the devices",
             )
         # Later rules overwrite earlier ones.
         for rule, layers in matched:

@@ -137,7 +137,12 @@ class TimingCache:
         try:
             lines = text.decode().splitlines()
         except UnicodeDecodeError as error:
-            raise ConfigError("The file is not a timing cache", where=where, found=error) from error
+            raise ConfigError(
+                "The file is not a timing cache",
+                where=where,
+                found=error,
+                remedy="Choose another file, or delete this one; kernels are then measured again",
+            ) from error
         header = _fields(lines[0], _HEADER, f"{where}, line 1")
         if header["dryfit timing cache"] != FORMAT:
             raise ConfigError(
@@ -154,7 +159,12 @@ class TimingCache:
             microseconds = _positive(fields.pop("microseconds"), place)
             key = TimingCacheKey(**fields)
             if key in cache._entries:
-                raise ConfigError("Duplicate timing cache entry", where=place, found=line)
+                raise ConfigError(
+                    "Duplicate timing cache entry",
+                    where=place,
+                    found=line,
+                    remedy="Delete one of the lines, or delete the file; kernels are then measured again",
+                )
             cache._entries[key] = microseconds
         return cache
 
@@ -188,7 +198,11 @@ def _is_whole(value: object, kind: type) -> bool:
 def _positive(microseconds: float, where: str) -> float:
     if not 0 < microseconds < float("inf"):
         raise ConfigError(
-            "A kernel's time must be greater than 0", where=where, found=microseconds, allowed="greater than 0"
+            "A kernel's time must be greater than 0",
+            where=where,
+            found=microseconds,
+            allowed="greater than 0",
+            remedy="Fix or delete the line, or delete the file; kernels are then measured again",
         )
     return float(microseconds)
 
@@ -227,7 +241,12 @@ def load_timing_cache(path: Path) -> TimingCache:
     except FileNotFoundError:
         text = b""
     except OSError as error:
-        raise ConfigError("The timing cache cannot be read", where=str(path), found=error) from error
+        raise ConfigError(
+            "The timing cache cannot be read",
+            where=str(path),
+            found=error,
+            remedy="Check the permissions, or choose another file; without one, kernels are measured again",
+        ) from error
     return TimingCache.parse(text, str(path))
 
 
@@ -246,7 +265,12 @@ def save_timing_cache(cache: TimingCache, path: Path) -> None:
             if merged.query_keys() != known or not path.is_file():
                 write_atomically(path, [merged.serialize()])
     except OSError as error:
-        raise ConfigError("The timing cache cannot be written", where=str(path), found=error) from error
+        raise ConfigError(
+            "The timing cache cannot be written",
+            where=str(path),
+            found=error,
+            remedy="Choose a file in a folder that exists, is writable and has space",
+        ) from error
 
 
 def default_path() -> Path:

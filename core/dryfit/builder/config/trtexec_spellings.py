@@ -65,7 +65,13 @@ class IoFormat:
         formats = tuple(name.strip() for name in names.split("+"))
         if not colon or word not in IO_TYPE_WORDS or not all(formats):
             allowed = f"TYPE:FORMAT+FORMAT, such as fp16:chw16; the types are {', '.join(IO_TYPE_WORDS)}"
-            raise ConfigError("The entry is not a type and format", where=source, found=repr(text), allowed=allowed)
+            raise ConfigError(
+                "The entry is not a type and format",
+                where=source,
+                found=repr(text),
+                allowed=allowed,
+                remedy="Write each entry as TYPE:FORMAT; separate entries by commas and formats by +",
+            )
         named = (LINEAR.name if name == LINEAR_WORD else name.upper() for name in formats)
         return cls(IO_TYPE_WORDS[word], tuple(dict.fromkeys(named)))
 
@@ -126,6 +132,7 @@ def set_io_formats(network: Network, inputs: Sequence[IoFormat], outputs: Sequen
                 f"The types and formats must match the network's {side}",
                 found=f"{len(entries)} entries: {io_formats_text(entries)}",
                 allowed=f"1, or one for each of {', '.join(repr(tensor.name) for tensor in tensors)}",
+                remedy=f"Give one entry for all, or one for each of the network's {side}",
             )
         for index, tensor in enumerate(tensors if entries else ()):
             entries[index % len(entries)].set_on(tensor)
@@ -200,6 +207,7 @@ def parse_memory_pool_sizes(text: str, where: str) -> PoolSizes:
                 where=where,
                 found=entry,
                 allowed="such as dlaSRAM:0.5 or DLA_GLOBAL_DRAM:256M",
+                remedy="Write each limit as POOL:SIZE; separate limits by commas",
             )
         if match[0].startswith("-"):
             raise ConfigError(

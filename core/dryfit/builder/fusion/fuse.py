@@ -92,7 +92,10 @@ def _whole_segment(layers: Sequence[Layer], places: Places) -> JoinedGroup:
     place = places[layers[0].name]
     load_segment = registry.target(place.device).load_segment
     if load_segment is None:
-        raise PluginError(f"The target {place.device} compiles segments and cannot load them")
+        raise PluginError(
+            f"The target {place.device} compiles segments and cannot load them",
+            remedy="Give its Target record `load_segment_at`, which loads what `compile_segment_at` makes",
+        )
     kernel = segment_kernel(place.device, lambda program: load_segment(program.tobytes()))
     return JoinedGroup(SegmentGroup(layers), [kernel], place)
 

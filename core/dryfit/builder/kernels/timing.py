@@ -75,7 +75,13 @@ class KernelTimes:
         found = {key.kernel: cache.query(key) if key not in missing else times.get(key.kernel) for key in keys}
         known = {name: time for name, time in found.items() if time is not None}
         if not known:
-            raise BuildError("All kernels of the layer fail", where=f"layer {group.name!r}", found="; ".join(failures))
+            raise BuildError(
+                "All kernels of the layer fail",
+                where=f"layer {group.name!r}",
+                found="; ".join(failures),
+                remedy="Report this to the maintainers of the kernels; meanwhile put the layer "
+                "on another device or forbid these kernels",
+            )
         return known
 
     def _require_leave(self, group: LayerGroup, key: TimingCacheKey) -> None:
@@ -130,7 +136,11 @@ def _bound(kernel: Kernel, group: LayerGroup, specs: Specs) -> Callable[[], None
     """A function that runs a kernel on memory of its own."""
     create_schedule = registry.host().create_schedule
     if create_schedule is None:
-        raise PluginError("The host target must have a schedule to run kernels", where=registry.host().device)
+        raise PluginError(
+            "The host target must have a schedule to run kernels",
+            where=registry.host().device,
+            remedy="Give its Target record `create_schedule_at`",
+        )
     generator = np.random.default_rng(0)
     tensors = {tensor.name: specs[tensor.name] for tensor in (*group.inputs, *group.outputs)}
     arrays = {name: _filled(spec, kernel.layout, generator) for name, spec in tensors.items()}

@@ -65,7 +65,10 @@ def choose_precisions(
         verdict = assignment.verdicts.get(layer.name, {}).get(assignment.devices[layer.name])
         chooser.choose(layer, assignment.target(layer), verdict)
     if chooser.refusals:
-        raise NetworkError("Layer plugins must get the types that they need:\n  " + "\n  ".join(chooser.refusals))
+        raise NetworkError(
+            "Layer plugins must get the types that they need:\n  " + "\n  ".join(chooser.refusals),
+            remedy="Add casts around these layers, or list more types in the plugins' `formats`",
+        )
     chooser.choose_int8(layers, specs, wanted_types)
     _require_types_of_devices(chooser, layers, assignment)
     chosen = Precisions(

@@ -33,6 +33,7 @@ def fitting_values(weights: RefittableWeights, values: Array, where: str) -> Arr
             where=f"{where}, weights {weights.name!r}",
             found=f"{dtype.text} {array.shape}",
             allowed=f"{weights.dtype.text} {weights.shape}",
+            remedy="Convert and reshape the weights, or build an engine from the new model",
         )
     return np.array(array.reshape(weights.shape), order="C")
 

@@ -131,6 +131,7 @@ class Refitter(KnownAttributes):
             raise NetworkError(
                 "The engine is stripped, and these weights have not been set yet",
                 where=f"{self._where}, weights {name!r}",
+                remedy="Set them with set_named_weights first",
             )
         array = self._record.values()[weights.places[0]] if given is None else given
         view = array.view()
@@ -252,7 +253,9 @@ class Refitter(KnownAttributes):
     def max_threads(self, count: int) -> None:
         count = whole_number(count, "number of threads")
         if count < 1:
-            raise ConfigError("A refit must have at least one thread", where="max_threads", found=count)
+            raise ConfigError(
+                "A refit must have at least one thread", where="max_threads", found=count, remedy="Set it to 1 or more"
+            )
         self._max_threads = count
 
     # Inside -------------------------------------------------------------------------------------------------------
@@ -261,7 +264,11 @@ class Refitter(KnownAttributes):
     def _record(self) -> RefitRecord:
         record = self._engine.plan.refit
         if record is None:
-            raise ConfigError("The engine's weights can no longer be exchanged", where=self._where)
+            raise ConfigError(
+                "The engine's weights can no longer be exchanged",
+                where=self._where,
+                remedy="Load the engine file again and create a new Refitter",
+            )
         return record
 
     @property

@@ -198,7 +198,11 @@ def target_bytes(function: SegmentFunction, planned: PlannedSegment) -> bytes:
     where = f"segment {planned.index} of {planned.device}"
     make = function.of(target)
     if make is None:
-        raise PluginError(f"The target has no segment {function.noun}", where=where)
+        raise PluginError(
+            f"The target has no segment {function.noun}",
+            where=where,
+            remedy=f"Put these layers on another device, or add a segment {function.noun} to the target",
+        )
     try:
         made = make(planned)
     except DryfitError:
@@ -215,5 +219,6 @@ def target_bytes(function: SegmentFunction, planned: PlannedSegment) -> bytes:
             f"A target's {function.noun} must return bytes",
             where=f"{where}, {function.place(target)}",
             found=type(made).__name__,
+            remedy=f"Return the bytes of the compiled segment from the target's {function.noun}",
         )
     return made

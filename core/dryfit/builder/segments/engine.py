@@ -31,7 +31,11 @@ def segment_engine(segment: PlannedSegment) -> Engine:
     """
     where = f"segment {segment.index} of {segment.device}"
     if segment.host_run is None:
-        raise EngineFileError("The segment must describe how the host runs it", where=where)
+        raise EngineFileError(
+            "The segment must describe how the host runs it",
+            where=where,
+            remedy="Export it again with this version of dryfit",
+        )
     network = copy_network(segment.network)
     layers = {layer.name: layer for layer in network.layers}
     kernels = _kernels(segment.device)
@@ -100,7 +104,12 @@ def _require_accepted(kernel: Kernel, group: LayerGroup, specs: Specs, where: st
 def _group(asked: HostOperation, layers: Mapping[str, Layer], where: str) -> LayerGroup:
     unknown = [name for name in asked.layers if name not in layers]
     if unknown or not asked.layers:
-        raise EngineFileError("The segment's host run refers to unknown layers", where=where, found=unknown)
+        raise EngineFileError(
+            "The segment's host run refers to unknown layers",
+            where=where,
+            found=unknown,
+            remedy="Export it again with this version of dryfit",
+        )
     return LayerGroup([layers[name] for name in asked.layers])
 
 
@@ -113,6 +122,7 @@ def _placements(segment: PlannedSegment, run: HostRun, network: Network) -> dict
             where=f"segment {segment.index} of {segment.device}",
             found=strange[0][:100],
             allowed=", ".join(HostLayout.__members__),
+            remedy="Export it again with this version of dryfit",
         )
     placements = {}
     for tensor in network.tensors:

@@ -23,7 +23,7 @@ def calibrate(model: Path | None, options: CalibrateOptions) -> None:
         _compare(options)
         return
     if model is None:
-        raise click.UsageError("Missing argument 'MODEL' (optional only with --compare)")
+        raise click.UsageError("Missing argument 'MODEL': give the model (optional only with --compare)")
     from dryfit.answers.calibrate import calibrate as answer_of
     from dryfit.cli.calibration_progress import Interruption, SampleProgress
 

@@ -52,7 +52,7 @@ def check(
 
     form = chosen or ("json" if as_json else "text")
     if as_json and form != "json":
-        raise click.UsageError(f"--json and --format {form} cannot be combined", context)
+        raise click.UsageError(f"--json and --format {form} cannot be combined: leave one out", context)
     answer = answer_of(model, fail_on=fail_on, **options)
     for note in answer.notes:
         print_note(note)

@@ -56,7 +56,7 @@ def explain(
     from dryfit.engine.progress import TerminalProgress
 
     if quantization and (edits is not None or no_edits):
-        raise click.UsageError("--quantization cannot be combined with --apply or --no-edits")
+        raise click.UsageError("--quantization cannot be combined with --apply or --no-edits: leave them out")
     if (edits is None) != (output is None):
         raise click.UsageError("--apply and --output must be given together")
     if edits is not None and layer is not None:

@@ -59,7 +59,7 @@ def lint(
 
     form = chosen or ("json" if as_json else "text")
     if as_json and form != "json":
-        raise click.UsageError(f"--json and --format {form} cannot be combined", context)
+        raise click.UsageError(f"--json and --format {form} cannot be combined: leave one out", context)
     answer = answer_of(model, shape=flat_shapes(shape), fail_on=fail_on)
     match form:
         case "json":

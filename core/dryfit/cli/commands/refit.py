@@ -33,7 +33,7 @@ def refit(engine_file: Path, model: Path | None, output: Path | None, lists: boo
     from dryfit.answers.refit import refittable_weights
 
     if lists == (model is not None or output is not None) or (model is None) != (output is None):
-        raise click.UsageError("Either --list, or --onnx MODEL and --output FILE")
+        raise click.UsageError("Give either --list, or --onnx MODEL and --output FILE")
     if model is None or output is None:
         show_answer(refittable_weights(engine_file), as_json=as_json)
         return

@@ -52,7 +52,10 @@ class Plugin(Layer):
                 ) from error
             raise
         except Exception as error:  # a plugin is foreign code: whatever it raises is told with the layer's name
-            raise self.problem(f"The plugin rejected the layer: {error or type(error).__name__}") from error
+            raise self.problem(
+                f"The plugin rejected the layer: {error or type(error).__name__}",
+                remedy="Change the layer's fields or inputs; if they are correct, report it to the plugin's authors",
+            ) from error
         if not all(isinstance(spec, TensorSpec) for spec in specs):
             raise self.problem(
                 "The plugin's `output_specs` must return tensor specs",

@@ -118,7 +118,13 @@ class WindowLayer(Layer):
         outputs = self.output_extents(shape[2:])
         if any(output < 1 <= extent for output, extent in zip(outputs, shape[2:], strict=True)):
             window = f"{self.window_name.split('_', maxsplit=1)[0]} {self.window} on an input of {tuple(shape)}"
-            raise self.problem(message, found=f"{window}, an output of {outputs}", is_mendable=True)
+            raise self.problem(
+                message,
+                found=f"{window}, an output of {outputs}",
+                allowed="an output of at least 1 on each axis",
+                remedy="Increase the padding or the input, or use a smaller window or dilation",
+                is_mendable=True,
+            )
         return outputs
 
     def axes(self, spatial: Sequence[int]) -> list[tuple[int, int, int, int, int, int]]:

@@ -102,7 +102,9 @@ class OperatorCall:
         """
         found = self.operands[index] if index < len(self.operands) else None
         if found is None:
-            raise NetworkError(f"Input {index} is not connected", where=self.where)
+            raise NetworkError(
+                f"Input {index} is not connected", where=self.where, remedy="Connect it with `set_input`"
+            )
         return found
 
     @property

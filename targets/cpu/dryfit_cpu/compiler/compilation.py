@@ -90,7 +90,11 @@ def _translate(module: str, name: str) -> tuple[str, list[tuple[str, str]], str]
     """A native function's symbol, its fields and its LLVM code, which Numba has optimized."""
     function = getattr(importlib.import_module(f"dryfit_cpu.native.{module}"), name)
     if function not in _NATIVE:
-        raise DryfitError("The function must be declared native", where=f"native function {module}.{name}")
+        raise DryfitError(
+            "The function must be declared native",
+            where=f"native function {module}.{name}",
+            remedy="Decorate the function with `native`",
+        )
     hints = get_type_hints(function)
     names = list(inspect.signature(function).parameters)
     takes_chunk = hints[names[0]] is Chunk

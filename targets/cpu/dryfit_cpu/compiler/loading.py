@@ -237,6 +237,7 @@ def _function(name: str) -> int:
             where="kernel loader",
             found=name,
             allowed=", ".join(sorted(EXTERNALS)),
+            remedy="Call only the allowed functions in native code",
         )
     return ctypes.cast(ctypes.CDLL(None)[name], ctypes.c_void_p).value or 0
 

@@ -59,6 +59,7 @@ def object_file(llvm_ir: str) -> bytes:
                 where="kernel compiler",
                 found=name,
                 allowed=", ".join(sorted(EXTERNALS)),
+                remedy="Call only the allowed functions in native code",
             )
     return bytes(target_machine().emit_object(_verified(llvm_ir)))
 

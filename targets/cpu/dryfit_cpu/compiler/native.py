@@ -86,6 +86,7 @@ class NativeFunction:
                 where=f"native function {self.full_name}",
                 found=", ".join(sorted(given.keys() ^ self._fields.keys())),
                 allowed=", ".join(self._fields),
+                remedy="Pass exactly the declared parameters by name",
             )
         values = [_bits(given[name]) if kind == "float" else int(given[name]) for name, kind in self._fields.items()]
         return np.array(values, dtype=np.int64)

@@ -105,7 +105,11 @@ def required_epilogue(binding: Binding) -> Epilogue:
     group = binding.group
     epilogue = epilogue_of(group)
     if epilogue is None:
-        raise BuildError("The kernel cannot run this epilogue", where=f"layer {group.name!r}")
+        raise BuildError(
+            "The kernel cannot run this epilogue",
+            where=f"layer {group.name!r}",
+            remedy="Build the engine again; if that does not help, report a bug in the kernel",
+        )
     require_one_shape(binding)
     return epilogue
 

@@ -119,6 +119,7 @@ def bound_array(binding: Binding, name: str) -> Array:
             where=f"layer {binding.group.name!r}, tensor {name!r}",
             found=None if array is None else f"{array.dtype} {array.shape}",
             allowed=f"{spec.dtype.numpy} {spec.shape}",
+            remedy="Build the engine again; if that does not help, report a bug",
         )
     return array
 

@@ -202,6 +202,10 @@ def move_values(binding: Binding) -> NativeStep:
         work += copy_work(source, ordered, threads)
         source, view = ordered, _view(layer, ordered, others)
     if view is None:
-        raise ExecutionError("A layer that computes values cannot run as a copy", where=f"layer {layer.name!r}")
+        raise ExecutionError(
+            "A layer that computes values cannot run as a copy",
+            where=f"layer {layer.name!r}",
+            remedy="Build the engine again; if that does not help, report a bug in the kernel",
+        )
     work += copy_work(view, output, threads)
     return NativeStep(binding.group.name, work, [binding, source, view])

@@ -30,7 +30,11 @@ def _value(binding: Binding, values: dict[str, Array], name: str) -> Array:
     if array is None:
         array = binding.specs[name].value
     if array is None:
-        raise ExecutionError("The tensor has no array", where=f"layer {binding.group.name!r}, tensor {name!r}")
+        raise ExecutionError(
+            "The tensor has no array",
+            where=f"layer {binding.group.name!r}, tensor {name!r}",
+            remedy="Build the engine again; if that does not help, report a bug",
+        )
     if len(binding.group.layers) > 1 and DataType.from_numpy(array.dtype) in _WIDENED:
         return array.astype(np.float32)
     return array

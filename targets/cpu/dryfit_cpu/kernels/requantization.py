@@ -151,7 +151,11 @@ def rounding_code(mode: Rounding) -> int:
         BuildError: it is a device's own function, which native code does not have.
     """
     if isinstance(mode, RoundingFunction):
-        raise BuildError("Native kernels do not support custom rounding", where=f"rounding {mode.name!r}")
+        raise BuildError(
+            "Native kernels do not support custom rounding",
+            where=f"rounding {mode.name!r}",
+            remedy="Use a RoundingMode, or a kernel of the target that implements this rounding",
+        )
     return _ROUNDING_CODES[mode]
 
 
@@ -235,7 +239,11 @@ def required_requantization(group: LayerGroup, rounding: Rounding = RoundingMode
     """
     found = requantization_of(group, rounding)
     if found is None:
-        raise BuildError("The kernel cannot run this epilogue", where=f"layer {group.name!r}")
+        raise BuildError(
+            "The kernel cannot run this epilogue",
+            where=f"layer {group.name!r}",
+            remedy="Build the engine again; if that does not help, report a bug in the kernel",
+        )
     return found
 
 

@@ -71,6 +71,7 @@ class Board:
                 where=self.platform.name,
                 found=core,
                 allowed=", ".join(str(one.core) for one in self.devices) or "none: the board has no DLA",
+                remedy="Choose one of these cores",
             )
         return self.devices[core]
 

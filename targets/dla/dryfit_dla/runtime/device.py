@@ -89,7 +89,11 @@ class Device:
         with RUNTIME_LOCK:
             if module not in self._modules:
                 raise DlaError(
-                    Status.INVALID_MODULE, "The module is not loaded on this core", where=self.name, found=module
+                    Status.INVALID_MODULE,
+                    "The module is not loaded on this core",
+                    where=self.name,
+                    found=module,
+                    remedy="Load it with `load` on this device first",
                 )
             self._require_unused(module, "module")
             self._modules.remove(module)
@@ -134,7 +138,13 @@ class Device:
         """
         with RUNTIME_LOCK:
             if not self.has_memory(memory):
-                raise DlaError(Status.INVALID_ADDRESS, "The memory is not registered", where=self.name, found=memory)
+                raise DlaError(
+                    Status.INVALID_ADDRESS,
+                    "The memory is not registered",
+                    where=self.name,
+                    found=memory,
+                    remedy="Register it with `register` on this device first",
+                )
             self._require_unused(memory, "memory")
             del self._memories[memory.address]
 
@@ -244,5 +254,6 @@ def _tasks(tasks: Any) -> list[Task]:
                 where="submit",
                 found=f"{type(one).__name__} {str(one)[:100]!r}",
                 allowed="Task(module, inputs, outputs), a sequence of them, or [] for events only",
+                remedy="Pass Task objects",
             )
     return asked

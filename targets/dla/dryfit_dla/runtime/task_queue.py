@@ -169,6 +169,7 @@ class TaskQueue:
                     "A task failed",
                     where=f"{self.name}, module {task.module.name!r}",
                     found=f"{type(found).__name__}: {found}",
+                    remedy="Check the inputs of this task, and submit it again",
                 )
                 error.__cause__ = found
                 return error

@@ -81,7 +81,7 @@ def test_device_names_are_taken_in_any_case_and_unknown_ones_refused():
     config = BuilderConfig()
     config.set_device_type(convolution, "dla")
     assert config.get_device_type(convolution) == DeviceType.DLA
-    with pytest.raises(UnknownNameError, match="There is no device named 'DLX'") as error:
+    with pytest.raises(UnknownNameError, match="Unknown device: 'DLX'") as error:
         config.set_device_type(convolution, "DLX")
     assert error.value.remedy == "Did you mean 'DLA'?"
     with pytest.raises(UnknownNameError):
@@ -247,7 +247,7 @@ def test_the_first_platform_and_its_newest_software_are_the_default():
 
 
 def test_a_platform_that_does_not_exist_is_refused():
-    with pytest.raises(UnknownNameError, match="DLA platform named 'agx-orin-46'") as error:
+    with pytest.raises(UnknownNameError, match="DLA platform: 'agx-orin-46'") as error:
         BuilderConfig().set_platform("DLA", "agx-orin-46")
     assert error.value.remedy == "Did you mean 'agx-orin-64'?"
 
@@ -318,7 +318,7 @@ def test_other_sizes_are_refused_with_the_rule(size):
 
 
 def test_an_unknown_pool_is_refused():
-    with pytest.raises(UnknownNameError, match="memory pool named 'DLA_SRAM'"):
+    with pytest.raises(UnknownNameError, match="memory pool: 'DLA_SRAM'"):
         BuilderConfig().set_memory_pool_limit("DLA_SRAM", 4096)
 
 

@@ -82,7 +82,7 @@ def test_everything_that_does_not_exist_is_told_at_once_with_what_is_close():
     message = refusal(chain("c", "r"), "co = DLA\nc0x = GPU\nc0 = DLAA\nkind:convolutio = GPU\nonnx:Conv_1 = GPU")
     assert "line 1: Unknown layer 'co'" in message
     assert "line 2: Unknown layer 'c0x'. Did you mean 'c0'?" in message
-    assert "line 3: There is no device named 'DLAA'" in message
+    assert "line 3: Unknown device: 'DLAA'" in message
     assert "Did you mean 'DLA'?" in message
     assert "line 4: Unknown layer kind 'convolutio'. Did you mean 'convolution'?" in message
     assert "line 5: Unknown ONNX node 'Conv_1'" in message

@@ -208,7 +208,7 @@ def test_layers_that_ask_for_a_method_that_they_cannot_have_are_refused_all_at_o
 def test_an_unknown_method_is_refused_before_anything_else_with_the_closest_name(acme, of_layer):
     network = convolution_network()
     (network.layer("conv") if of_layer else network).quantize_method = "acne"
-    with pytest.raises(UnknownNameError, match=r"no quantize method named 'acne'.*Did you mean 'acme'") as refused:
+    with pytest.raises(UnknownNameError, match=r"Unknown quantize method: 'acne'.*Did you mean 'acme'") as refused:
         Builder().build_engine(network, BuilderConfig())
     assert refused.value.where == ("layer 'conv' (convolution)" if of_layer else "network 'quantized convolution'") + (
         ", quantize_method"

@@ -174,7 +174,7 @@ def test_a_task_has_one_memory_for_each_tensor(board):
         assert said in text
         assert "allowed: 1: 'x'" in text
     text = refused(Status.INVALID_PARAM, device.submit, changed(task, outputs={"Y": task.outputs[0]}))
-    assert "no output named 'Y'" in text
+    assert "Unknown output: 'Y'" in text
     assert "allowed: a sequence of memories" in refused(Status.INVALID_PARAM, device.submit, changed(task, inputs=3))
 
 

@@ -1,0 +1,176 @@
+"""Each error that refuses says what to do, what was found and what is allowed.
+
+The calls that make an error are found in the source, so that one without a remedy is noticed before anyone meets it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dryfit import errors
+from dryfit.errors import DryfitError, MissingAttributeError, UnknownNameError
+
+SOURCES = ("core", "targets", "plugins")
+
+SUPPLY_THEIR_OWN = {
+    "UnknownNameError": "the closest name, or the names that exist",
+    "MissingAttributeError": "as UnknownNameError",
+    "UnknownSettingError": "as UnknownNameError",
+    "ModelRefusedError": "lists errors of nodes, each with its remedy",
+    "ParserError": "is a record of the parser, made from an error with a remedy",
+}
+"""Errors whose constructors say what to do."""
+
+NOT_FOR_USERS = {
+    "CannotLinkError": "is caught: LLVM's linker takes over, and nothing is refused",
+    "UnknownAttributeError": "an AttributeError that shows the facts of a MissingAttributeError",
+}
+"""Errors that no user gets to see as they are."""
+
+PROBLEM_METHODS = {"problem": "message"}
+"""Methods that make an error, with their first parameter; others of the name have another one."""
+
+FOUND_OR_MESSAGE = {
+    "ConfigError",
+    "PluginError",
+    "EngineFileError",
+    "ExecutionError",
+}
+"""Errors about a given value: `found`, `where` or a value in the message says which it was."""
+
+
+@attrs.frozen
+class ErrorCall:
+    """One call that makes an error."""
+
+    path: str
+    line: int
+    name: str
+    keywords: frozenset[str]
+    shows_value: bool
+
+    @property
+    def has_remedy(self) -> bool:
+        return "remedy" in self.keywords
+
+    @property
+    def names_a_value(self) -> bool:
+        return self.shows_value or bool(self.keywords & {"found", "where"})
+
+    def __str__(self) -> str:
+        return f"{self.path}, line {self.line}: {self.name}"
+
+
+def error_classes() -> set[str]:
+    """The names of all exception classes whose constructors take a remedy."""
+    return {
+        name
+        for name, kind in vars(errors).items()
+        if inspect.isclass(kind) and issubclass(kind, DryfitError) and name not in SUPPLY_THEIR_OWN
+    }
+
+
+def errors_of_sources(repository: Path) -> set[str]:
+    """The names of all error classes: those of `dryfit.errors`, and what is derived from them elsewhere."""
+    known = error_classes()
+    found = [
+        (node.name, {getattr(base, "id", getattr(base, "attr", "")) for base in node.bases})
+        for path in source_files(repository)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef)
+    ]
+    while more := {name for name, bases in found if bases & known} - known:
+        known |= more
+    return known - SUPPLY_THEIR_OWN.keys() - NOT_FOR_USERS.keys()
+
+
+def source_files(repository: Path) -> list[Path]:
+    return [path for folder in SOURCES for path in sorted((repository / folder).rglob("*.py"))]
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def error_calls(tree: ast.AST, path: str, known: set[str]) -> Iterator[ErrorCall]:
+    """Calls of error classes and of `problem`, unless all facts are passed on by `**`."""
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        is_problem = name in PROBLEM_METHODS and any(is_text(one) for one in call.args)
+        if not call.args or not (name in known or is_problem):
+            continue
+        keywords = {one.arg for one in call.keywords}
+        if None not in keywords:
+            shows = any(isinstance(one, ast.FormattedValue) for text in call.args for one in ast.walk(text))
+            given = frozenset(one.arg for one in call.keywords if one.arg and not is_none(one.value))
+            yield ErrorCall(path, call.lineno, name, given, shows)
+
+
+def is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value in (None, "")
+
+
+def is_text(value: ast.expr) -> bool:
+    return isinstance(value, ast.JoinedStr | ast.BinOp) or (
+        isinstance(value, ast.Constant) and isinstance(value.value, str)
+    )
+
+
+def calls_of_sources(repository: Path) -> list[ErrorCall]:
+    known = errors_of_sources(repository)
+    return [
+        call
+        for path in source_files(repository)
+        for call in error_calls(tree_of(path), str(path.relative_to(repository)), known)
+    ]
+
+
+def test_each_error_has_a_remedy(repository: Path) -> None:
+    calls = calls_of_sources(repository)
+    assert len(calls) > 500, "the search finds errors"
+    lacking = [str(call) for call in calls if not call.has_remedy]
+    assert not lacking, "\n".join(lacking)
+
+
+def test_errors_about_given_values_name_them(repository: Path) -> None:
+    calls = [call for call in calls_of_sources(repository) if call.name in FOUND_OR_MESSAGE]
+    lacking = [str(call) for call in calls if not call.names_a_value]
+    assert not lacking, "\n".join(lacking)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'ConfigError("Wrong", found=1)',
+        'raise errors.ConfigError("Wrong")',
+        'self.problem("Wrong", allowed=2)',
+        'ConfigError("Wrong", remedy=None)',
+    ],
+)
+def test_an_error_without_a_remedy_is_found(call: str) -> None:
+    (found,) = error_calls(ast.parse(call), "here.py", error_classes())
+    assert not found.has_remedy
+
+
+@pytest.mark.parametrize(
+    "call",
+    ['ConfigError("Wrong", remedy="Do this")', 'self.problem("Wrong", found=1, remedy=text)'],
+)
+def test_an_error_with_a_remedy_passes(call: str) -> None:
+    (found,) = error_calls(ast.parse(call), "here.py", error_classes())
+    assert found.has_remedy
+
+
+@pytest.mark.parametrize("known", [["alpha", "beta"], ["alpha"]])
+@pytest.mark.parametrize("name", ["alpa", "nothing like it"])
+def test_an_unknown_name_says_what_to_do(name: str, known: list[str]) -> None:
+    assert UnknownNameError("letter", name, known).remedy
+    assert MissingAttributeError("Letters", name, known).remedy
