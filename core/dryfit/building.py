@@ -104,9 +104,9 @@ class Builder(KnownAttributes):
     """Makes networks, configs and, from both, engines.
 
     Attributes:
-        logger: a TensorRT-style logger may be given; it is kept for compatibility. The build is told to Python's
+        logger: a TensorRT-style logger may be given; it is kept for compatibility. The build reports to Python's
             logger `dryfit.builder`.
-        dump_stages_directory: where a text of each stage's result goes; None for nowhere.
+        dump_stages_directory: the folder for text files with the result of each stage; None for no files.
 
     Example:
         >>> builder = Builder()

@@ -40,7 +40,7 @@ class Asked:
         name: what the user calls the model: the path of its file, or the network's name.
         network: the user's own, or a copy that the options changed.
         config: the user's own, or the one that the options describe.
-        options: what was said, with defaults filled in; None where a config was given.
+        options: what was given, with defaults filled in; None where a config was given.
         assumed: the defaults that were filled in, as options.
         notes: remarks about options that were adjusted.
         source: the ONNX model that the network came from; None for a network.

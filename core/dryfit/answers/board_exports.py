@@ -43,8 +43,8 @@ class Exports:
     Attributes:
         build: what the config says.
         files: the paths on the board.
-        line: trtexec's command line; None where none was asked for.
-        script: the text of the Python script; None where none was asked for.
+        line: trtexec's command line; None where none was requested.
+        script: the text of the Python script; None where none was requested.
         notes: what trtexec adds, what a build lowers, and what means nothing to the board. Scripts have them as
             comments.
     """

@@ -147,7 +147,7 @@ class CacheDiffAnswer(Answer):
         equal: tensors with the same scale in both.
         added: tensors that only the second file has.
         removed: tensors that only the first file has.
-        conditions: the conditions that were asked for, in their order.
+        conditions: the conditions that were requested, in their order.
 
     Example:
         >>> dryfit.diff_caches("digits.cache", "minmax.cache").changed[0].ratio
@@ -194,7 +194,7 @@ class CacheCheckAnswer(Answer):
         tensors: different names in the file.
         findings: all of them.
         summary: how many findings there are of each kind.
-        conditions: the conditions that were asked for, in their order.
+        conditions: the conditions that were requested, in their order.
 
     Example:
         >>> dryfit.check_cache("digits.cache", "digits.onnx").summary["missing"]

@@ -48,7 +48,7 @@ class CalibrationRun:
     Attributes:
         samples_before: samples that earlier runs had seen.
         images: by the first axis of the first input.
-        seconds: since the first sample was asked for.
+        seconds: since the first sample was requested.
         images_per_second: over the run.
     """
 

@@ -24,7 +24,7 @@ class CheckAnswer(Placement, Answer):
     """Where each layer of a model would run, with every rule that it fails.
 
     Attributes:
-        conditions: the conditions that were asked for, in their order.
+        conditions: the conditions that were requested, in their order.
         notes: remarks about options that were adjusted, and about memory.
 
     Example:

@@ -48,10 +48,10 @@ class ComparedMethod:
     Attributes:
         name: of the method.
         title: whose arithmetic it is.
-        library: what it was held against; empty for a device.
+        library: what it was verified against; empty for a device.
         version: of the library.
         operators: layers that it computes.
-        left: layers that stay in real numbers.
+        left: layers that stay in floating point.
         compared: tensors of codes that it and the first method store; 0 for the first.
         differing: those of them that differ.
         first_parting: the first tensor whose layer itself gives other codes than by the first method.
@@ -77,7 +77,7 @@ class CompareMethodsAnswer(Answer):
         device: that of this machine.
         plugins: plugins that were active, each as `name version (distribution)`; sorted.
         samples: names of the samples.
-        methods: in the order in which they were asked for; the others are compared with the first.
+        methods: in the order in which they were requested; the others are compared with the first.
         layers: tensors of codes that a method computes, in the order in which it does.
         outputs: of the model.
         conditions: those of `fail_below`, for each output.

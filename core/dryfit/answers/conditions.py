@@ -90,7 +90,7 @@ class Subjects:
         aliases: other words for subjects.
         units: subject to the units that its limit may have; none means a number.
         limits: subject to the limit that counts where none is stated; 0 for the others.
-        rules: the ids of rules, and their beginnings, for which a word stands that is no subject: its first word is
+        rules: the ids of rules, and their beginnings, for a word that is not a subject: its first word is
             given. None where there are no such subjects.
     """
 

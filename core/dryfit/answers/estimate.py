@@ -62,7 +62,7 @@ class NetworkEstimate:
 
     Attributes:
         macs: multiply-accumulates.
-        macs_on_device: those of the segments on the device that was asked about.
+        macs_on_device: those of the segments on the device that was requested.
         latency_microseconds: segments and copies one after the other; None where a target estimates no time.
         latency_error_factor: how far the latency may be off, as a factor up or down; None where that is not known.
         latency_text: the latency to two digits, with its error.

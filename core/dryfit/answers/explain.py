@@ -86,13 +86,13 @@ class ExplainAnswer(PlacementHeading, Answer):
         simulated: what of the device is simulated.
         plugins: plugins that were active, each as `name version (distribution)`; sorted.
         assumed: the defaults that were used, as options of the command line.
-        layer: the layer that was asked about; None for all.
+        layer: the layer that was requested; None for all.
         layers: in the order of the network.
         causes: failed rules, that of the most multiply-accumulates first.
         estimates: what each segment is estimated to cost, for devices whose targets estimate it; never measured.
         arithmetic: how each device computes in each type that layers have there.
         quantized_operators: layers that quantize methods compute in integers, with the rule of the method.
-        left: layers that stay in real numbers though the network has a quantize method.
+        left: layers that stay in floating point though the network has a quantize method.
         reformats: copies between types, formats or devices, at the layers that are explained.
         io_formats: what all formats that remove a reformat do together; None where none does, or none was looked for.
         dynamic_inputs: inputs with extents that are not fixed.

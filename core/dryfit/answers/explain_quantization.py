@@ -90,10 +90,10 @@ class QuantizationAnswer(PlacementHeading, Answer):
         simulated: what of the device is simulated.
         plugins: plugins that were active, each as `name version (distribution)`; sorted.
         assumed: the defaults that were used, as options of the command line.
-        layer: the layer that was asked about; None for all.
+        layer: the layer that was requested; None for all.
         layers: in the order of the network; constants belong to their readers, and Q/DQ are in `quantizations`.
         quantizations: quantize and dequantize layers, in the order of the model.
-        tensors: floating-point tensors that are no constants, in the order of the network; none where Q/DQ have the
+        tensors: floating-point tensors that are not constants, in the order of the network; none where Q/DQ have the
             scales.
         conflicts: ranges that contradict each other.
         unknown: names of scales that no tensor of the network has.

@@ -19,7 +19,7 @@ class ExplainedLayer(PlacedLayer):
 
     Attributes:
         macs: multiply-accumulates of one run; dynamic extents count as 1.
-        supported: whether the device that was asked for takes it; None for what no device was asked about.
+        supported: whether the device that was requested takes it; None for what no device was requested.
         violations: every rule that the layer fails there.
         warnings: rules that do not decide, and did not hold.
         notes: what the device does with the layer that was not asked for.
@@ -63,7 +63,7 @@ class ExplainSummary:
 
     Attributes:
         layers: in all.
-        layers_leaving: those that leave the device that was asked for.
+        layers_leaving: those that leave the device that was requested.
         macs: multiply-accumulates of the whole network.
         macs_leaving: those of the layers that leave.
         macs_leaving_share: the same as a share.

@@ -34,12 +34,12 @@ class ExportTrtexecAnswer(Answer):
     Attributes:
         model: what was exported: a model or an engine.
         tensorrt: the version of TensorRT that it is for.
-        command: trtexec and its arguments, unquoted; None where a script alone was asked for.
+        command: trtexec and its arguments, unquoted; None where a script alone was requested.
         shell: the same as a shell takes it.
         files: what was written.
         notes: the defaults that were used, what trtexec adds, and what means nothing to the board.
         option_notes: remarks about options that were adjusted.
-        is_printed: whether the command line is to be shown: no file was asked for.
+        is_printed: whether the command line is to be shown: no file was requested.
     """
 
     COMMAND: ClassVar[str] = "export trtexec"

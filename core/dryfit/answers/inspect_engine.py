@@ -89,7 +89,7 @@ class EngineLayer:
         multiply_accumulates: of one run; dynamic extents count as 1.
         source_layers: layers of the user's network.
         weights: name to what they are.
-        parameters: those of its kind, under TensorRT's names; in JSON they stand beside the rest.
+        parameters: those of its kind, under TensorRT's names; in JSON they are members of the layer.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {

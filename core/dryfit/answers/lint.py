@@ -72,7 +72,7 @@ class LintAnswer(Answer):
         findings: rule by rule, and in each in the order of the model.
         rules: all rules: errors first, then warnings and notes.
         summary: counts.
-        conditions: the conditions that were asked for, in their order.
+        conditions: the conditions that were requested, in their order.
 
     Example:
         >>> [(one.rule, one.layer) for one in dryfit.lint("digits-qdq.onnx").findings]

@@ -47,7 +47,7 @@ class PlacedModel:
     Attributes:
         placement: where each layer runs, and why.
         macs: layer name to multiply-accumulates.
-        left: layers that stay in real numbers though the network has a quantize method.
+        left: layers that stay in floating point though the network has a quantize method.
         design: the decisions behind the placement.
     """
 

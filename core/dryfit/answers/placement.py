@@ -28,7 +28,7 @@ class PlacedLayer:
         kind: its layer kind.
         onnx_nodes: names of the nodes that the layer came from.
         device: None for a layer that unplaced it may go.
-        segment: index of its segment; None where it has none: nowhere, or on the host.
+        segment: index of its segment; None for layers that are unplaced or on the host.
         precision: the type that it is computed in.
         cause: why it is there.
     """

@@ -70,7 +70,7 @@ class LeftWeights:
     """Weights that could have been pruned and were not.
 
     Attributes:
-        name: as the network names them; "" where they are no constant.
+        name: as the network names them; "" where they are not constant.
         layers: names of the layers that would have gained.
         reason: in words.
     """
@@ -213,7 +213,7 @@ class WeightReader:
         is_weights: whether they are the kernel of a convolution or deconvolution, rather than a bias or data.
         shape: in which it reads them.
         scale: of quantized weights, as it broadcasts against them; 1 for real ones.
-        zero: what stands for 0 among quantized weights; broadcasts too.
+        zero: what represents 0 among quantized weights; broadcasts too.
     """
 
     layer: str

@@ -51,7 +51,7 @@ def quantization_blocks(answer: QuantizationAnswer) -> Iterator[Block]:
     fallen = answer.summary.fallback_layers
     if fallen:
         yield Line(
-            f"Not on {answer.device}, including Q/DQ: {fallen}. `dryfit explain` without --quantization says why."
+            f"Not on {answer.device}, including Q/DQ: {fallen}. `dryfit explain` without --quantization shows why."
         )
 
 

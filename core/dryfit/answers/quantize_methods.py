@@ -42,7 +42,7 @@ class MethodAnswer:
     Attributes:
         name: what `quantize_method` takes.
         title: whose arithmetic it is.
-        library: that it is held against; empty for none.
+        library: that it is verified against; empty for none.
         version: of that library.
         source: document and section.
         rules: per operator and case.

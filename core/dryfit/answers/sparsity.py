@@ -41,7 +41,7 @@ class SparsityAnswer(SparsityQuestion, Answer):
         note: that nothing was measured, and that results are those of dense kernels.
         layers: those with known weights, in the order of the network.
         summary: counts.
-        conditions: the conditions that were asked for, in their order.
+        conditions: the conditions that were requested, in their order.
         notes: remarks about options that were adjusted.
 
     Example:

@@ -41,9 +41,9 @@ class TargetProblem:
     Attributes:
         part: of its declarations.
         message: in one line.
-        place: `file:line` where its makers can mend it; "" where that is not known.
+        place: `file:line` where its maintainers can mend it; "" where that is not known.
         error: what was raised; None for nothing.
-        remedy: what its makers can do; "" where the message says it.
+        remedy: what its maintainers can do; "" where the message says it.
     """
 
     part: str

@@ -59,7 +59,7 @@ class UnusableTarget:
 
     Attributes:
         name: of the plugin.
-        distribution: that brings it.
+        distribution: that provides it.
         version: of the distribution.
         message: why it cannot be used.
     """

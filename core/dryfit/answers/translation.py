@@ -84,7 +84,7 @@ class TranslationSummary:
     """Counts over a translation.
 
     Attributes:
-        layers: layers that compute on real numbers or INT8.
+        layers: layers that compute on floating-point values or INT8.
         int8: those that are INT8.
         tensors: floating-point tensors of the implicit network.
         scales: those with a scale.
@@ -92,7 +92,7 @@ class TranslationSummary:
         different: codes that differ.
         missing: tensors without a scale.
         lost: layers that are INT8 in the Q/DQ model and floating point in the other.
-        unequal: scales of which implicit quantization has one.
+        unequal: scales that implicit quantization merges into one.
         weights: codes of weights that an implicit build would compute differently.
         notes: settings that the other form cannot express.
     """
@@ -120,14 +120,14 @@ class TranslateAnswer(Answer):
         device: the device that both forms are for.
         files: what was written.
         tensors: floating-point tensors of the implicit network, in its order.
-        layers: layers that compute on real numbers or INT8.
+        layers: layers that compute on floating-point values or INT8.
         weights: to implicit: what becomes of quantized weights.
-        unequal: scales of which implicit quantization has one.
+        unequal: scales that implicit quantization merges into one.
         borders: inputs and outputs that were INT8.
         notes: settings that the other form cannot express.
-        proof: the comparison; None where no samples were asked for.
+        proof: the comparison; None where no samples were requested.
         summary: counts.
-        conditions: the conditions that were asked for, in their order.
+        conditions: the conditions that were requested, in their order.
         option_notes: remarks about options that were adjusted.
 
     Example:

@@ -33,7 +33,7 @@ class WrittenCache(Answer):
         form: name of its form.
         tensors: those that were written.
         left_out: tensors without a scale, for which the form has no place.
-        notes: sentences about what was lost or made up.
+        notes: sentences about what was lost or invented.
     """
 
     output: Path

@@ -47,7 +47,7 @@ class BoardFiles:
 
     Attributes:
         onnx: the model.
-        engine: where the engine, or the loadable, is saved; "" for nowhere.
+        engine: where the engine, or the loadable, is saved; "" if it is not saved.
         calibration_cache: the scales; "" where there are none.
         timing_cache: TensorRT's own; "" for none.
     """
@@ -73,7 +73,7 @@ class BoardBuild:
         devices: layers to GPU or DLA, those that have one of their own.
         precisions: layers to the type that they are to be computed in.
         output_types: layers to the types of their outputs.
-        input_formats, output_formats: one for each input or output; empty where nothing was said.
+        input_formats, output_formats: one for each input or output; empty where nothing was given.
         pools: memory pools to limits in bytes.
         profiles: optimization profiles, of dynamic inputs alone.
         scales: tensors to INT8 scales; None without implicit quantization.

@@ -149,7 +149,7 @@ def build(paths):
 
 BUILD_END = """    engine = builder.build_serialized_network(network, config)
     if engine is None:
-        sys.exit("TensorRT could not build the network; the lines above say why")
+        sys.exit("TensorRT could not build the network: see the lines above")
 {keep_timing_cache}    return engine
 """
 

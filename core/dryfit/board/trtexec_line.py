@@ -29,7 +29,7 @@ class TrtexecLine:
     Attributes:
         arguments: words behind the program's name, unquoted.
         build: what trtexec makes of them.
-        notes: what it adds to the build that was asked for, and errors of which nothing comes, in sentences.
+        notes: what it adds to the requested build, and errors without effect, in sentences.
     """
 
     arguments: tuple[str, ...]

@@ -38,7 +38,7 @@ class Assessment(Decisions):
         reasons: layer name to why it is computed in the type that it is computed in.
         memory_warnings: those of the warnings about segments that were cut to fit and limits that were lowered.
         quantized_operators: which layers quantize methods compute, and by which rules.
-        left: layers that stay in real numbers though the network has a quantize method, with the reasons.
+        left: layers that stay in floating point though the network has a quantize method, with the reasons.
         errors: what a build raises for these decisions, in its words.
     """
 
@@ -82,7 +82,7 @@ class OperatorRule:
     """A quantized operator and the rule of its arithmetic.
 
     Attributes:
-        layer: name of the operator's layer, which is that of the user's layer that it stands for.
+        layer: name of the operator's layer, which is that of the user's layer that it represents.
         method: the quantize method.
         operator: name in `dryfit.quantization.methods.operators.OPERATORS`.
         formula: of the rule, in one line; "" where the method is not installed any more.

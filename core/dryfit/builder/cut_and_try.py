@@ -59,7 +59,7 @@ class PlannedCut:
         precisions: computation types.
         formats: formats and copies.
         activations: bytes in the segments' pools.
-        error: why it cannot be said what runs as one, so that `activations` are reckoned as if no two layers did.
+        error: why fusions are not known, so that `activations` are calculated as if no two layers were fused.
     """
 
     partition: Partition
@@ -170,7 +170,7 @@ class CutPlanner:
         config: what it is built with.
         assignment: where its layers were put; some cuts move segments away from there.
         scales: of its tensors, with the types on the caller's side.
-        are_formats_told: whether formats that do not exist are told of by a broken rule.
+        are_formats_told: whether formats that do not exist are reported as a violated rule.
     """
 
     original: Network

@@ -38,13 +38,13 @@ class Design:
         partition: its segments that have a place.
         formats: formats and copies; empty where something was refused.
         variants: device name to target, for all devices in use.
-        problems: why the segments, each of which has its place, cannot be as they are together, in words.
+        problems: why the segments, though each has its place, cannot be combined, in words.
         network_scales: the INT8 scales, and the types on the caller's side.
         memory_warnings: segments that were cut to fit their pools, and limits of pools that were lowered to what a core
             has, in sentences.
         activations: bytes that activations take in the segments' pools, once layers that run as one are joined.
         broken: rules on standalone loadables that network and config break; a build raises them.
-        sparse_layers: names of the layers of which a device skips zeros of weights; none without `SPARSE_WEIGHTS`.
+        sparse_layers: names of the layers whose zero weights a device skips; none without `SPARSE_WEIGHTS`.
     """
 
     canonical: CanonicalNetwork

@@ -28,7 +28,7 @@ class SampleCount:
 
     Attributes:
         images: how many were seen, by the first axis of the first input.
-        seconds: since the first sample was asked for.
+        seconds: since the first sample was requested.
     """
 
     def __init__(self, total: int, done: int) -> None:

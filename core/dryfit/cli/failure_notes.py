@@ -58,6 +58,6 @@ def print_failure_notes(told: Collection[PluginFailure], *, debug: bool) -> None
 
 def _note(failure: PluginFailure) -> str:
     """One line. What fails while a network is looked at, `dryfit plugins doctor` cannot find."""
-    more = "`dryfit --debug` says more" if failure.hook or failure.group == PASSES else f"See `{DOCTOR}`"
+    more = "`dryfit --debug` shows more" if failure.hook or failure.group == PASSES else f"See `{DOCTOR}`"
     text = str(failure)
     return f"Skipped: {text}{'' if text.endswith('?') else '.'} {more}."

@@ -47,7 +47,7 @@ class FileKind:
 
     Attributes:
         noun: one word for people, such as `engine`.
-        format: stands in the header, so that a reader knows its own files.
+        format: written into the header, so that a reader recognizes its own files.
         schema: version of the structure. A reader takes exactly its own.
         again: how to get a new one, as the beginning of a sentence.
     """

@@ -52,7 +52,7 @@ class ExecutionContext(KnownAttributes):
         engine: whose context it is.
         name: for the user.
         num_threads: how many threads run it.
-        profiler: is told the host's time of each engine layer after each run, or None.
+        profiler: receives the host latency of each engine layer after each run, or None.
 
     Example:
         >>> outputs = context.run({"x": np.zeros((1, 3, 8, 8), np.float32)})

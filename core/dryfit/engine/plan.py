@@ -137,7 +137,7 @@ class RejectedSegment:
         layers: names of the user's layers, in execution order.
         cause: why they could not.
         shortages: the memory pools that fell short; none where something else was in the way.
-        fallback: where they went; "" for nowhere.
+        fallback: the device they moved to; "" for none.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {

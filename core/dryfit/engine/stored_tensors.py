@@ -28,8 +28,8 @@ class StoredTensor:
         name: in the engine's network.
         of: name of the user's tensor that it is a version of.
         dtype: the type that it is stored in.
-        scale: of INT8 codes that stand for real numbers; None where elements are what they say.
-        is_signed: whether INT8 codes stand for UINT8 ones that are 128 higher.
+        scale: of INT8 codes that represent floating-point values; None where elements are what they say.
+        is_signed: whether INT8 codes represent UINT8 ones that are 128 higher.
     """
 
     name: str

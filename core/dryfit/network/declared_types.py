@@ -39,7 +39,7 @@ class WrongTypeError(Exception):
 
     Attributes:
         found: the value, in words.
-        allowed: what may stand there.
+        allowed: what is allowed instead.
         remedy: what is probably meant, or None.
     """
 

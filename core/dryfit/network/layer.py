@@ -178,8 +178,8 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
             einsum does not have it: it is a notation for many computations, and no device runs it on multipliers.
         only_moves_values: the output has exactly the values of input 0, in another order or shape.
         is_conversion: the output has the elements of input 0 at their places, in another type.
-        is_quantization: says where real numbers become codes or codes real numbers. One such layer makes a network an
-            explicitly quantized one.
+        is_quantization: converts between floating point and codes. One such layer makes a network an explicitly
+            quantized one.
         has_fixed_types: the types are part of what the layer means, so no precision is chosen for it.
         needs_real_numbers: not computed in INT8 unless a device promotes the layer itself. Source: our choice: the
             results spread over many orders of magnitude, or depend on differences that INT8 does not hold.
@@ -188,8 +188,8 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
             Dynamic Shapes", "Shape Tensors and Execution Tensors".
         parameter_inputs: index of an input to the parameter that means the same where the input is a constant.
         flowing_inputs: inputs that are tensors of the network; the others are weights, dimensions or a fill value.
-        inputs_of_one_type: inputs that have one type in a strongly typed network; none where a kind has one operand,
-            or names its types itself.
+        inputs_of_one_type: inputs that have the same type in a strongly typed network; none where a kind has one
+            operand, or names its types itself.
         name: unique in the network; `Network.add_layer` gives TensorRT's default name when empty, and a number is
             appended to a name that another layer has.
         metadata: free text; the ONNX importer writes the names of the source nodes, as TensorRT's parser does.

@@ -70,7 +70,7 @@ class NamedWeights:
     Attributes:
         name: the one that was given, or `<layer> <ROLE>` of the first place.
         places: layers and roles.
-        values: as they stand in the first place; elsewhere they may have other extents.
+        values: as they are in the first place; elsewhere they may have other extents.
     """
 
     name: str

@@ -93,7 +93,7 @@ class NetworkPass:
     Attributes:
         name: unique in a pipeline, such as `fold-constants`.
         function: what it does.
-        plugin: the plugin that brings it, as `name version (distribution)`; "" for dryfit's own.
+        plugin: the plugin that provides it, as `name version (distribution)`; "" for dryfit's own.
     """
 
     name: str

@@ -110,7 +110,7 @@ class PlacementVote:
 
     Attributes:
         device: the device; a vote for one that cannot run the layer, or that is neither the layer's default nor the
-            fallback device, has no effect and is told as such.
+            fallback device, has no effect and is reported.
         reason: in words; it becomes part of the layer's cause.
         weight: votes for one device are summed; the device with the largest sum wins, the default where sums are equal.
     """

@@ -16,7 +16,7 @@ class PluginFailure:
 
     Attributes:
         group, name: the entry point.
-        distribution, version: the package that brings it; "" where the entry point does not tell.
+        distribution, version: the package that provides it; "" where the entry point does not tell.
         message: the error in one line.
         traceback: the whole of it; "" where no exception was raised.
         hook: the hook whose call failed; "" where the plugin itself did.

@@ -66,7 +66,7 @@ def load(entry: EntryPoint, prepare: Callable[[Any], Any]) -> Any:
 def _last_words(owner: PluginOwner) -> str:
     return (
         f"Error: the plugin {owner} ended dryfit while it was imported. {switching_off(owner)} switches it off; "
-        "`dryfit plugins doctor` says more"
+        "`dryfit plugins doctor` shows more"
     )
 
 

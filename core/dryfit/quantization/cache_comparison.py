@@ -103,7 +103,7 @@ def findings_for_model(stored: StoredRanges, network: Network, digest: str | Non
     for missing in stored_scale_table(stored, network).missing:
         # What has an entry without a scale is a finding already.
         if missing.tensor not in entries:
-            wanted = f"wanted by {', '.join(missing.needed_by)}" if missing.needed_by else "not required by any layer"
+            wanted = f"required by {', '.join(missing.needed_by)}" if missing.needed_by else "not required by any layer"
             yield CacheFinding(FindingKind.MISSING, missing.tensor, "", wanted)
     for name in strange:
         yield CacheFinding(FindingKind.UNKNOWN, name, entries[name].place, "the model has no tensor with this name")

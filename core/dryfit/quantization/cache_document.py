@@ -46,7 +46,7 @@ class DocumentTensor:
         scale: the larger magnitude of the range divided by 127, rounded to binary32; None for none.
         range: the least and the largest value; None for none.
         origin: where the range comes from.
-        details: what the calibrator told of the tensor.
+        details: what the calibrator reports of the tensor.
         statistics: what calibration saw; empty where that is not known. `count` values were seen, `zeros` of them are
             zero, `skipped` were not finite and left out, and `minimum` and `maximum` are the ends of the others.
     """

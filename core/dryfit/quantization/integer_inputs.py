@@ -53,7 +53,7 @@ def check_scaled_inputs(network: Network, scaled: Collection[str]) -> None:
             where=f"input {name!r}",
             found=f"{meeting.operand}, which {meeting.layer.where} reads with it",
             remedy="Take the scale away (reset_dynamic_range) to compute on integers, give an operand that is an input "
-            "a scale too, or make the other operand FLOAT",
+            "a scale too, or make the other operand FP32",
         )
 
 

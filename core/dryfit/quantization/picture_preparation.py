@@ -117,7 +117,7 @@ class PicturePreparation:
         raise CalibrationError(
             f"The prepared pictures must fit the input type {dtype.text}",
             where=f"{path}, input {tensor.name!r}",
-            found=f"real numbers from {least:g} to {largest:g} (mean {self.mean}, scale {self.scale})",
+            found=f"floating-point values from {least:g} to {largest:g} (mean {self.mean}, scale {self.scale})",
             allowed=f"values that {dtype.text} represents exactly"
             + (", such as pixels of 0 to 255 (mean 0, scale 1)" if dtype is DataType.UINT8 else ""),
             remedy="Set mean and scale (on the command line: --mean, --scale), or pass arrays of the input's type",

@@ -23,12 +23,12 @@ class QuantizedGroup:
     """A layer and its Q/DQ neighbours. Found by `find_quantized_group`; read-only.
 
     Attributes:
-        layer: what is computed, in real numbers.
-        dequantizes: for each input of the layer the layer that dequantizes it; None for an input that is no data
-            (an index, a shape), that is a constant in real numbers (a bias), or that is absent.
+        layer: what is computed, in floating point.
+        dequantizes: for each input of the layer the layer that dequantizes it; None for an input that is not data
+            (an index, a shape), that is a constant in floating point (a bias), or that is absent.
         quantizes: for each output the layer that quantizes it; of several that do the same, one.
         activation: a layer between the layer and its quantization that the group computes too, or None.
-        constants: index of an input to the integers that take the place of real numbers that are known (a bias).
+        constants: index of an input to the integers that replace known floating-point values (a bias).
 
     Example:
         >>> group = find_quantized_group(network.layer("conv"))
@@ -150,7 +150,7 @@ def _missing_behind(output: Tensor, unknown: str, takes_zero_points: bool) -> st
     if output.is_network_output:
         return "is an output of the network"
     if others or not output.consumers:
-        return f"is read in real numbers by {', '.join(map(repr, others))}" if others else "is not quantized"
+        return f"is read in floating point by {', '.join(map(repr, others))}" if others else "is not quantized"
     quantizes = [reader for reader, _ in output.consumers if isinstance(reader, Quantize)]
     if not all(_has_known_scale(one, takes_zero_points=takes_zero_points) for one in quantizes):
         return f"goes into a quantization that {unknown}"

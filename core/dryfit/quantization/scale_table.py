@@ -112,7 +112,7 @@ class ScaleTable:
     """The table.
 
     Attributes:
-        entries: tensor name to entry, in the order of the network, for every floating-point tensor that is no constant.
+        entries: tensor name to entry, in the order of the network, for every floating-point tensor but constants.
         conflicts: ranges that contradict each other.
         unknown: names of ranges that no tensor of the network has.
         clipped: tensor name to how its calibrated range clips what was seen, where that is severe.

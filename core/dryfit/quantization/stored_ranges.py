@@ -39,7 +39,7 @@ class StoredRange:
         dynamic_range: the range; None where there is no sound scale.
         origin: where it comes from.
         place: where in the file the entry stands, such as `line 3`.
-        details: what the calibrator told of it, such as whose range it shares.
+        details: what the calibrator reports of it, such as whose range it shares.
         statistics: what calibration saw of the tensor; empty where the file does not tell.
     """
 
@@ -91,8 +91,8 @@ class Damage:
     Attributes:
         place: such as `line 3`.
         message: what is wrong.
-        found: what stands there.
-        allowed: what may stand there.
+        found: the text in the file.
+        allowed: what is allowed there.
     """
 
     place: str
@@ -109,7 +109,7 @@ class StoredRanges:
         entries: in the order of the file; a name may occur twice.
         form: name of the file's form; see `dryfit.quantization.cache_forms`.
         header: TensorRT's first line, "" where the file has none.
-        facts: what else the file tells of how its ranges were found: texts and numbers by name.
+        facts: what else the file contains about how its ranges were found: strings and numbers by name.
         damages: places that could not be read.
     """
 

@@ -34,7 +34,7 @@ class CostQuestion:
         software: the version whose rules hold; empty when the device has one rule set.
         precisions: layer name to the type that it is computed in; a layer that is not in it has its tensors' type.
         sparse_layers: names of the layers whose weights the device takes as sparse, and skips the zeros of.
-        power_mode: the clocks that are reckoned with; None for a platform that states none.
+        power_mode: the clocks that are used in the estimate; None for a platform that states none.
     """
 
     layers: Sequence[Layer]
@@ -53,7 +53,7 @@ class TransferQuestion:
     Attributes:
         bytes_moved: of the tensor as the device keeps it.
         platform: the variant of the device.
-        power_mode: the clocks that are reckoned with; None for a platform that states none.
+        power_mode: the clocks that are used in the estimate; None for a platform that states none.
     """
 
     bytes_moved: int
@@ -121,7 +121,7 @@ class Energy:
 
     Attributes:
         amount: of the unit.
-        basis: how it was reckoned, in one sentence; shown with the number.
+        basis: how it was calculated, in one sentence; shown with the number.
         source: document and section of the figures that it rests on.
         unit: `joules`, or what else the targets of a board have in common.
         error_factor: as that of `CostEstimate`.
@@ -171,7 +171,7 @@ class Energy:
             mode: name of the board's power mode.
             error_factor: as that of `CostEstimate`.
         """
-        return cls(microseconds, basis, source, f"{device} microseconds of {board} in {mode}", error_factor)
+        return cls(microseconds, basis, source, f"{device} us of {board} in {mode}", error_factor)
 
 
 @attrs.frozen
@@ -182,7 +182,7 @@ class CostEstimate:
         microseconds: the time; None where the target estimates none.
         bytes_moved: bytes that the device reads and writes in its memories.
         macs: multiply-accumulates.
-        basis: how it was reckoned, in one sentence; shown with every number.
+        basis: how it was calculated, in one sentence; shown with every number.
         source: document and section of the figures that it rests on.
         fidelity: `documented`, `inferred` or `confirmed`.
         energy: None where the target estimates none.
@@ -191,8 +191,8 @@ class CostEstimate:
             rather than one that it is thought to take.
         error_factor: how far the time may be off, as a factor up or down: 1.15 for 15 %, 10 for an order of magnitude;
             None where that is not known. Reports print it beside the time.
-        is_nominal: whether it rests on the figures of a machine that stands for the one that was asked about, or of
-            this machine. It is told where costs are asked for, and kept in no answer of a build.
+        is_nominal: whether it is based on figures of a similar machine instead of the requested one, or of this
+            machine. Reported where costs are requested; not stored in answers of builds.
 
     Raises:
         PluginError: a number is negative or not finite, there is no basis, the fidelity is no such word, or the error

@@ -43,7 +43,7 @@ class TensorFormat:
         channel_counts: channel counts it is defined for; empty means all. For DLA_HWC4: 1, 3, 4.
         padded_channels: channel count to channels in memory where that is not the next multiple of `channels_vector`.
         line_alignment_bytes: platform family to bytes; a line along W takes a multiple of them. "" for all families;
-            and beside families that are named, where none is asked for: another family is then an error.
+            and beside families that are named, where none is requested: another family is then an error.
         spatial_axes: 2, or 3 for the formats of volumes (DHWC8, CDHW32).
         reader_kinds: kinds of layer that can read it at the border of a segment; empty means all. For DLA_HWC4:
             convolution.

@@ -104,7 +104,7 @@ class Kernel:
         accepts: whether it serves this group for these specs (static or dynamic); looked at after kinds, data types and
             formats, when a kernel is chosen and again whenever one is bound. By then constants that are packed are left
             out of the engine: they have the type and shape that they had, and are 1 everywhere. It follows from group
-            and specs alone, and not from how tensors are called: of equal groups it is asked about one.
+            and specs alone, and not from how tensors are called: equal groups are checked once.
         fuses: whether it can take this layer, the only consumer of the group's output, as the group's next. The group
             may end with dequantizations of the layer's other inputs where `absorbs_dequantize`.
         absorbs_dequantize: whether it works on quantized values, so that its groups may begin with the dequantizations

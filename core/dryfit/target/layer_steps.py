@@ -43,7 +43,7 @@ class StepRules:
     Attributes:
         leads: whether others can follow a layer in one step.
         follows: whether a layer joins the step whose result it alone reads. It can begin a step, too.
-        is_free: whether a layer takes nothing, such as one that only names a tensor anew.
+        is_free: whether a layer takes nothing, such as one that only renames a tensor.
     """
 
     leads: Callable[[Layer], bool]

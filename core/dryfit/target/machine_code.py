@@ -40,7 +40,7 @@ class MachineCode:
         place: the folder in which compiled functions are kept.
         names: of the functions.
         missing: names of those that are not kept yet.
-        compile: makes each function ready that is not yet, in the order of `names`, and tells of each. It raises a
+        compile: compiles each function that is not ready, in the order of `names`, and reports each. It raises a
             `ConfigError` where the place cannot be written to.
     """
 

@@ -22,7 +22,7 @@ class Question:
 
     Attributes:
         layer: the layer; rules may look at its tensors, and through them at its neighbours.
-        precision: the type in which it would be computed (HALF, INT8, ...).
+        precision: the type in which it would be computed (FP16, INT8, ...).
         device: the device asked about.
         platform: `agx-orin-64`, ...; `family` is what rules compare with: `orin`, `xavier`.
         family: the platform's family.

@@ -30,7 +30,7 @@ class Roofline:
         bytes_per_second: of the memory.
         step_seconds: to start a step, whatever its size.
         source: of the peaks.
-        basis: how the time is reckoned, in one sentence.
+        basis: how the time is calculated, in one sentence.
         is_nominal: as `CostEstimate.is_nominal`.
 
     Example:

@@ -39,7 +39,7 @@ class LimitRule(Rule):
             for every 8.4.x.
         precisions: computation types it holds for; empty means all.
         when: checks that have to hold for the rule to speak at all, such as "the operation is DIV".
-        promotes_to: the type in which the device computes a layer that fails the rule, whatever was asked for; for
+        promotes_to: the type in which the device computes a layer that fails the rule, whatever was requested; for
             notes only.
         declared_at: `file:line` of its declaration, for whoever has to mend it; "" where that is not known.
     """

@@ -27,7 +27,7 @@ class HostOperation:
     """Layers of a segment that the host runs as one.
 
     Attributes:
-        layers: their names, in an order in which they can run; a dequantization may stand in several operations.
+        layers: their names, in an order in which they can run; a dequantization may be in several operations.
         kernel: name of the host kernel.
         precision: computation type.
     """

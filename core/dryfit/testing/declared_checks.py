@@ -126,7 +126,7 @@ def kernel_use_problems(
     if found.kernel in own and found.precision is case.dtype:
         return []
     ran = f"{found.kernel} runs {found.name!r} in {found.precision.text}"
-    return [f"{ran}, though {case.dtype.text} is asked for and the target brings {trial.kernel.name}"]
+    return [f"{ran}, though {case.dtype.text} is requested and the target brings {trial.kernel.name}"]
 
 
 def _in_fp32(network: Network, dtype: DataType) -> Network:

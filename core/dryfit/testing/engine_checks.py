@@ -106,7 +106,7 @@ def fallback_problems(target: Target, precision: DataType, tolerance: float) -> 
         found.append(f"it builds without fallback, though {verdict}")
     except PlacementError as error:
         found += [
-            f"the error does not say why {refused.name!r} cannot run, {violation.message!r}: {error}"
+            f"the error must give the reason for {refused.name!r}, {violation.message!r}: {error}"
             for violation in verdict.violations
             if violation.message not in str(error)
         ]

@@ -147,10 +147,10 @@ class LayerPluginConformance(ConformanceKit):
     Attributes:
         plugin: under test.
         examples: (fields, inputs) that it takes; together they should reach all that it can do.
-        wrong_fields: fields that it has to refuse with the first example's inputs, beside those of which the kit knows
-            that its declaration excludes them.
+        wrong_fields: fields that it has to refuse with the first example's inputs, in addition to those that its
+            declaration excludes.
         tolerances: output type to the largest error, as a fraction of the output's largest magnitude; 0 for types that
-            are not named. FLOAT: sums in another order. HALF and BF16: 11 and 8 bits, rounded once or twice.
+            are not named. FP32: sums in another order. FP16 and BF16: 11 and 8 bits, rounded once or twice.
         is_installed: whether a package brings it; False skips the test of its entry point.
 
     Example:
@@ -183,7 +183,9 @@ class LayerPluginConformance(ConformanceKit):
             inputs: those of an example, or the same in other types.
         """
         del fields, inputs
-        pytest.fail("the kit has no `oracle`: say how the outputs are computed without the plugin", pytrace=False)
+        pytest.fail(
+            "the kit has no `oracle`: give a function that computes the outputs without the plugin", pytrace=False
+        )
 
     # The record ---------------------------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ def rule_problems(rule: Rule, target: Target, table: LimitTable) -> list[str]:
     if rule.fidelity not in FIDELITIES:
         found.append(f"the fidelity {rule.fidelity!r} is not one of {', '.join(FIDELITIES)}")
     if not rule.remedy.strip() and rule.severity != "note":
-        found.append("`remedy` is empty: say what a user can do (a note needs none)")
+        found.append("`remedy` is empty: write what a user can do (a note needs none)")
     if isinstance(rule.check, FunctionCheck) and not rule.check.text.strip():
         found.append("its check has no text")
     known = set(LAYER_KINDS) if table.supported_kinds is None else set(table.supported_kinds)

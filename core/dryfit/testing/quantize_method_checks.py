@@ -77,7 +77,7 @@ def _rule_problems(rule: MethodRule, method: QuantizeMethod) -> Iterator[str]:
     if rule.fidelity not in FIDELITIES:
         yield f"its fidelity is {rule.fidelity!r}, not one of {', '.join(FIDELITIES)}"
     if rule.fidelity == "confirmed" and not method.library:
-        yield "it is confirmed, and the method names no library that it was held against"
+        yield "it is confirmed, and the method names no library that it was verified against"
     if rule.case is not None and not rule.case_text.strip():
         yield "it has a case without `case_text`"
     if any(not one.text.strip() for one in rule.requirements):

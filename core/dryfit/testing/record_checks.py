@@ -78,7 +78,7 @@ def software_problems(target: Target) -> list[str]:
         found += _range_problems(target, platform)
     for since, most in target.segment_rules.max_segments.items():
         if most < 1:
-            found.append(f"`max_segments` from {_text(since)} is {most}, which is below 1")
+            found.append(f"`max_segments` from {_text(since)} is {most}, and must be at least 1")
     return found
 
 

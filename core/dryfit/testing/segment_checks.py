@@ -145,7 +145,7 @@ def cost_problems(target: Target, precision: DataType, seed: int) -> list[str]:
     found = [] if first == again else [f"two estimates of the same layers differ: {first} and {again}"]
     time = first.microseconds
     if time is not None and not (math.isfinite(time) and time > 0):
-        found.append(f"the estimated time is {time} microseconds")
+        found.append(f"the estimated time is {time} us")
     if first.bytes_moved <= 0:
         found.append(f"the layers move {first.bytes_moved} bytes")
     found += [f"`{name}` is empty" for name in ("basis", "source") if not getattr(first, name).strip()]

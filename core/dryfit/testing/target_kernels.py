@@ -39,7 +39,7 @@ class TargetKernels(TargetKit):
 
     Attributes:
         kernel_tolerances: type of a group's activations to the largest error of its output, as a fraction of its
-            largest magnitude. The reasons for each number stand at `kernel_checks.TOLERANCES`.
+            largest magnitude. The reasons for each number are at `kernel_checks.TOLERANCES`.
         examples: how many layers are drawn for each kernel, layer kind and data type. The same in every run.
     """
 

@@ -46,7 +46,7 @@ class TargetLimits(TargetKit):
     Attributes:
         boundary_layers: rule id to a function from a value to a layer in which what the rule looks at has the value.
             Rules on a plain parameter of a layer need none.
-        layers: how many random layers of each kind are asked about.
+        layers: how many random layers of each kind are requested.
     """
 
     boundary_layers: ClassVar[Mapping[str, boundary_checks.LayerWith]] = {}

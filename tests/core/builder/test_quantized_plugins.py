@@ -208,12 +208,12 @@ def test_without_a_quantization_behind_it_the_plugin_computes_real_numbers_and_t
     assert [tensor.dtype for tensor in (*plugin.inputs, *plugin.outputs)] == [FLOAT, FLOAT]
     [warning] = engine.plan.warnings
     assert (
-        "takes quantized tensors, but not these: its output 'MyInt8Plugin' is read in real numbers by 'Conv2'"
+        "takes quantized tensors, but not these: its output 'MyInt8Plugin' is read in floating point by 'Conv2'"
         in warning
     )
     assert_runs_as_the_reference(network, engine)
     network.layer("MyInt8Plugin").set_output_type(0, INT8)
-    with pytest.raises(BuildError, match="is read in real numbers by 'Conv2'"):
+    with pytest.raises(BuildError, match="is read in floating point by 'Conv2'"):
         Builder().build_plan(network, BuilderConfig())
 
 

@@ -63,7 +63,7 @@ def test_quantize_methods_answers_as_its_schema_promises(dryfit_command: Any, ar
 
 
 def test_the_rules_of_a_quantize_method_are_told_with_formula_and_source(dryfit_command: Any) -> None:
-    assert "held against" in dryfit_command("quantize-methods").out
+    assert "verified against" in dryfit_command("quantize-methods").out
     told = dryfit_command("quantize-methods", "onnx", "--operator", "relu").out
     assert "onnxruntime" in told
     assert "confirmed" in told

@@ -108,7 +108,7 @@ def test_the_page_for_people_calls_every_figure_an_estimate(dryfit_command: Any,
 def test_the_energy_of_a_run_is_that_of_its_segments_and_copies(dryfit_command: Any, digits_model: Any) -> None:
     found = dryfit_command("estimate", digits_model, *SHAPE, "--json").json
     parts = [one["energy"] for one in (*found["segments"], *found["transfers"])]
-    unit = "DLA microseconds of agx-orin-64 in MAXN"
+    unit = "DLA us of agx-orin-64 in MAXN"
     assert {one["unit"] for one in parts} == {unit}
     assert found["network"]["energy"] == {"amount": pytest.approx(sum(one["amount"] for one in parts)), "unit": unit}
     assert all(one["basis"] and one["source"] for one in parts)

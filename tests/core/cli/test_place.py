@@ -136,7 +136,7 @@ def test_energy_without_joules_is_told_in_a_unit_with_its_basis(dryfit_command: 
     asked = ("place", digits_model, *SHAPE, "--power-mode", "15W", "--objective", "energy")
     answer = dryfit_command(*asked, "--json").json
     jsonschema.validate(answer, PlaceAnswer.schema(), jsonschema.Draft202012Validator)
-    assert answer["unit"] == "DLA microseconds of agx-orin-64 in 15W"
+    assert answer["unit"] == "DLA us of agx-orin-64 in 15W"
     assert all(
         one["energy"] == {"amount": pytest.approx(one["value"]), "unit": answer["unit"]} for one in answer["options"]
     )

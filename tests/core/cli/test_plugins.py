@@ -125,7 +125,7 @@ def test_what_fails_only_at_work_says_how_to_see_more(tmp_path: Path, digits_mod
     install(tmp_path, "acme", {HOOKS: {"acme": "acme_hooks"}}, {"acme_hooks": text})
     asked = ["check", str(digits_model), "--device", "GPU", "--shape", "image=1x1x8x8"]
     told = dryfit(tmp_path, *asked).stderr
-    assert told.endswith("hook observe_build: ZeroDivisionError: division by zero. `dryfit --debug` says more.\n")
+    assert told.endswith("hook observe_build: ZeroDivisionError: division by zero. `dryfit --debug` shows more.\n")
     assert 'acme_hooks.py", line 3, in observe_build' in dryfit(tmp_path, "--debug", *asked).stderr
 
 

@@ -91,7 +91,7 @@ def test_options_that_make_no_sense_are_refused(
     engine.touch()
     ended = dryfit_command("refit", engine, *(one.format(model=digits_model) for one in arguments))
     assert ended.code == 2
-    assert "Either --list, or --onnx MODEL and --output FILE" in ended.err
+    assert "either --list, or --onnx MODEL and --output FILE" in ended.err
 
 
 def test_another_model_and_an_engine_without_refit_are_refused_and_leave_no_file(

@@ -59,7 +59,7 @@ def test_what_was_compiled_and_what_was_there_are_told(dryfit_command: Any, host
     assert "convolution.convolve  2.2" in ended.out
     assert "pooling.pool" not in ended.out
     assert "best: 1 functions compiled in" in ended.out
-    assert "1 were there" in ended.out
+    assert "1 were already compiled" in ended.out
     assert "/cache/kernels" in ended.out
     assert ended.err == ""
 

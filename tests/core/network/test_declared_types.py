@@ -25,6 +25,9 @@ class ForeignPadding(enum.Enum):
     SAME_LOWER = 3
 
 
+NO_GUESS = "Pass an allowed value"
+
+
 class Number(enum.IntEnum):
     TWO = 2
 
@@ -70,7 +73,7 @@ def test_a_member_of_another_enumeration_is_refused():
         network.add_pooling_nd(x, ReduceOperation.SUM, (2, 2))
     assert error.value.found == "ReduceOperation.SUM"
     assert error.value.allowed == ", ".join(f"PoolingType.{one.name}" for one in PoolingType)
-    assert error.value.remedy is None
+    assert error.value.remedy == NO_GUESS
 
 
 @pytest.mark.parametrize(
@@ -80,10 +83,10 @@ def test_a_member_of_another_enumeration_is_refused():
         ("same_lower", "str 'same_lower'", "Did you mean PaddingMode.SAME_LOWER?"),
         (2, "int 2", "Did you mean PaddingMode.SAME_UPPER?"),
         (ForeignPadding.SAME_LOWER, "ForeignPadding.SAME_LOWER", "Did you mean PaddingMode.SAME_LOWER?"),
-        (9, "int 9", None),
-        (True, "bool True", None),
-        ("CAFFE", "str 'CAFFE'", None),
-        (None, "NoneType None", None),
+        (9, "int 9", NO_GUESS),
+        (True, "bool True", NO_GUESS),
+        ("CAFFE", "str 'CAFFE'", NO_GUESS),
+        (None, "NoneType None", NO_GUESS),
     ],
 )
 def test_a_padding_mode_is_not_guessed(value, found, remedy):
@@ -109,10 +112,10 @@ def test_a_data_type_in_other_words_is_refused_and_the_member_named(value, meant
 
 
 @pytest.mark.parametrize("value", ["x", None, 77, 1.5])
-def test_what_is_no_data_type_at_all_has_no_remedy(value):
+def test_for_what_is_no_data_type_at_all_none_is_guessed(value):
     with pytest.raises(NetworkError, match="`to_type` has the wrong type") as error:
         Cast(to_type=value)
-    assert error.value.remedy is None
+    assert error.value.remedy == NO_GUESS
 
 
 # Numbers, texts and tuples
@@ -142,7 +145,15 @@ def test_sequences_of_integers_become_tuples_of_python_integers(value):
 
 
 @pytest.mark.parametrize(
-    ("value", "remedy"), [(2.0, "Write 2"), (2.5, None), (True, None), ("2", None), (Number.TWO, None), (None, None)]
+    ("value", "remedy"),
+    [
+        (2.0, "Write 2"),
+        (2.5, NO_GUESS),
+        (True, NO_GUESS),
+        ("2", NO_GUESS),
+        (Number.TWO, NO_GUESS),
+        (None, NO_GUESS),
+    ],
 )
 def test_an_integer_is_no_other_number(value, remedy):
     problem = refusal(convolution(), "num_groups", value)

@@ -97,7 +97,7 @@ def test_quantizations_that_do_the_same_count_as_one_and_that_of_an_output_stand
 
 SPOILED = {
     "its output 'relu' is an output of the network": lambda network: network.mark_output(network.tensor("relu")),
-    "its output 'relu' is read in real numbers by 'other'": lambda network: network.mark_output(
+    "its output 'relu' is read in floating point by 'other'": lambda network: network.mark_output(
         named(network.add_identity(network.tensor("relu")), "other")
     ),
     "its output 'relu' is quantized in different ways, or under the names of two network outputs": lambda network: (

@@ -55,7 +55,7 @@ def test_what_no_energy_can_be_is_refused_with_the_value(change, message):
 
 def test_the_energy_of_a_device_s_work_is_told_in_that_work_and_in_no_joules():
     found = Energy.of_work(3, "stated", "Acme manual", device="ACME", board="one", mode="MAXN")
-    assert (found.amount, found.unit) == (3.0, "ACME microseconds of one in MAXN")
+    assert (found.amount, found.unit) == (3.0, "ACME us of one in MAXN")
 
 
 def step(compute, memory, overhead, *, overlaps=False):

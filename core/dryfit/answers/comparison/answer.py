@@ -40,7 +40,7 @@ class ComparedSide:
     """What an engine was compared with.
 
     Attributes:
-        name: as it was asked for.
+        name: as it was requested.
         arithmetic: empty for fp32: the model is run by its definition.
         compared: tensors that it stores too.
         differing: those of them that differ.
@@ -71,9 +71,9 @@ class CompareAnswer(PlacementHeading, Answer):
             of FP32.
         weights_unknown: layers whose weights the engine does not give: no side has what follows from them.
         samples: names of the samples.
-        sides: in the order in which they were asked for.
+        sides: in the order in which they were requested.
         tensors: outputs of engine layers, in the order in which they are computed.
-        left_out: tensors of the engine that stand for none of the model's.
+        left_out: tensors of the engine that represent none of the model's.
         conditions: those of `fail_below`, for each output.
         notes: sentences about options that were taken otherwise than said.
 

@@ -92,7 +92,7 @@ class Comparison:
     Attributes:
         tensors: in the order in which the engine computes them.
         samples: names of the samples, in order.
-        left_out: names of tensors of the engine that follow from its inputs and stand for none of the user's, so that
+        left_out: names of tensors of the engine that follow from its inputs and represent none of the user's, so that
             nothing can be said of them.
     """
 

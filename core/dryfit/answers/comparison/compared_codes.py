@@ -119,8 +119,8 @@ class ComparedOutput:
     Attributes:
         tensor: its name.
         decisions: how many class decisions the samples have: one a row of an output [N, K] or [N, K, 1, ...] with two
-            classes or more; None for an output that is no row of scores.
-        differences: name of each method but the first to how far it is from the first, in real numbers or codes.
+            classes or more; None for an output that is not a row of scores.
+        differences: name of each method but the first to how far it is from the first, in floating point or codes.
         changed: name of each method to how many decisions are another class than the first method's. Of equal scores
             the first counts.
     """

@@ -14,7 +14,7 @@ class DifferenceSums:
     """Sums up the differences of one tensor.
 
     Attributes:
-        tolerance: differences up to this count as none, in the tensor's real numbers.
+        tolerance: differences up to this count as none, in the tensor's floating-point values.
         largest_finite: the largest number of a type whose overflow is counted; None for other types.
     """
 

@@ -122,7 +122,7 @@ class EngineSide:
         num_threads: as many as there are CPUs for None.
 
     Attributes:
-        tensors: the engine's tensors that stand for the user's, by name.
+        tensors: the engine's tensors that represent the user's, by name.
         fixed: names of the engine's tensors that no input reaches, such as dequantized weights.
     """
 

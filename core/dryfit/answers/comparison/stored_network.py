@@ -32,7 +32,7 @@ from dryfit.reference.registry import evaluate
 
 MODEL_WEIGHTS = "those of the model"
 STORED_WEIGHTS = (
-    "those that the engine stores, as real numbers: rounded to the type of the layer, with what was folded into them"
+    "those that the engine stores, in floating point: rounded to the type of the layer, with what was folded into them"
 )
 
 
@@ -41,7 +41,7 @@ class StoredNetwork:
     """What an engine computes.
 
     Attributes:
-        network: layers and tensors in the user's names; real numbers are FLOAT unless the network is strongly typed.
+        network: layers and tensors in the user's names; floating point is FP32 unless the network is strongly typed.
         weights: what its weights are, in words.
         unknown: name of each layer that it lacks, with all that follows from it, to why.
         rounded: names of the engine's layers whose weights were found to within some roundings of FP32.

@@ -21,7 +21,7 @@ class ElementDifference:
 
     Attributes:
         sample: name of the sample.
-        index: place in the tensor, one number an axis.
+        index: place in the tensor, one number per axis.
         value: what is compared.
         other: what it is compared with.
     """

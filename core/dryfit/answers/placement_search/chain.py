@@ -26,11 +26,11 @@ class Chain:
     Attributes:
         options: of each layer the devices that it may be on.
         segment: (device, first layer, last layer) to what they take as one segment; None where they cannot be one.
-        step: (layer, device before, device) to what the tensors take that it reads; None stands for no layer: before
-            the first and after the last.
+        step: (layer, device before, device) to what the tensors take that it reads; None before the first
+            layer and after the last.
         joins: whether a layer can be in one segment with the one before it, where both are on the device.
         limits: device to the largest number of its segments, where there is one.
-        counted: the device of which, of two placements of one value, the one with fewer segments is better.
+        counted: the device whose segments should be few: of two equal placements, the one with fewer is better.
         amounts: how many numbers there are in `Amounts`.
     """
 

@@ -29,7 +29,7 @@ class Flow:
     """A tensor that carries data.
 
     Attributes:
-        tensor: as it stands in the network that is built.
+        tensor: as it is in the network that is built.
         giver: number of the layer that makes it, or `CALLER`.
         takers: numbers of the layers that read it, each once, and `CALLER` last for a network output.
     """
@@ -49,7 +49,7 @@ class Choices:
         options: of each layer the devices that it may be on; one for a layer that is not free.
         owners: of each layer the name in the user's network by which its device is set; "" where there is none.
         groups: numbers of the layers of one owner, in order, for the free ones.
-        edges: pairs of layers, the first of which has to run before the second.
+        edges: pairs of layers where the first must run before the second.
         flows: tensors.
         assignment: the build's, with the verdicts of both devices.
     """

@@ -182,7 +182,7 @@ class LowerBounds:
 
     Attributes:
         devices: their names.
-        factor: the proposal is better as long as these devices take less than so many times what is reckoned with;
+        factor: the proposal is better as long as these devices take less than this multiple of the estimate;
             None for however long, and where nothing is proposed.
     """
 

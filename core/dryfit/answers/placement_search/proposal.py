@@ -73,7 +73,7 @@ class PlacementProposal:
         after: what is proposed; the same where nothing is better.
         options: all that were compared, `before` first.
         changes: layers that change their device, and why.
-        lower_bounds: devices whose time is a bound from below, and how far the proposal holds; None for none.
+        lower_bounds: devices whose time is a roofline lower bound, and how far the proposal holds; None for none.
     """
 
     objective: Objective

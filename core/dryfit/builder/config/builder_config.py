@@ -57,7 +57,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
     (`"ACME_NPU"`). Layers are remembered by identity: a config may serve several networks.
 
     Attributes:
-        progress_monitor: told of each phase of the build, or None.
+        progress_monitor: called at each phase of the build, or None.
 
     Example:
         >>> config = BuilderConfig()
@@ -90,9 +90,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
             ConfigError: nothing was stated in the profile.
         """
         if not profile:
-            raise ConfigError(
-                "An optimization profile must have shapes", found="none", remedy="Call set_shape on it first"
-            )
+            raise ConfigError("An optimization profile must have shapes", found="none", remedy="Call set_shape first")
         self._profiles.append(profile)
         return len(self._profiles) - 1
 

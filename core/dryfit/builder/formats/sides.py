@@ -56,7 +56,7 @@ class FormatSide:
         layouts: formats that can be given or taken, with the bytes that each costs inside the device.
         who: in words.
         segment: index of the segment; -1 for the caller.
-        forbids_copy: why no copy may stand between it and the other side; "" where one may.
+        forbids_copy: why no copy is allowed between it and the other side; "" if one is.
         is_chosen: whether the user chose the formats, so that they are used as they are where that costs no more.
     """
 

@@ -33,7 +33,7 @@ class EngineTensors:
 
     Attributes:
         lowered: that network.
-        reformats: names of the layers that stand for a change of type.
+        reformats: names of the layers that represent a change of type.
         origins: tensor name to (name of the tensor in the network that was cut, type).
         owners: name of each layer that is part of another one's step, to the name of that layer.
     """

@@ -116,7 +116,7 @@ class _GrowingGroup:
     Attributes:
         place: where it runs.
         joined: all its layers.
-        whole: the longest beginning that is no mere beginning of a fusion; None as long as there is none.
+        whole: the longest beginning that is a complete fusion; None as long as there is none.
     """
 
     place: LayerPlace

@@ -39,7 +39,7 @@ class LoweredNetwork:
 
     Attributes:
         network: layers in execution order.
-        reformats: names of the layers that stand for a change of type.
+        reformats: names of the layers that represent a change of type.
         owners: name of each of these that is part of a layer's own step, to the name of that layer.
         origins: tensor name to (name of the tensor in the network that was cut, type), for every tensor that carries
             data.

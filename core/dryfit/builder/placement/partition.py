@@ -43,7 +43,7 @@ class Partition:
         runs: in execution order.
         segments: layer name to index of its run.
         moved: layer name to why it moved to the fallback device after it was placed.
-        refused: causes of segments that had to move and had nowhere to go.
+        refused: causes of segments that had to move, though no device takes them.
         rejected: every segment that had to move, in the order in which it was found.
         cuts: one sentence for each segment that was cut to fit its pools.
     """

@@ -207,7 +207,7 @@ class OneHot(Layer):
     index out of range turns nothing on.
 
     Attributes:
-        axis: where the new axis stands in the output; negative counts from its end.
+        axis: position of the new axis in the output; negative counts from the end.
 
     Source: TensorRT `IOneHotLayer`; ONNX `OneHot`.
     """

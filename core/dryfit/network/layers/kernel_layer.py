@@ -88,11 +88,11 @@ class KernelLayer(WindowLayer):
 
     Attributes:
         num_output_maps: channels of the output.
-        kernel_size_nd: the window, one extent a spatial axis.
+        kernel_size_nd: the window, one extent per spatial axis.
         num_groups: channels of input and output are split into this many independent parts.
         kernel: weights, or None when they are input 1. Empty ones (`Weights()`) are none, as in TensorRT; flat ones, as
             all are there, get their extents when the layer knows its input.
-        bias: weights of one value an output map, or None.
+        bias: weights of one value per output map, or None.
     """
 
     is_weighted = True

@@ -93,7 +93,7 @@ class Dequantize(Layer):
 
     Attributes:
         axis: with one scale for each index of an axis, that axis; -1 otherwise.
-        to_type: FLOAT, HALF or BF16.
+        to_type: FP32, FP16 or BF16.
         block_shape: extents of a block that shares a scale, one an axis; empty where there are no blocks, or where the
             shapes of scale and data divide evenly.
 

@@ -57,11 +57,11 @@ class QuantizedOperator(Layer):
         method: name of the quantize method, such as `tflite`.
         fields: parameters of the layer kind that differ from its defaults; members of enumerations by name.
         scales: for each input its scale: float32, of shape () or, along the output channels, [K]; None for an input
-            that is no quantized tensor.
+            that is not a quantized tensor.
         zero_points: for each input its zero point as int32, of the scale's shape; None as in `scales`.
         output_scale, output_zero_point: of the output, of shape (); None where the output is real.
-        to_type: the output's type: INT8 or UINT8, or FLOAT where it is real.
-        limits: of a fused activation, in real numbers: (0, inf) for ReLU, (0, 6) for ReLU6.
+        to_type: the output's type: INT8 or UINT8, or FP32 where it is real.
+        limits: of a fused activation, in floating point: (0, inf) for ReLU, (0, 6) for ReLU6.
     """
 
     computes: str

@@ -189,7 +189,7 @@ class Pooling(WindowLayer):
 
     Attributes:
         pooling_type: what is taken of a window.
-        window_size_nd: one extent a spatial axis.
+        window_size_nd: one extent per spatial axis.
         pre_padding, post_padding: before and after each spatial axis; 0 where not given. Padding never wins a
             maximum.
         blend_factor: the weight of the average in MAX_AVERAGE_BLEND.

@@ -134,7 +134,7 @@ LARGEST_MAX_WINDOW = 8
         "reduce.keep_dims",
     ],
     changes="GlobalMaxPool, ReduceMax over H and W, and a MaxPool over the whole input become MaxPools with stride = "
-    "window, padded at the end; a MaxPool whose window is above 8, with no padding or that of half its odd window, "
+    "window, padded at the end; a MaxPool whose window exceeds 8, with no padding or that of half its odd window, "
     "becomes MaxPools of stride 1 whose reaches add up, the last with its stride. Bit for bit the same",
     source="the maximum of maxima is the maximum; padding never wins",
 )

@@ -71,12 +71,12 @@ class TensorAgreement:
 
     Attributes:
         tensor: its name in the implicit network.
-        scale, explicit_scale: of its INT8 codes in the two networks; 1.0 for one in real numbers.
+        scale, explicit_scale: of its INT8 codes in the two networks; 1.0 for one in floating point.
         is_output: whether the caller gets it.
         elements: how many were compared.
-        different: how many codes differ; None where one of the two is no INT8, or their scales differ.
+        different: how many codes differ; None where one of the two is not INT8, or their scales differ.
         largest_codes: the largest difference in codes; None likewise.
-        largest_difference: the largest in real numbers.
+        largest_difference: the largest in floating point.
         signal: sum of the squares of the Q/DQ engine's values.
         noise: sum of the squares of the differences.
     """

@@ -84,7 +84,7 @@ class CarriedScales:
     """The scales of a network.
 
     Attributes:
-        entries: tensor to its scale, for every floating-point tensor that is no constant, in the network's order.
+        entries: tensor to its scale, for every floating-point tensor that is not a constant, in the network's order.
         on_grid: names of the tensors whose values are multiples of their scale in the Q/DQ model, as all who read them
             find them.
         conflicts: scales that differ where TensorRT has one.

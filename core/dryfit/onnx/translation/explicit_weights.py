@@ -51,7 +51,7 @@ class QuantizationPlan:
 
     Attributes:
         stored: tensor to its scale, for those that are INT8 wherever anybody reads them.
-        read: tensor to its scale and the layers that read it in INT8, while others read real numbers.
+        read: tensor to its scale and the layers that read it in INT8, while others read floating-point values.
         weights: of the layers that multiply by constants, in the order of the network.
     """
 

@@ -74,7 +74,7 @@ class ImplicitModel:
         plain: the model without Q/DQ, and what it said.
         network: imported from it, with ranges and precisions set.
         carried: the scale of each tensor.
-        layers: the precision of each layer that computes on real numbers.
+        layers: the precision of each layer that computes on floating-point values.
     """
 
     plain: PlainModel

@@ -97,29 +97,29 @@ class Commutation:
 
 def _pooling(layer: Pooling, specs: Specs) -> str:  # noqa: ARG001
     if layer.pooling_type is not PoolingType.MAX:
-        return "an average is rounded to a code only after the sum, and no code need stand for it"
+        return "an average is rounded only after the sum, and may lie between codes"
     if layer.returns_indices:
         return "values that differ may have one code, and the index is that of the first maximum"
     pads = zip(layer.window_size_nd, layer.pre_padding, layer.post_padding, strict=True)
     if any(max(pre, post) >= window for window, pre, post in pads) or any(one != 1 for one in layer.dilation_nd):
-        return "a window that holds only padding gives minus infinity, which no code stands for"
+        return "a window that holds only padding gives minus infinity, which has no code"
     return ""
 
 
 def _reduce(layer: Reduce, specs: Specs) -> str:
     if layer.op not in (ReduceOperation.MAX, ReduceOperation.MIN):
-        return f"{layer.op.name} computes values that no code need stand for"
+        return f"{layer.op.name} computes values that may lie between codes"
     source = layer.inputs[0]
     extents = () if source is None else specs[source].shape
     if any(extents[axis] < 1 for axis in axes_in(layer.axes)):
-        return "over no elements, and an extent is not known or 0, the result is infinite, which no code stands for"
+        return "an extent is unknown or 0, and over no elements the result is infinite, which has no code"
     return ""
 
 
 def _activation(layer: Activation, specs: Specs) -> str:  # noqa: ARG001
     if layer.activation_type is ActivationType.RELU:
         return ""
-    return f"{layer.activation_type.name} computes values that no code need stand for"
+    return f"{layer.activation_type.name} computes values that may lie between codes"
 
 
 def _resize(layer: Resize, specs: Specs) -> str:  # noqa: ARG001
@@ -135,7 +135,7 @@ def _scatter(layer: Scatter, specs: Specs) -> str:  # noqa: ARG001
 
 _SINGLE = "each element of the output is an element of the input, and Q and DQ work on single elements"
 _WEIGHTED = "it sums products: codes of other scales, rounded once after the sum"
-_COMPUTES = "it computes values that no code need stand for"
+_COMPUTES = "it computes values that may lie between codes"
 
 COMMUTATIONS: dict[str, Commutation] = {
     row.kind: row
@@ -188,7 +188,7 @@ COMMUTATIONS: dict[str, Commutation] = {
             "pooling",
             "MAX, no window of padding alone",
             "a <= b gives Q(a) <= Q(b) and DQ(a) <= DQ(b), so the maximum's code is the maximum of the codes; padding "
-            "is minus infinity in real numbers and the lowest code in codes, and beside an element neither wins",
+            "is minus infinity in floating point and the lowest code in codes, and beside an element neither wins",
             is_quantizable=True,
             requantizes=True,
             obstacle=_pooling,
@@ -232,7 +232,10 @@ COMMUTATIONS: dict[str, Commutation] = {
         ),
         Commutation("softmax", "", _COMPUTES, is_quantizable=True),
         Commutation(
-            "plugin", "", "its layer plugin takes quantized tensors itself, or real numbers", is_quantizable=True
+            "plugin",
+            "",
+            "its layer plugin takes quantized tensors itself, or floating point",
+            is_quantizable=True,
         ),
         # Values that are computed in real numbers.
         Commutation("normalization", "", _COMPUTES),
@@ -249,14 +252,14 @@ COMMUTATIONS: dict[str, Commutation] = {
         Commutation("top_k", "", "its indices follow the order of values, and values that differ may have one code"),
         Commutation("non_zero", "", "values that are not 0 may have code 0"),
         Commutation("one_hot", "", "it makes a tensor of two values, which are not worth a code before it"),
-        Commutation("histogram", "", "it looks at real numbers, for calibration"),
+        Commutation("histogram", "", "it looks at floating-point values, for calibration"),
         Commutation("shape", "", "it reads no values", data=_none),
         Commutation("fill", "", "it reads no values", data=_none),
         Commutation("constant", "", "it reads no values; its quantization is computed while building", data=_none),
         Commutation("quantize", "", "it begins a scale of its own"),
         Commutation("dequantize", "", "it ends a scale; of the same scale, Q after DQ changes nothing and goes"),
         Commutation("quantized_operator", "", "it computes codes of a scale of its own by the method that it names"),
-        Commutation("dynamic_quantize", "", "it chooses scales by real numbers"),
+        Commutation("dynamic_quantize", "", "it chooses scales by floating-point values"),
     )
 }
 """Layer kind to what is said of it."""

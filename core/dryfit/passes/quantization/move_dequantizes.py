@@ -100,7 +100,7 @@ def _way_of_numbers(
         return Way(f"{first.words} differs from the {numbers[different].words} of {other!r}")
     for _, tensor in row.data_inputs(layer):
         if not isinstance(tensor.producer, Dequantize) and not _has_codes(tensor, moving[0], first):
-            return Way(f"its other input {tensor.name!r} is in real numbers")
+            return Way(f"its other input {tensor.name!r} is in floating point")
     if first.axis >= 0 and row.path(layer, movement.specs, first.axis) is None:
         return Way(f"its scales follow axis {first.axis}, which does not survive")
     if first.block_shape and not _is_transpose(layer):

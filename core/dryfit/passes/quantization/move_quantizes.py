@@ -145,9 +145,9 @@ class _Sweep:
         """Whether nobody takes the real numbers."""
         others = [one for one in readers_of(output) if not is_reading_data(one, output)]
         if output in self._movement.outputs:
-            return Way(f"{output.name!r} is an output of the network in real numbers")
+            return Way(f"{output.name!r} is an output of the network in floating point")
         if others:
-            return Way(f"{others[0].name!r} reads {output.name!r} in real numbers")
+            return Way(f"{others[0].name!r} reads {output.name!r} in floating point")
         named = [one for one in quantizes if one.outputs[0] in self._movement.outputs]
         return Way("two outputs of the network have these codes, each its name") if len(named) > 1 else Way()
 

@@ -181,7 +181,7 @@ class Way:
 
     Attributes:
         stop: what is in the way, in a sentence; "" where nothing is.
-        is_told: whether the journal is told of the stop: not where the place beside this layer is the goal.
+        is_told: whether the journal records the stop: not where the place beside this layer is the goal.
     """
 
     stop: str = ""
@@ -201,7 +201,7 @@ def way_by_kind(row: Commutation, layer: Layer, movement: Movement) -> Way:
     if obstacle:
         return GOAL if row.is_quantizable else Way(f"a layer of kind {layer.kind} does not commute: {obstacle}")
     if layer.precision is not None or layer.output_types:
-        return Way("a type is asked for this layer, which is kept as it is")
+        return Way("a type is requested for this layer, so it stays as it is")
     return Way()
 
 

@@ -127,7 +127,7 @@ class _Forming:
             found = self._conversion(layer, methods[name])
             if isinstance(found, str):
                 if asks_itself(layer) or (found and _codes_are_known_to_methods(layer)):
-                    self._leave(layer, name, found or "it stands between layers in real numbers")
+                    self._leave(layer, name, found or "it is between layers in floating point")
             else:
                 replaced.update((one[0], one) for one in found)
                 readers.update((before, found[-1][1]) for before in _before(layer))

@@ -61,7 +61,7 @@ def grid_problem(layer: Quantize | Dequantize, axis: int | None = None) -> str:
     if codes not in CODE_TYPES:
         return f"its codes are {codes.name}, and methods have {' and '.join(one.name for one in CODE_TYPES)}"
     if real is not DataType.FLOAT or scale.dtype != np.float32:
-        return f"its real numbers are {real.name} by a scale of {scale.dtype}, and methods have FLOAT"
+        return f"its floating-point type is {real.text}, with a scale of {scale.dtype}, and methods have FP32"
     if scale.size == 1:
         return "" if zero_points.size == 1 else "it has more zero points than scales"
     if layer.block_shape or scale.ndim > 1 or axis is None:

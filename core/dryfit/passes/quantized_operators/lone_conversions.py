@@ -84,7 +84,7 @@ def _checked(layer: Layer, operator: QuantizedOperator, data: Tensor, method: Qu
 def _problem(layer: Quantize | Dequantize) -> str:
     factors = [tensor for tensor in layer.inputs[1:] if tensor is not None]
     if any(tensor.spec.value is None for tensor in factors):
-        return f"{layer.where}: its scale or zero point is no constant"
+        return f"{layer.where}: its scale or zero point is not constant"
     if isinstance(layer, Quantize) and not layer.saturate:
         return f"{layer.where}: its values do not saturate"
     problem = grid_problem(layer)

@@ -69,8 +69,8 @@ class Formed:
     Attributes:
         group: the layers that it takes the place of.
         operator: in no network.
-        bias: int32[K], or float32[K] where the method adds real numbers and it is no whole units of the sums; to be its
-            input 2; None where there is none or it is a tensor already.
+        bias: int32[K], or float32[K] where the method adds floating-point values and it is not a whole number of units
+            of the sums; to be its input 2; None where there is none or it is a tensor already.
     """
 
     group: QuantizedGroup
@@ -91,7 +91,7 @@ def formed_operator(layer: Layer, method: QuantizeMethod) -> Formed | str:
     if wrong:
         return "; ".join(wrong)
     if layer.precision is not None or layer.output_types:
-        return "a type is asked for it, which is kept as it is"
+        return "a type is requested for it, so it stays as it is"
     try:
         bias = _bias(group)
     except BiasError as error:
@@ -167,7 +167,7 @@ def _missing_operands(layer: Layer) -> list[str]:
     if layer.sums_products and getattr(layer, "kernel", None) is not None:
         return ["its weights are not quantized"]
     return [
-        f"its input {tensor.name!r} is a constant in real numbers"
+        f"its input {tensor.name!r} is a constant in floating point"
         for index, tensor in enumerate(layer.inputs)
         if tensor is not None
         and tensor.dtype.is_floating_point

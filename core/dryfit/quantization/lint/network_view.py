@@ -21,11 +21,11 @@ class QuantizedWeights:
     """The weights of a layer that are a constant behind a dequantization.
 
     Attributes:
-        tensor: what is dequantized or, where the model has them in real numbers, what is quantized before.
+        tensor: what is dequantized or, where the model has them in floating point, what is quantized before.
         dequantize: the layer that gives them to the weighted one.
         quantize: the layer that quantizes them; None for weights that are quantized in the model.
         operand: which input of the weighted layer they are.
-        is_moved: whether a transposition or the like stands between the dequantization and the weighted layer.
+        is_moved: whether a transposition or the like is between the dequantization and the weighted layer.
     """
 
     tensor: Tensor

@@ -31,7 +31,7 @@ class WeightedOutput:
         layer: the weighted layer.
         quantize: the layer that quantizes its output.
         dequantize: one that dequantizes it.
-        reader: one that reads it in real numbers then; None where the caller gets it.
+        reader: one that reads it in floating point then; None where the caller gets it.
         is_private: whether nobody else reads the output, quantized or not.
     """
 

@@ -58,11 +58,11 @@ class OperatorCall:
     """A use of an operator with values.
 
     Attributes:
-        layer: the layer of real numbers: its parameters.
+        layer: the layer of floating-point values: its parameters.
         operands: one an input; None for one that is absent.
         output_scale, output_zero_point: of the output; None where it is real.
         to_type: the output's type.
-        limits: of a fused activation, in real numbers.
+        limits: of a fused activation, in floating point.
         where: for messages.
 
     Example:

@@ -213,7 +213,9 @@ def _has_sum_below_one(call: OperatorCall) -> bool:
     return bool(2 * max(float(one.one_scale) for one in call.present) < 2.0**20 * float(scale))
 
 
-SUM_BELOW_ONE = Requirement(text="twice the larger input scale is below 2**20 output scales", holds=_has_sum_below_one)
+SUM_BELOW_ONE = Requirement(
+    text="2 * the larger input scale must be less than 2**20 * the output scale", holds=_has_sum_below_one
+)
 
 
 def _ratios(call: OperatorCall) -> list[float]:

@@ -28,7 +28,7 @@ class Requirement:
     """What must hold of scales and zero points, as the library enforces it.
 
     Attributes:
-        text: in words, such as "the multiplier is below 1".
+        text: in words, such as "the multiplier must be less than 1".
         holds: whether it does.
     """
 
@@ -121,7 +121,7 @@ class QuantizeMethod:
     Attributes:
         name: that of the entry point.
         title: whose arithmetic it is, in a few words.
-        library: name and version of what it was held against; "" for a device.
+        library: name and version of what it was verified against; "" for a device.
         rules: the first that serves a case counts.
         source: where it is documented.
         version: changes whenever a code changes.

@@ -70,8 +70,8 @@ class Requantization:
         rounding: of the last step, where what lies half-way goes. The first of two steps is always half up.
         zero_point_first: whether the zero point is added before the rounding; else after it.
         clamp_first: whether values are clamped to the output's range before they are rounded; else after it.
-        real_bias: whether a bias of real numbers is taken, and added after scaling, in FP32 and units of the output's
-            scale. A bias of INT32 is among the sums.
+        real_bias: whether a bias of floating-point values is taken, and added after scaling, in FP32 and units of the
+            output's scale. A bias of INT32 is among the sums.
     """
 
     scale_rule: ScaleRule

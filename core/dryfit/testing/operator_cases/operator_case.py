@@ -24,7 +24,7 @@ class OperatorCase:
 
     Attributes:
         layer: the operator; its method is left open ("").
-        inputs: codes, an INT32 bias, or, of `quantize`, real numbers; None where an input is absent.
+        inputs: codes, an INT32 bias, or, of `quantize`, floating-point values; None where an input is absent.
 
     Example:
         >>> from dryfit.network.layers.movement import Identity

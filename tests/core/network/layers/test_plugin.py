@@ -94,7 +94,7 @@ def test_fields_that_do_not_fit_the_declaration_are_told_all_at_once():
     network, x = _input()
     with pytest.raises(NetworkError, match="field 'a' is missing; field 'b' is str 'x', not a number"):
         network.add_plugin([x], Declared(), {"b": "x"})
-    with pytest.raises(UnknownNameError, match=r"'Declared' named 'A1' \(allowed: a, b\)"):
+    with pytest.raises(UnknownNameError, match=r"'Declared': 'A1' \(allowed: a, b\)"):
         network.add_plugin([x], Declared(), {"a": 1, "A1": 1})
 
 

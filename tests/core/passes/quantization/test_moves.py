@@ -147,7 +147,7 @@ def test_another_reader_of_the_real_numbers_stops_a_quantization():
     assert rewritten.layer("q").inputs[0].producer.name == "pool"
     (stop,) = journal.of("q")
     assert (stop.action, stop.over) == (RewriteAction.STOPPED, ("pool",))
-    assert stop.reason == "'soft' reads 'pool' in real numbers"
+    assert stop.reason == "'soft' reads 'pool' in floating point"
 
 
 def test_a_layer_that_does_not_commute_stops_both_with_its_reason():

@@ -228,7 +228,7 @@ def test_what_stands_in_a_layers_way_is_said(acme):
         network.layer("conv").set_input(1, None)
 
     assert reason(real_kernel) == "its weights are not quantized"
-    assert "is read in real numbers by" in reason(
+    assert "is read in floating point by" in reason(
         lambda network: (
             network.add_layer(Shuffle(reshape_dims=(-1,)), [network.tensor("conv")])
             and network.mark_output(network.layers[-1].outputs[0])
@@ -241,7 +241,7 @@ def test_what_stands_in_a_layers_way_is_said(acme):
         ]
     )
     assert reason(lambda network: setattr(network.layer("conv"), "precision", DataType.HALF)) == (
-        "a type is asked for it, which is kept as it is"
+        "a type is requested for it, so it stays as it is"
     )
 
 

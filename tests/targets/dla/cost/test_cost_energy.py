@@ -115,7 +115,7 @@ def test_the_energy_of_a_segment_is_its_time_on_one_core():
     found = image_estimate(FITTED[0], DLA, BOARD, "MAXN", 2)
     assert found.energy.amount == pytest.approx(found.microseconds)
     assert "no watts are published" in found.energy.basis
-    assert found.energy.unit == "DLA microseconds of agx-orin-64 in MAXN"
+    assert found.energy.unit == "DLA us of agx-orin-64 in MAXN"
 
 
 @pytest.mark.parametrize("board", ["agx-xavier", "xavier-nx", "agx-orin-32", "orin-nx-8"])
@@ -144,7 +144,7 @@ def test_a_network_that_runs_on_both_devices_is_placed_on_the_dla(draw, board, m
     proposal = propose_placement(draw(), int8_config(board, mode), Objective.ENERGY)
     assert proposal.own_devices == {}
     assert "GPU" not in proposal.after.macs
-    assert proposal.unit == f"DLA microseconds of {board} in {mode}"
+    assert proposal.unit == f"DLA us of {board} in {mode}"
     drawn = proposal.after.cost.energy
     assert (round(drawn.amount, 6), drawn.unit) == (proposal.after.value, proposal.unit)
 
