@@ -15,5 +15,5 @@ TARGET = Target(
     memory_pools_at="dryfit_npu.device:POOLS",
     kernels_at="dryfit_npu.kernels:KERNELS",
     estimate_cost_at="dryfit_npu.device:ESTIMATE",
-    simulated="placement, limits, memory and tensor format of an ACME NPU; the numbers are computed on this machine",
+    simulated="placement, limits, memory and tensor format of an ACME NPU; results are computed on this machine",
 )

@@ -70,7 +70,7 @@ class FirstBatchHistogram(Collector):
                     where=f"tensor {self.tensor!r}, sample {sample!r}",
                     found=f"{magnitudes.max()} after {self.largest}",
                     allowed=f"at most {MOST_BINS * self.bin_width}",
-                    remedy="Start with another batch, or use a calibrator without the first-batch rule",
+                    remedy="Calibrate with another first batch, or use a calibrator whose bins do not depend on it",
                 )
         self.counts = np.concatenate([self.counts, np.zeros(bins - self.counts.size, np.int64)])
         # The largest magnitude that the table covers lies in its last bin.
@@ -104,7 +104,7 @@ class FirstBatchHistogram(Collector):
             "The state is not a first-batch histogram",
             where=f"state of tensor {self.tensor!r}",
             found=found,
-            remedy="Calibrate again from the samples",
+            remedy="Collect the calibration state again",
         )
 
 

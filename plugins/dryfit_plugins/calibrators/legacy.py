@@ -30,7 +30,7 @@ def solve(histogram: Histogram, *, quantile: float = 0.9999, regression_cutoff: 
     for name, value in (("quantile", quantile), ("regression_cutoff", regression_cutoff)):
         if not 0.0 <= value <= 1.0:
             raise CalibrationError(
-                f"The legacy calibrator's {name} must be from 0 to 1",
+                f"The legacy calibrator's {name} must be between 0 and 1",
                 where=f"tensor {histogram.tensor!r}",
                 found=value,
                 allowed="0 to 1",

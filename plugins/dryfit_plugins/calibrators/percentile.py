@@ -21,10 +21,10 @@ def solve(histogram: Histogram, *, percentile: float = 99.99) -> Solution:
     """
     if not 0.0 < percentile <= 100.0:
         raise CalibrationError(
-            "The percentile must be above 0 and at most 100",
+            "The percentile must be greater than 0 and at most 100",
             where=f"tensor {histogram.tensor!r}",
             found=percentile,
-            allowed="above 0, at most 100",
+            allowed="greater than 0, at most 100",
             remedy="Give a percentage, such as 99.99",
         )
     threshold = quantile(histogram, percentile / 100.0)

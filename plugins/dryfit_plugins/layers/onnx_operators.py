@@ -76,7 +76,7 @@ def require_floating_point(x: TensorSpec | None) -> None:
         ValueError: the input has another type.
     """
     if x is not None and not x.dtype.is_floating_point:
-        raise ValueError(f"input 0 must have a floating-point type (found {x.dtype.name}); dequantize or cast it first")
+        raise ValueError(f"input 0 must have a floating-point type (found {x.dtype.text}); dequantize or cast it first")
 
 
 def _window(fields: Fields) -> Pooling:
@@ -105,7 +105,7 @@ class BitCast(LayerPlugin):
         """The input's shape, of the other type."""
         x, to_type = inputs[0], _to_type(fields)
         if x is None or x.dtype.bits != to_type.bits:
-            found = "nothing" if x is None else f"{x.dtype.name} of {x.dtype.bits} bits"
+            found = "nothing" if x is None else f"{x.dtype.text} of {x.dtype.bits} bits"
             raise ValueError(f"to_type must have the input's width (found {to_type.bits} bits for {found})")
         return [TensorSpec(x.shape, to_type)]
 

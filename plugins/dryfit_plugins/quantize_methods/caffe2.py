@@ -82,7 +82,7 @@ _WEIGHTED = (
         case_text="to UINT8",
         formula="clamp(round_half_to_even(f32(f32(sx * (x - zx)) / sy)) + zy)",
         fidelity="confirmed",
-        source=f"{_CAFFE2}, Int8Dequantize and Int8Quantize, one after the other: 409,600 each; 0 differ",
+        source=f"{_CAFFE2}, Int8Dequantize and Int8Quantize, in sequence: 409,600 each; 0 differ",
     ),
 )
 
@@ -102,7 +102,7 @@ _UNWEIGHTED = (
     _rule(
         "average_pool",
         average_of_sums,
-        f"{_AVERAGE}, n: all cells of the window; those outside the input count as zero points",
+        f"{_AVERAGE}, n: all cells of the window; cells outside the input count as zero points",
         "Int8AveragePool, 24,252",
         requantization=_MEAN,
         case=both(both(has_one_type, is_undilated), counts_all),
@@ -112,7 +112,7 @@ _UNWEIGHTED = (
     _rule(
         "global_average_pool",
         average_of_sums,
-        f"{_AVERAGE}, n: all of the image",
+        f"{_AVERAGE}, n: the whole image",
         "Int8AveragePool with global_pooling, 3,700",
         requantization=_MEAN,
         case=both(has_one_type, is_over_space),
@@ -157,7 +157,7 @@ _UNWEIGHTED = (
     _rule(
         "quantize",
         quantize,
-        "clamp(rte(f32(x / sy)) + zy); what is 2**31 steps or more saturates, where the library's conversion overflows",
+        "clamp(rte(f32(x / sy)) + zy); values of 2**31 steps or more saturate; the library's conversion overflows",
         "Int8Quantize, 409,600",
         requantization=real(EVEN),
         case=None,
@@ -182,7 +182,7 @@ _UNWEIGHTED = (
     _rule(
         "concat",
         concatenated,
-        "x: a copy; the scales of all inputs but the first are not read",
+        "x: a copy; only the first input's scale is used",
         "Int8Concat, 2,700",
         requirements=(FIRST_GRID,),
     ),
@@ -208,9 +208,9 @@ def _of_int8(rule: MethodRule, library: str) -> MethodRule:
         rule,
         types=frozenset({DataType.INT8}),
         case_text=rule.case_text.replace("UINT8", "INT8"),
-        formula=f"with codes and zero points 128 higher, as UINT8: {rule.formula}",
+        formula=f"as UINT8, with codes and zero points 128 higher: {rule.formula}",
         fidelity="inferred",
-        source=f"{library} takes UINT8 only, and the same numbers have UINT8 codes 128 higher; of those {rule.source}",
+        source=f"{library} supports only UINT8, where the same numbers have codes 128 higher; for those {rule.source}",
     )
 
 

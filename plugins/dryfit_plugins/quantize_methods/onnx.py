@@ -44,7 +44,7 @@ _WEIGHTED = (
             definition=weighted,
             requantization=REAL_FLOAT,
             case=has_no_uint8_weights_of_int8,
-            case_text="output of the input's type, weights too, or INT8",
+            case_text="output of the input's type; weights of that type or INT8",
             options=_OPTIONS,
             requirements=(INTEGER_BIAS,),
             formula=formula_of(REAL_FLOAT),
@@ -137,7 +137,7 @@ _UNWEIGHTED = (
     _rule(
         "quantize",
         quantize,
-        "clamp(rte(f32(x / sy)) + zy); what is 2**31 steps or more saturates",
+        "clamp(rte(f32(x / sy)) + zy); values of 2**31 steps or more saturate",
         "QuantizeLinear, 393,216",
         case=None,
         case_text="",
@@ -162,14 +162,14 @@ _UNWEIGHTED = (
     _rule(
         "concat",
         concatenated_by_value,
-        "clamp(rte(f32(f32(sx * (x - zx)) / sy)) + zy) of each input; a copy where the grids are one",
+        "clamp(rte(f32(f32(sx * (x - zx)) / sy)) + zy) of each input; a copy where the grids are the same",
         "QLinearConcat, 32,028 and 30,720",
     ),
     _rule(
         "resize_bilinear",
         resized_and_cut_off,
-        "trunc(blend of the four codes in FP32) at ONNX's coordinates within the input; both weights 1/2 where two "
-        "indices are one",
+        "trunc(blend of the four codes in FP32) at ONNX's coordinates within the input; both weights 1/2 where the two "
+        "indices are equal",
         "Resize of channels-first images, 224,342",
         requantization=None,
         case=both(has_one_type, resizes_images),

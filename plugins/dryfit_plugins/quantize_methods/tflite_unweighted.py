@@ -125,7 +125,7 @@ _ACTIVATIONS = (
         requirements=(OF_256THS,),
     ),
 )
-_OVERFLOW = "what is 2**31 steps or more saturates, where the library's conversion overflows"
+_OVERFLOW = "values of 2**31 steps or more saturate; the library's conversion overflows"
 _QUANTIZE = rule_of(
     "quantize",
     quantize,
@@ -148,7 +148,8 @@ _SOFTMAX = rule_of(
     softmax_in_fixed_point,
     "clamp(rdbp(srdhm(1 / sum, e), nb + 23) + lowest), in fixed point: e = exp(x - max) in Q0.31 of differences in "
     "Q5.26, their sum in Q12.19, its reciprocal by 3 Newton steps, nb = floor(log2 sum)",
-    _confirmed("SOFTMAX, 1,673,664") + "; a sum of 512 or more ends the library's process, and is the lowest code here",
+    _confirmed("SOFTMAX, 1,673,664")
+    + "; a sum of 512 or more aborts the library's process, and gives the lowest code here",
     requirements=(OF_256THS,),
 )
 _CONCATS = (
@@ -163,8 +164,8 @@ _CONCATS = (
     rule_of(
         "concat",
         concatenated_by_line,
-        "clamp(raz(f32(f32(x * r) + b)) + zy), r = f32(sx * f32(1 / sy)), b = f32(-zx * r); a copy where the grids are "
-        "one",
+        "clamp(raz(f32(f32(x * r) + b)) + zy), r = f32(sx * f32(1 / sy)), b = f32(-zx * r); a copy where the grids "
+        "are the same",
         _confirmed("35,172"),
         types=UINT8,
         requantization=real(AWAY),
@@ -210,7 +211,7 @@ TFLITE = (
 
 
 TFLITE_2_14 = tuple(
-    attrs.evolve(rule, source=f"tflite-runtime 2.14.0, reference kernels: as those of {_LITERT}; none differ")
+    attrs.evolve(rule, source=f"tflite-runtime 2.14.0, reference kernels: same as {_LITERT}; none differ")
     for rule in TFLITE
 )
 """The reference kernels before LiteRT."""
@@ -219,7 +220,7 @@ _RUY = "ai-edge-litert 2.3.0, optimized kernels on x86 (BUILTIN_WITHOUT_DEFAULT_
 _OPTIMIZED_MEAN = rule_of(
     "global_average_pool",
     mean_of_codes,
-    "clamp(two_step(sum of x, qmul(sx / (n * sy))) + zy - raz(f32(f32(zx * sx) / sy))); of INT8 the last step rounds "
+    "clamp(two_step(sum of x, qmul(sx / (n * sy))) + zy - raz(f32(f32(zx * sx) / sy))); for INT8 the last step rounds "
     "half up in vectors of 16 channels",
     f"{_RUY}: MEAN, 20,148; 0 differ",
     types=INT8,
@@ -251,10 +252,10 @@ SOFTMAX_BY_TABLE = rule_of(
 
 def _as_reference(rules: Sequence[MethodRule], what: str) -> tuple[MethodRule, ...]:
     """The same arithmetic in kernels of another version or kind."""
-    return tuple(attrs.evolve(rule, source=f"{what}: as the reference kernels; none differ") for rule in rules)
+    return tuple(attrs.evolve(rule, source=f"{what}: same as the reference kernels; none differ") for rule in rules)
 
 
-_CUT = "; vectors of 8 elements cut the first shifts, toward minus infinity"
+_CUT = "; vectors of 8 elements truncate in the first shifts, toward minus infinity"
 
 
 def _optimized_sums(what: str) -> tuple[MethodRule, ...]:

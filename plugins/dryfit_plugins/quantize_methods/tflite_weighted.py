@@ -51,7 +51,7 @@ def _is_vector_product(call: OperatorCall) -> bool:
 
 
 VECTOR_PRODUCT = "one output position, 4 channels or more, sums of 8 products or more"
-VECTOR_PRODUCTS = "a matrix a sample, one output row, 4 columns or more, sums of 8 products or more"
+VECTOR_PRODUCTS = "one matrix per sample, one output row, 4 columns or more, sums of 8 products or more"
 _A_SAMPLE = both(has_one_type, negated(has_one_matrix))
 CASES = {
     "": has_one_type,
@@ -61,7 +61,7 @@ CASES = {
     VECTOR_PRODUCT: both(has_one_type, both(has_one_matrix, _is_vector_product)),
     VECTOR_PRODUCTS: both(_A_SAMPLE, _is_vector_product),
     "a matrix": both(has_one_type, has_one_matrix),
-    "a matrix a sample": _A_SAMPLE,
+    "one matrix per sample": _A_SAMPLE,
 }
 """Cases by their words in the documentation; weights and output have the input's type in all of them."""
 
@@ -74,7 +74,7 @@ def int8_rule(operator: str, record: Requantization, source: str, case: str = ""
         requantization=record,
         types=_INT8,
         case=CASES[case],
-        case_text=case or "weights and output of its type",
+        case_text=case or "weights and output of the same type",
         formula=formula_of(record),
         source=source,
         **{"requirements": (INTEGER_BIAS, SYMMETRIC_WEIGHTS), "fidelity": "confirmed", **given},
@@ -101,13 +101,13 @@ def requantize_rule(record: Requantization, source: str, **given: Any) -> Method
 
 
 _REFERENCE = "ai-edge-litert 2.3.0, reference kernels (BUILTIN_REF)"
-_RUNTIME = "tflite-runtime 2.14.0, reference kernels, with ties, 0 differ; versions before it gave the same"
+_RUNTIME = "tflite-runtime 2.14.0, reference kernels, with ties, 0 differ; earlier versions give the same"
 
 BATCH_MATMUL = int8_rule(
     "inner_product",
     D2,
-    "ai-edge-litert 2.3.0, BATCH_MATMUL, the same with all three resolvers: 65,066 compared, 0 differ",
-    "a matrix a sample",
+    "ai-edge-litert 2.3.0, BATCH_MATMUL, identical with all three resolvers: 65,066 compared, 0 differ",
+    "one matrix per sample",
     requirements=(INTEGER_BIAS,),
     per_channel=False,
 )
@@ -116,8 +116,8 @@ _SUMS = (
     int8_rule(
         "convolution",
         D2,
-        f"{_REFERENCE}: one scale 123,378 with ties and 346,408 others, one a channel 116,775 and 369,270, depthwise "
-        "249,312 and 1.35 million, groups 3,008; 0 differ",
+        f"{_REFERENCE}: per-tensor scale 123,378 with ties and 346,408 others, per-channel 116,775 and 369,270, "
+        "depthwise 249,312 and 1.35 million, groups 3,008; 0 differ",
     ),
     uint8_rule(
         "convolution",
@@ -146,8 +146,8 @@ TFLITE_2_14 = (
 """The reference kernels before LiteRT: inner products in fixed point, too."""
 
 
-_CHANNELS = "; vectors of 8 channels, the channels left over in scalar code"
-_ELEMENTS = "; vectors of 16 elements of the whole output, those left over in scalar code"
+_CHANNELS = "; vectors of 8 channels, the remaining channels in scalar code"
+_ELEMENTS = "; vectors of 16 elements of the whole output, the remaining ones in scalar code"
 _LITERT = "ai-edge-litert 2.3.0, optimized kernels on x86 (BUILTIN_WITHOUT_DEFAULT_DELEGATES)"
 _TIES = f"{_LITERT}: 300 models with ties, 0 differ"
 _AS_REFERENCE = f"{_TIES}; there is no vector kernel"
@@ -173,7 +173,7 @@ TFLITE_RUY = (
 
 _TF = "TensorFlow 2.5.0, default kernels on x86"
 _TF_TIES = f"{_TF}: 300 models with ties, 0 differ"
-_TF_VECTOR = f"{_TF}: 660 models with ties, 0 differ; a kernel of its own for a matrix with one vector"
+_TF_VECTOR = f"{_TF}: 660 models with ties, 0 differ; a separate kernel for matrix-vector products"
 _TF_BATCHES = f"{_TF}, BATCH_MATMUL: 102,400 compared, 0 differ"
 _BATCHES: dict[str, Any] = {"requirements": (INTEGER_BIAS,), "per_channel": False}
 
@@ -190,7 +190,7 @@ TFLITE_2_5 = (
     uint8_rule("inner_product", F2U, _TF_VECTOR, VECTOR_PRODUCT),
     uint8_rule("inner_product", F2, _TF_TIES, "a matrix"),
     int8_rule("inner_product", D2U, _TF_BATCHES, VECTOR_PRODUCTS, **_BATCHES),
-    int8_rule("inner_product", D1, _TF_BATCHES, "a matrix a sample", **_BATCHES),
+    int8_rule("inner_product", D1, _TF_BATCHES, "one matrix per sample", **_BATCHES),
     requantize_rule(D2U, f"{_TF}: 91,520 compared, 0 differ{_ELEMENTS}", options=ELEMENTS_OF_16),
 )
 """The default kernels of TensorFlow 2.5. It has no grouped convolution; inner products read no scale a channel."""

@@ -54,7 +54,7 @@ def _sums(operator: str, signed_counts: str, unsigned_counts: str) -> tuple[Meth
         requantization=REAL_FLOAT,
         types=frozenset({DataType.INT8}),
         case=both(has_one_type, has_one_matrix),
-        case_text="weights, one matrix of them, and output of its type",
+        case_text="weights (one matrix) and output of the same type",
         options=LIMITS,
         requirements=(INTEGER_BIAS, SYMMETRIC_WEIGHTS, _BELOW_256),
         formula=formula_of(REAL_FLOAT),
@@ -157,7 +157,7 @@ _UNWEIGHTED = (
     _rule(
         "leaky_relu",
         leaky_relu_by_shift,
-        "clamp(rrs((x - zx) * rte(256 * ratio), 8) + zy), ratio = f32(sx / sy), below zero f32(alpha * that)",
+        "clamp(rrs((x - zx) * rte(256 * ratio), 8) + zy), ratio = f32(sx / sy), f32(alpha * ratio) below zero",
         "all codes, 76,948",
         requantization=fixed(UP),
         options={FRACTION_BITS: 8},

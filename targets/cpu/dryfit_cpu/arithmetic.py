@@ -7,9 +7,9 @@ from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.arithmetic import Arithmetic
 from dryfit.target.formats import LINEAR
 
-_FLOATING = "our choice: sums in FP32 (FP64 for FP64), one rounding a layer group; IEEE 754 rounding of the processor"
+_FLOATING = "our choice: FP32 sums (FP64 for FP64), one rounding per layer group; the processor's IEEE 754 rounding"
 
-_INTEGER = "our choice: exact sums in INT32, scaled in FP32, rounded as ONNX's QuantizeLinear does"
+_INTEGER = "our choice: exact INT32 sums, scaled in FP32, rounded like ONNX's QuantizeLinear"
 
 ARITHMETIC = {
     **{

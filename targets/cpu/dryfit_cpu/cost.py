@@ -83,10 +83,10 @@ def estimate_cost(question: CostQuestion) -> CostEstimate:
         machine.clock_hz,
         MEMORY_BYTES_PER_SECOND,
         STEP_SECONDS,
-        source="cores, clock and instruction set as the system states them; vector units, memory and start are our "
-        "assumptions; nothing is fitted",
-        basis="roofline of this machine: the longer of multiply-accumulates and bytes at their peaks, and a start of "
-        f"{STEP_SECONDS * 1e6:.0f} us for each step; {machine.threads} threads at {machine.clock_hz / 1e9:.2g} GHz "
+        source="cores, clock and instruction set as reported by the system; vector units, memory and launch overhead "
+        "are our assumptions; not fitted",
+        basis="roofline of this machine: the slower of multiply-accumulates and bytes at their peaks, plus "
+        f"{STEP_SECONDS * 1e6:.0f} us per step; {machine.threads} threads at {machine.clock_hz / 1e9:.2g} GHz "
         f"({machine.clock_source}), {VECTOR_UNITS} vector units of {machine.tier.lanes} FP32 lanes "
         f"({machine.tier.name}), {MEMORY_BYTES_PER_SECOND / 1e9:.1f} GB/s",
         is_nominal=True,

@@ -108,7 +108,7 @@ def read_process(module: str, tier_name: str, *arguments: str) -> Iterator[str]:
         text = errors.read().strip()
     if process.returncode:
         raise DryfitError(
-            "The kernels could not be compiled",
+            "Kernel compilation failed",
             where=f"tier {tier_name}",
             found=text.splitlines()[-1] if text else f"exit code {process.returncode}",
             remedy="Check that numba and llvmlite work (`dryfit doctor`), or choose another tier",

@@ -33,12 +33,12 @@ TARGET = Target(
         # guide, Determining DLA Memory Pool Usage.
         cuts_to_fit=False,
         source=(
-            "TensorRT 10 developer guide, Working with DLA: general restrictions (16 loadables a core); "
-            "8 before TensorRT 8.5 is what builders of that time report"
+            "TensorRT 10 developer guide, Working with DLA: general restrictions (16 loadables per core); "
+            "builders before TensorRT 8.5 report 8"
         ),
     ),
     simulated=(
-        "placement, limits, loadables, tensor formats and memory pools of a DLA; the numbers are computed on this "
+        "placement, limits, loadables, tensor formats and memory pools of a DLA; results are computed on this "
         "machine with the arithmetic that the target declares"
     ),
 )

@@ -21,15 +21,15 @@ ARITHMETIC = {
         rounds="group",
         rounding=RoundingMode.HALF_TO_EVEN,
         fidelity="inferred",
-        source="our choice: FP32 sums, one rounding a fused group; the accumulator of FP16 is not published",
+        source="our choice: FP32 sums, one rounding per fused group; the FP16 accumulator is not published",
         approximations=[
             Approximation(
                 kernel="dla.optimized_softmax",
-                text="Softmax with an extent of C, H or W beside the axis of more than 1: exp by table, sums in FP16",
+                text="Softmax where C, H or W, other than its axis, exceeds 1: exp by table lookup, sums in FP16",
                 fidelity="inferred",
                 source=(
-                    "TensorRT 10 developer guide, DLA supported layers, Softmax: that the optimized mode approximates, "
-                    "with an error that grows as the axis comes near 1024; how is not published, and our choice"
+                    "TensorRT 10 developer guide, DLA supported layers, Softmax: the optimized mode is approximate, "
+                    "and its error grows as the axis approaches 1024; the method is not published and is our choice"
                 ),
             )
         ],
@@ -42,8 +42,8 @@ ARITHMETIC = {
         fidelity="documented",
         source=(
             "TensorRT 10 developer guide, Quantized Types Rounding Modes: DLA (ties to even); "
-            "TensorRT 8 developer guide, INT8 Rounding Modes: DLA (ties away from zero). Weights: the guides of 8 and "
-            "10.0 have ties away from zero, the later one that has FP4, of 10.8, ties to even"
+            "TensorRT 8 developer guide, INT8 Rounding Modes: DLA (ties away from zero). Weights: ties away from zero "
+            "in the guides of 8 and 10.0; ties to even in that of 10.8, which adds FP4"
         ),
         rounding_since={(8,): RoundingMode.HALF_AWAY_FROM_ZERO, (10,): RoundingMode.HALF_TO_EVEN},
         weight_rounding=RoundingMode.HALF_TO_EVEN,

@@ -120,7 +120,7 @@ def _stored(manifest: LoadableManifest, arrays: Mapping[str, Array], where: str)
             where=where,
             found=f"{len(arrays)} arrays",
             allowed=f"one for each of {len(manifest.weights)} names",
-            remedy="Export the loadable again",
+            remedy=LOADABLE.again,
         )
     return {one.name: arrays[array_name(index)] for index, one in enumerate(manifest.weights)}
 
@@ -135,24 +135,21 @@ def _values(weights: StoredWeights, memory: Array, where: str) -> Array:
             where=place,
             found=weights.layout[:100],
             allowed=", ".join(LAYOUTS),
-            remedy="Export the loadable again with this version of dryfit",
+            remedy=LOADABLE.again,
         )
     if weights.stored.bits % 8 or any(extent < 0 for extent in weights.shape):
         found = f"{weights.stored.name} {weights.shape}"
         raise EngineFileError(
-            "Weights must have whole bytes and a valid shape",
-            where=place,
-            found=found,
-            remedy="Export the loadable again",
+            "Weights must have whole bytes and a valid shape", where=place, found=found, remedy=LOADABLE.again
         )
     expected = layout.size_bytes(weights.shape, weights.stored)
     if memory.dtype != "uint8" or memory.shape != (expected,) or weights.size_bytes != expected:
         raise EngineFileError(
             "The size of the weights does not match their shape",
             where=place,
-            found=f"{memory.dtype} {memory.shape}, stated as {weights.size_bytes} bytes",
+            found=f"{memory.dtype} {memory.shape}, specified as {weights.size_bytes} bytes",
             allowed=f"{expected} bytes",
-            remedy="Export the loadable again",
+            remedy=LOADABLE.again,
         )
     return layout.unpack(memory, weights.shape, weights.stored).astype(weights.dtype.numpy)
 
@@ -164,7 +161,8 @@ def _loadable(manifest: LoadableManifest, network: Network, stored: Mapping[str,
             "The loadable is for another device",
             where=where,
             found=manifest.device[:100],
-            remedy="Load it with the target of that device",
+            allowed=target.device,
+            remedy=f"Export a loadable of a {target.device} segment",
         )
     platform = target.platform(manifest.platform)
     for stated, tensors in ((manifest.inputs, network.inputs), (manifest.outputs, network.outputs)):
@@ -197,7 +195,7 @@ def _check_border(stated: Sequence[LoadableTensor], tensors: Sequence[Tensor], f
             where=where,
             found=[tensor.name for tensor in stated][:10],
             allowed=[tensor.name for tensor in tensors][:10],
-            remedy="Export the loadable again",
+            remedy=LOADABLE.again,
         )
     for one, tensor in zip(stated, tensors, strict=True):
         try:
@@ -207,7 +205,7 @@ def _check_border(stated: Sequence[LoadableTensor], tensors: Sequence[Tensor], f
                 "An input or output of the loadable has an unsupported format",
                 where=where,
                 found=str(error),
-                remedy="Export the loadable again with this version of dryfit",
+                remedy=LOADABLE.again,
             ) from error
         if one != expected:
             raise EngineFileError(
@@ -215,5 +213,5 @@ def _check_border(stated: Sequence[LoadableTensor], tensors: Sequence[Tensor], f
                 where=f"{where}: tensor {one.name!r}",
                 found=str(one)[:500],
                 allowed=str(expected)[:500],
-                remedy="Export the loadable again",
+                remedy=LOADABLE.again,
             )

@@ -89,7 +89,7 @@ class LoadableTensor:
                 where=f"tensor {self.name!r}",
                 found=f"{self.format} for {self.dtype.text}",
                 allowed=", ".join(known) or "FP16 or INT8",
-                remedy="Choose one of these formats, or another type",
+                remedy="Choose a format that the DLA supports for this type",
             )
         return known[self.format]
 
@@ -115,7 +115,7 @@ class LoadableTensor:
                 where=f"tensor {self.name!r}",
                 found=f"{type(buffer).__name__}: {error}",
                 allowed="a C-contiguous array, or anything with the buffer protocol",
-                remedy="Pass numpy.ascontiguousarray(buffer)",
+                remedy="Pass a contiguous buffer, such as numpy.zeros(tensor.size_bytes, numpy.uint8)",
             ) from error
         if view.nbytes < self.size_bytes:
             raise ConfigError(
@@ -148,12 +148,12 @@ class LoadableTensor:
                 where=f"tensor {self.name!r}",
                 found=f"{array.dtype} {array.shape}",
                 allowed=f"{self.dtype.numpy} {self.shape}",
-                remedy="Convert the array to this type and shape",
+                remedy="Cast and reshape the array",
             )
         memory = self.memory(buffer)
         if not memory.flags.writeable:
             raise ConfigError(
-                "The buffer cannot be written",
+                "The buffer must be writable",
                 where=f"tensor {self.name!r}",
                 found=f"a read-only {type(buffer).__name__}",
                 remedy="Use a writable one, such as numpy.zeros(tensor.size_bytes, numpy.uint8)",

@@ -15,9 +15,12 @@ from dryfit.target.power_mode import PowerMode
 from dryfit.target.target import Platform
 
 _MHZ = 1e6
-_PEAK = "published peak of both DLAs on Jetson AGX Orin 64 GB (105, 92, 90 and 40 sparse INT8 TOPS), by 32768 MAC/cycle"
-_BRIEF = "peak of the product brief, less the GPU's, by the DLA's 16384 sparse MAC/cycle"
-_NVPMODEL = "clock limits in NVIDIA's nvpmodel configuration of the module, as Jetson Linux installs it"
+_PEAK = (
+    "published peak of both DLAs on Jetson AGX Orin 64 GB (105, 92, 90 and 40 sparse INT8 TOPS), divided by "
+    "32768 MAC/cycle"
+)
+_BRIEF = "peak of the product brief, less the GPU's, divided by the DLA's 16384 sparse MAC/cycle"
+_NVPMODEL = "clock limits in the module's nvpmodel configuration, as installed by Jetson Linux"
 _GUIDE = "Jetson Linux developer guide, Power Management for Jetson Xavier: supported modes and power efficiency"
 
 
@@ -27,7 +30,7 @@ def _mode(name: str, clock: float, memory: float, source: str, fidelity: str = "
 
 POWER_MODES: Mapping[str, Sequence[PowerMode]] = {
     "agx-orin-64": (
-        _mode("MAXN", 1600, 3200, "Jetson AGX Orin 64 GB, product brief: the DLA's largest clock", "documented"),
+        _mode("MAXN", 1600, 3200, "Jetson AGX Orin 64 GB, product brief: maximum DLA clock", "documented"),
         _mode("50W", 1404, 3200, _PEAK),
         _mode("30W", 1373, 3200, _PEAK),
         _mode("15W", 614, 2133, _PEAK),
@@ -52,7 +55,7 @@ POWER_MODES: Mapping[str, Sequence[PowerMode]] = {
     ),
     "orin-nano": (),
     "agx-xavier": (
-        _mode("MAXN", 1395.2, 2133, "Jetson AGX Xavier: 11.4 TOPS by two cores of 2048 MAC/cycle", "documented"),
+        _mode("MAXN", 1395.2, 2133, "Jetson AGX Xavier: 11.4 TOPS from two cores of 2048 MAC/cycle", "documented"),
         _mode("30W", 1050, 1600, _GUIDE),
         _mode("15W", 750, 1333, _GUIDE),
         _mode("10W", 550, 1066, _GUIDE),
@@ -61,15 +64,15 @@ POWER_MODES: Mapping[str, Sequence[PowerMode]] = {
 }
 """Platform to its power modes, the default first."""
 
-_NO_CLOCKS = "no clock of the DLA is known to us in other modes"
+_NO_CLOCKS = "we have no DLA clocks for other modes"
 NOTES: Mapping[str, str] = {
     "agx-orin-64": _NO_CLOCKS,
     "agx-orin-32": _NO_CLOCKS,
-    "orin-nx-16": f"{_NO_CLOCKS}, such as those of Super mode (40W, MAXN_SUPER) in JetPack 6.2",
-    "orin-nx-8": f"{_NO_CLOCKS}, such as those of Super mode (40W, MAXN_SUPER) in JetPack 6.2",
-    "orin-nano": "the board has no DLA; `--device GPU --platform orin-nano` has modes",
-    "agx-xavier": f"{_NO_CLOCKS}; variants of a mode that differ in CPU cores alone, such as 30W ALL, count as one",
-    "xavier-nx": f"{_NO_CLOCKS}, such as the 20W modes of JetPack 4.6; variants that differ in CPU cores alone count "
+    "orin-nx-16": f"{_NO_CLOCKS}, such as the Super modes (40W, MAXN_SUPER) of JetPack 6.2",
+    "orin-nx-8": f"{_NO_CLOCKS}, such as the Super modes (40W, MAXN_SUPER) of JetPack 6.2",
+    "orin-nano": "the board has no DLA; `--device GPU --platform orin-nano` has power modes",
+    "agx-xavier": f"{_NO_CLOCKS}; modes that differ only in CPU cores, such as 30W ALL, count as one",
+    "xavier-nx": f"{_NO_CLOCKS}, such as the 20W modes of JetPack 4.6; modes that differ only in CPU cores count "
     "as one",
 }
 """Platform to why it has no other modes."""

@@ -9,7 +9,9 @@ from dryfit_dla.arithmetic import ARITHMETIC
 
 _INT8 = ARITHMETIC[DataType.INT8]
 
-DLA_8 = device_method("dla-8", "the DLA as TensorRT 8 has it", required_mode(_INT8.rounding_for((8,))), _INT8.source)
+DLA_8 = device_method(
+    "dla-8", "the DLA with TensorRT 8's rounding", required_mode(_INT8.rounding_for((8,))), _INT8.source
+)
 DLA_10 = device_method(
-    "dla-10", "the DLA as TensorRT 10 has it", required_mode(_INT8.rounding_for((10,))), _INT8.source
+    "dla-10", "the DLA with TensorRT 10's rounding", required_mode(_INT8.rounding_for((10,))), _INT8.source
 )

@@ -30,10 +30,12 @@ from dryfit_dla.quantities import input_shape
 
 _SPARSITY = f"{GUIDE}: Sparsity on DLA, Structured Sparsity"
 _README = "NVIDIA Deep-Learning-Accelerator-SW, README"
-_GAINS = f"{_README}: SSD-ResNet-34 of 3x3 convolutions with 589 824 weights gains 1.24 times with 2:4 weights"
+_GAINS = (
+    f"{_README}: SSD-ResNet-34, whose 3x3 convolutions have 589,824 weights, is 1.24 times as fast with 2:4 weights"
+)
 
 _GAINS_OF_64 = (
-    f"{_README}: the ResNet-34 backbone gains 1.35 to 1.45 times; with its 64-channel convolutions left dense, "
+    f"{_README}: the ResNet-34 backbone is 1.35 to 1.45 times as fast; with its 64-channel convolutions dense, "
     "we estimate 1.28 to 1.34 even if all others were twice as fast"
 )
 
@@ -89,11 +91,11 @@ def restrictions_hold(question: Question) -> Finding | None:
     return Finding(
         found,
         "; ".join(f"{one.parameter} {one.allowed}" for one, _ in broken),
-        message=f"the newest DLA releases may skip zeros here anyway ({found})",
+        message=f"the latest DLA releases may still skip zeros here ({found})",
     )
 
 
-DENSE = "The layer runs dense, with all its multiplications, and stays on the device"
+DENSE = "The layer stays on the device and runs dense, with all its multiplications"
 
 _REQUIRED = [
     *rules((), rule("sparsity.kind", is_convolution, source=_SPARSITY, number="SS-01", remedy=DENSE)),
@@ -124,7 +126,7 @@ _REQUIRED = [
         rule(
             "sparsity.input_channels",
             _INPUT_CHANNELS,
-            source=f"{_SPARSITY}: the channel size is greater than 64; that of a group (our reading)",
+            source=f"{_SPARSITY}: the channel size (our reading: a group's) is greater than 64",
             until="8.4",
             number="SS-02",
             remedy="Widen the preceding layer, or leave this one dense",
@@ -172,7 +174,7 @@ def zeros_are_skipped(question: Question) -> Finding | None:
         return None
     numbers = ", ".join(dict.fromkeys(one.number for one in broken))
     return Finding(
-        "all", "those of weights other than 0", message=f"it runs dense because of {numbers}, without a speedup"
+        "all", "only those of nonzero weights", message=f"the layer runs dense, without a speedup ({numbers})"
     )
 
 
@@ -220,7 +222,7 @@ _TOLD: list[Rule] = rules(
     rule(
         "sparsity.dense",
         zeros_are_skipped,
-        source=f"{_SPARSITY}: it lists what can gain, and rejects nothing (our reading)",
+        source=f"{_SPARSITY}: it lists the layers that can gain and rejects none (our reading)",
         severity="note",
         fidelity="inferred",
         number="SS-08",

@@ -42,7 +42,7 @@ class WeightRole(enum.Enum):
 
     KERNEL = "the kernel of a convolution"
     BIAS = "the bias of a convolution"
-    CONSTANT = "what a layer that is no convolution holds"
+    CONSTANT = "a constant of a layer other than a convolution"
     SCALE = "the scale of a quantized tensor"
 
 
@@ -211,15 +211,15 @@ def _containers(unit: int) -> WeightLayout:
         filled = memory.view(np.float32).reshape(_filled_shape(shape, unit))
         return filled[tuple(map(slice, shape or (1,)))].reshape(shape).astype(dtype.numpy)
 
-    text = f"FP19 in containers of {_CONTAINER_BYTES} bytes, channels filled up to a multiple of {unit}"
+    text = f"FP19 in containers of {_CONTAINER_BYTES} bytes, channels padded to a multiple of {unit}"
     return WeightLayout(f"FP19_C{unit}", text, size_bytes, pack, unpack)
 
 
 ROW_MAJOR = WeightLayout("ROW_MAJOR", "row-major, without padding", _plain_bytes, _pack_plain, _unpack_plain)
 KERNEL_GROUPS = WeightLayout(
     "KERNEL_GROUPS",
-    f"kernels in groups of 16 (HALF) or 32 (INT8), in a group blocks of {_BLOCK_CHANNELS} channels: position by "
-    f"position, kernel by kernel; filled up to {_END_BYTES} bytes at the end",
+    f"kernels in groups of 16 (FP16) or 32 (INT8), each group in blocks of {_BLOCK_CHANNELS} channels: position by "
+    f"position, kernel by kernel; padded to {_END_BYTES} bytes at the end",
     _kernel_bytes,
     _pack_kernels,
     _unpack_kernels,

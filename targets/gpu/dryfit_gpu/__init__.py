@@ -19,7 +19,7 @@ TARGET = Target(
     arithmetic_at="dryfit_gpu.arithmetic:ARITHMETIC",
     estimate_cost_at="dryfit_gpu.cost:estimate_cost",
     simulated=(
-        "placement, data types, tensor formats and memory pools of a GPU; the numbers are computed on this machine "
+        "placement, data types, tensor formats and memory pools of a GPU; results are computed on this machine "
         "with the arithmetic that the target declares"
     ),
 )

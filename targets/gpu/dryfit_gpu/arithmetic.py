@@ -10,7 +10,7 @@ from dryfit.network.data_types import DataType
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.target.arithmetic import Arithmetic
 
-_FLOATING = "our choice: FP32 accumulation and one rounding a fused group; TensorRT picks kernels when it builds"
+_FLOATING = "our choice: FP32 accumulation, one rounding per fused group; TensorRT selects its kernels at build time"
 _INTEGER = (
     "TensorRT 10 developer guide, Quantized Types Rounding Modes: GPU, compute kernels (ties to even), weights by "
     "dynamic range or calibration (ties to positive infinity); TensorRT 8 agrees"

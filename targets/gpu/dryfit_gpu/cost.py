@@ -47,8 +47,8 @@ class Powers:
 
 _ROWS = "published Perf/W of ResNet-50 and SSD-ResNet-34"
 _NX = (
-    "published Perf/W of AGX Orin 64 GB at 15 W, which the DLA of Orin NX 16 GB is published to equal; that the GPUs "
-    "compare as well is inferred"
+    "published Perf/W of AGX Orin 64 GB at 15 W, whose published DLA throughput equals that of Orin NX 16 GB; the "
+    "same ratio is inferred for the GPUs"
 )
 POWERS: Mapping[tuple[str, str], Powers] = {
     ("agx-orin-64", "MAXN"): Powers(9.080, 18.01, _ROWS),
@@ -74,8 +74,8 @@ def energy_of(steps: Sequence[StepCost], board: str, mode: str) -> Energy | None
     multipliers = sum(step.compute_microseconds for step in steps)
     memory = sum(step.memory_microseconds + step.overhead_microseconds for step in steps)
     basis = (
-        f"the GPU's multipliers draw {powers.multipliers:.3g} and its memory and launches {powers.memory:.3g} times "
-        f"what a DLA core does; {powers.basis}"
+        f"the GPU's multipliers draw {powers.multipliers:.3g} times, its memory and launches {powers.memory:.3g} times "
+        f"the power of a DLA core; {powers.basis}"
     )
     amount = powers.multipliers * multipliers + powers.memory * memory
     return Energy.of_work(
@@ -86,8 +86,8 @@ def energy_of(steps: Sequence[StepCost], board: str, mode: str) -> Energy | None
 LAUNCH_SECONDS = 5e-6
 """Of a kernel: our choice, in the range that launches are known to take."""
 
-BASIS = "the longer of multiply-accumulates and bytes at the board's published peaks, and a launch for each step"
-SOURCE = "published peaks of the board and its power modes; the launch is our choice; nothing is fitted"
+BASIS = "roofline: the slower of multiply-accumulates and bytes at the board's published peaks, plus a launch per step"
+SOURCE = "published peaks of the board and its power modes; the launch overhead is our choice; not fitted"
 
 
 @attrs.frozen
@@ -126,7 +126,7 @@ STAND_IN = PowerMode(
     "T4", 1.59e9, 5.0e9, "data sheet of NVIDIA T4: 130 INT8 TOPS, 65 FP16 and 8.1 FP32 TFLOPS, 320 GB/s"
 )
 STAND_IN_PEAK = Peak(40 * 1024, 2560, 64)
-STAND_IN_TITLE = "no board was named, so NVIDIA T4 stands for the GPU (our choice); --platform names a board"
+STAND_IN_TITLE = "no board given, so NVIDIA T4 is assumed (our choice); set one with --platform"
 """What a GPU of which nothing is known is reckoned as: one that many have, and whose peaks are published."""
 
 
@@ -141,7 +141,7 @@ def estimate_cost(question: CostQuestion) -> CostEstimate:
         mode.clock_hz,
         peak.memory_bytes * mode.memory_clock_hz,
         LAUNCH_SECONDS,
-        source=SOURCE if is_board else f"{STAND_IN.source}; the launch is our choice; nothing is fitted",
+        source=SOURCE if is_board else f"{STAND_IN.source}; the launch overhead is our choice; not fitted",
         basis=f"{BASIS}; {title}",
         is_nominal=not is_board,
     )(question)

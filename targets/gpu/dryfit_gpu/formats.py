@@ -37,6 +37,6 @@ POOLS = (
         holds="workspace",
         alignment_bytes=256,
         per="engine",
-        source="TensorRT MemoryPoolType.WORKSPACE: scratch memory of layers; as large as the device by default",
+        source="TensorRT MemoryPoolType.WORKSPACE: scratch memory of layers; defaults to the device's memory size",
     ),
 )

@@ -40,7 +40,7 @@ def fp4_activations_are_quantized_dynamically(question: Question) -> Finding | N
     is_static = scale is not None and question.is_constant(scale)
     if not is_static or question.spec(quantized).dtype is not DataType.FP4 or _is_of_weights(question):
         return None
-    return Finding(f"constants for {question.inputs[0].name!r}", "those of a dynamic quantize layer")
+    return Finding(f"constants for {question.inputs[0].name!r}", "scales of a dynamic quantize layer")
 
 
 def _quantized(question: Question) -> Tensor:
@@ -90,11 +90,11 @@ QUANTIZATION = rules(
 def device_types_only(question: Question) -> Finding | None:
     """Tensors must have one of TensorRT's data types."""
     foreign = [
-        f"{tensor.name!r}: {question.spec(tensor).dtype.name}"
+        f"{tensor.name!r}: {question.spec(tensor).dtype.text}"
         for tensor in (*question.inputs, *question.outputs)
         if not question.spec(tensor).dtype.is_device_type
     ]
-    return Finding(", ".join(foreign), "one of TensorRT's twelve data types") if foreign else None
+    return Finding(", ".join(foreign), "a TensorRT data type") if foreign else None
 
 
 @check("parameters")

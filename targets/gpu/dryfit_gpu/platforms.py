@@ -10,11 +10,11 @@ from dryfit.target.power_mode import PowerMode
 from dryfit.target.target import Platform
 
 _MHZ = 1e6
-_PEAK = "published peak of the power mode, as the clock at which the whole GPU would have it"
+_PEAK = "published peak of the power mode, expressed as a clock of the whole GPU"
 _BRIEF = "product brief of the board"
 _NVPMODEL = (
-    "clock limits in NVIDIA's nvpmodel configuration of the module, as Jetson Linux installs it; clusters that are "
-    "switched off count as less clock of the whole GPU"
+    "clock limits in the module's nvpmodel configuration, as installed by Jetson Linux; clusters that are "
+    "switched off count as a lower clock"
 )
 _GUIDE = "Jetson Linux developer guide, Power Management for Jetson Xavier: supported modes and power efficiency"
 
@@ -24,7 +24,7 @@ def _mode(name: str, clock: float, memory: float, source: str = _BRIEF, *aliases
 
 
 def _board(name: str, title: str, *modes: PowerMode, aliases: tuple[str, ...] = ()) -> Platform:
-    note = "no clocks of the GPU are known to us in other modes"
+    note = "we have no GPU clocks for other modes"
     return Platform(
         name, "generic", f"GPU of {title}", aliases=aliases, source=_BRIEF, power_modes=modes, power_mode_note=note
     )

@@ -18,7 +18,7 @@ GPU = device_method("gpu", "TensorRT's compute kernels on the GPU", required_mod
 
 CALIBRATED_WEIGHTS = QuantizeMethod(
     name="calibrated-weights",
-    title="TensorRT's builder on the GPU, where it quantizes weights by dynamic range or calibration",
+    title="TensorRT's builder on the GPU, quantizing weights by dynamic range or calibration",
     rules=(
         MethodRule(
             operator="quantize",

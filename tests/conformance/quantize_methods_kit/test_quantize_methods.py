@@ -20,7 +20,7 @@ from dryfit_plugins.quantize_methods.tflite_weighted import VECTOR_PRODUCT, VECT
 
 
 def _products_with_a_vector() -> list[OperatorCase]:
-    """Products of a matrix, and of a matrix a sample, with one vector each."""
+    """Products of a matrix, and of one matrix per sample, with one vector each."""
     random, found = np.random.default_rng(5), []
     shapes = (((1, 8, 1, 1), (5, 8), FullyConnected(num_output_channels=5)), ((2, 1, 8), (2, 8, 5), MatrixMultiply()))
     for (x_shape, w_shape, layer), dtype in itertools.product(shapes, (DataType.INT8, DataType.UINT8)):

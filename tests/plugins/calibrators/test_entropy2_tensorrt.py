@@ -63,5 +63,5 @@ def test_a_first_batch_of_zeros_sets_no_width():
 
 
 def test_a_batch_beyond_all_bins_is_refused():
-    with pytest.raises(CalibrationError, match=r"tensor 'x', sample 'batch 1'.*Start with another batch"):
+    with pytest.raises(CalibrationError, match=r"tensor 'x', sample 'batch 1'.*another first batch"):
         gathered([1e-6], [1.0])

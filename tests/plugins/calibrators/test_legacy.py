@@ -44,5 +44,5 @@ def test_what_does_not_fall_has_no_region_maximum():
 
 @pytest.mark.parametrize("options", [{"quantile": 1.5}, {"regression_cutoff": -0.1}])
 def test_parameters_outside_0_to_1_are_refused(options):
-    with pytest.raises(CalibrationError, match=rf"tensor 'x'.*{next(iter(options))} must be from 0 to 1.*0 to 1"):
+    with pytest.raises(CalibrationError, match=rf"tensor 'x'.*{next(iter(options))} must be between 0 and 1.*0 to 1"):
         CALIBRATOR.with_options(**options).solution(histogram_of(np.ones(3)))

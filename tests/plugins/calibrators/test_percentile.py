@@ -42,5 +42,5 @@ def test_zeros_count_but_never_are_the_range():
 
 @pytest.mark.parametrize("percentile", [0.0, -1.0, 100.1, float("nan")])
 def test_what_is_no_percentile_is_refused(percentile):
-    with pytest.raises(CalibrationError, match=r"tensor 'x'.*above 0, at most 100"):
+    with pytest.raises(CalibrationError, match=r"tensor 'x'.*greater than 0, at most 100"):
         CALIBRATOR.with_options(percentile=percentile).solution(histogram_of(np.ones(3)))

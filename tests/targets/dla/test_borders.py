@@ -109,7 +109,7 @@ def test_a_planar_input_is_noted_to_be_converted_inside():
     assert answer.supported
     assert not answer.warnings
     assert [one.rule for one in answer.notes] == ["dla.formats.planar"]
-    assert "one more pass than in CHW16" in answer.notes[0].message
+    assert "one more pass than with CHW16" in answer.notes[0].message
     layer.get_input(0).allowed_formats = frozenset({"DLA_LINEAR", "CHW16"})
     assert not verdict(layer).notes
 

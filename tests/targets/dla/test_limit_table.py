@@ -54,7 +54,7 @@ def test_no_kind_is_left_without_rules():
 def test_a_constant_is_no_layer_of_the_dla():
     network, _ = network_with()
     found = one_violation(verdict(network.add_constant((1,), np.zeros(1, np.float32))))
-    assert "becomes part of the layer that takes it" in found.message
+    assert "an operand of the layer that reads it" in found.message
 
 
 def test_every_function_that_is_a_check_says_what_it_looks_at():

@@ -30,7 +30,7 @@ def test_a_type_that_only_the_host_has_is_refused_by_tensor(dtype):
     network, x = network_with(dtype)
     [found] = verdict(network.add_elementwise(x, x, ElementWiseOperation.SUM)).violations
     assert found.rule == "gpu.types"
-    assert f"'x': {dtype.name}" in found.actual
+    assert f"'x': {dtype.text}" in found.actual
     assert "CPU" in found.remedy
 
 

@@ -91,9 +91,9 @@ def _translate(module: str, name: str) -> tuple[str, list[tuple[str, str]], str]
     function = getattr(importlib.import_module(f"dryfit_cpu.native.{module}"), name)
     if function not in _NATIVE:
         raise DryfitError(
-            "The function must be declared native",
+            "The function must be decorated with @native",
             where=f"native function {module}.{name}",
-            remedy="Decorate the function with `native`",
+            remedy="Add the decorator",
         )
     hints = get_type_hints(function)
     names = list(inspect.signature(function).parameters)

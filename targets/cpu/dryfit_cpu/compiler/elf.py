@@ -196,7 +196,7 @@ class InstructionSet:
 def _signed(value: int, bits: int) -> int:
     """A value in two's complement."""
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise damaged(f"a distance of {value}, which {bits} bits do not hold")
+        raise damaged(f"a distance of {value}, which does not fit in {bits} bits")
     return value & (1 << bits) - 1
 
 
@@ -223,7 +223,7 @@ def _in_page(scale: int) -> Patch:
     def patch(word: int, _place: int, target: int) -> int:
         within = target & 0xFFF
         if within % (1 << scale):
-            raise damaged(f"a load of {1 << scale} bytes at {within} of a page")
+            raise damaged(f"a load of {1 << scale} bytes at byte {within} of a page")
         return word & ~0x003FFC00 | within >> scale << 10
 
     return patch

@@ -84,7 +84,7 @@ def lay_out(code: bytes, instructions: InstructionSet) -> MemoryImage:
         DryfitError: it is damaged.
     """
     if not elf.is_elf(code):
-        raise _unknown("a format other than ELF of 64 bits, little endian")
+        raise _unknown("a format other than 64-bit little-endian ELF")
     parts = elf.read_object(code)
     if parts.machine != instructions.number:
         raise _unknown(f"code for machine {parts.machine}")
@@ -161,7 +161,7 @@ def _check(relocation: Relocation, section: Section, instructions: InstructionSe
     if relocation.offset + PATCH_BYTES > len(section.contents):
         raise damaged(f"a relocation at byte {relocation.offset} of {len(section.contents)} of {section.name}")
     if symbol.section == elf.UNDEFINED and relocation.kind not in instructions.calls:
-        raise _unknown(f"{symbol.name}, which is data outside")
+        raise _unknown(f"{symbol.name}, which is external data")
 
 
 def _target(image: MemoryImage, relocation: Relocation) -> int:
@@ -177,7 +177,9 @@ def _target(image: MemoryImage, relocation: Relocation) -> int:
 
 
 def _unknown(found: str) -> CannotLinkError:
-    return CannotLinkError("The object file has what this linker does not know", where="kernel loader", found=found)
+    return CannotLinkError(
+        "The object file has a feature that this linker does not support", where="kernel loader", found=found
+    )
 
 
 _LOG = logging.getLogger("dryfit.cpu")
@@ -265,5 +267,7 @@ def _forget_instructions(base: int, size: int) -> None:
     try:
         clear = ctypes.CDLL("libgcc_s.so.1")["__clear_cache"]
     except (OSError, AttributeError) as error:
-        raise CannotLinkError("Instructions cannot be flushed", where="kernel loader", found=str(error)) from error
+        raise CannotLinkError(
+            "The instruction cache cannot be flushed", where="kernel loader", found=str(error)
+        ) from error
     clear(ctypes.c_void_p(base), ctypes.c_void_p(base + size))

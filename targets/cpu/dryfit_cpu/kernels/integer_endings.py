@@ -156,7 +156,7 @@ def channel_scales(
         return ChannelScales(begin, multipliers.ctypes.data, 0, codes.REAL_PRODUCTS, added)
     if (fixed.mantissas is None) != (scaling == codes.DOUBLE_PRODUCTS):
         raise EngineFileError(
-            "The packed weights do not scale sums as the quantize method requires",
+            "The packed weights do not have the scales that the quantize method requires",
             found=MANTISSAS if fixed.mantissas is not None else DOUBLES,
             remedy="Build the engine again",
         )

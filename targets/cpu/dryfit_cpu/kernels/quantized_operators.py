@@ -171,8 +171,8 @@ def for_quantize_methods(base: Kernel) -> Kernel:
         stated = _stated(binding.group, binding.specs)
         if stated is None:
             raise binding.group.main.problem(
-                "The quantize method has different rules for this batch size and for others",
-                remedy="Build it for a fixed shape",
+                "The quantize method uses different rules for different batch sizes",
+                remedy="Build the engine for a fixed shape",
             )
         return _bind(base, stated, binding)
 

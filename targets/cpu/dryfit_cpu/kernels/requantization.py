@@ -154,7 +154,7 @@ def rounding_code(mode: Rounding) -> int:
         raise BuildError(
             "Native kernels do not support custom rounding",
             where=f"rounding {mode.name!r}",
-            remedy="Use a RoundingMode, or a kernel of the target that implements this rounding",
+            remedy="Use one of the modes of RoundingMode, or declare a kernel with this rounding",
         )
     return _ROUNDING_CODES[mode]
 
@@ -239,11 +239,7 @@ def required_requantization(group: LayerGroup, rounding: Rounding = RoundingMode
     """
     found = requantization_of(group, rounding)
     if found is None:
-        raise BuildError(
-            "The kernel cannot run this epilogue",
-            where=f"layer {group.name!r}",
-            remedy="Build the engine again; if that does not help, report a bug in the kernel",
-        )
+        raise BuildError("The kernel cannot run this epilogue", where=f"layer {group.name!r}")
     return found
 
 

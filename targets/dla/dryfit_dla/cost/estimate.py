@@ -48,10 +48,10 @@ COPY_POWERS: Mapping[tuple[str, str], CopyPower] = {
 """Platform and power mode, of all of which an efficiency is published or inferred, to what copies draw."""
 
 SOURCE = "NVIDIA Deep-Learning-Accelerator-SW, README, DLA Performance per Watt: power of the accelerators only"
-_BASIS = "the estimated time: a microsecond of one DLA core is the unit, as no watts are published"
+_BASIS = "the estimated latency; 1 unit is 1 us of one busy DLA core, as no watts are published"
 _COPY_BASIS = (
-    "the GPU's memory and launch draw {power:.3g} times what a DLA core does, for the bytes there and back; nothing "
-    "for the rest of the hand-over, which is our assumption"
+    "the GPU's memory and kernel launch draw {power:.3g} times what a DLA core draws, for bytes read and written; "
+    "the rest of the handover is assumed to draw nothing"
 )
 
 
@@ -88,7 +88,7 @@ def copy_energy(board: str, mode: PowerMode | None, bytes_moved: int) -> Energy 
     )
 
 
-FORMULA = "padded multiply-accumulates by their rate, plus bytes by the memory's, plus an overhead for each step"
+FORMULA = "padded multiply-accumulates / rate + bytes / memory bandwidth + overhead per step"
 
 
 def estimate_cost(question: CostQuestion) -> CostEstimate:
@@ -124,7 +124,7 @@ def estimate_transfer(question: TransferQuestion) -> CostEstimate:
         microseconds=(parameters.copy_seconds + parameters.handover_seconds / 2) * 1e6,
         bytes_moved=2 * question.bytes_moved,
         macs=0,
-        basis="a reformatting copy and half of the hand-over of a segment, whatever the size of the tensor",
+        basis="one reformatting copy and half of a segment's handover, independent of the tensor's size",
         source=TRANSFER_SOURCE,
         energy=copy_energy(question.platform.name, mode, 2 * question.bytes_moved),
         error_factor=parameters.copy_error_factor,
@@ -132,8 +132,8 @@ def estimate_transfer(question: TransferQuestion) -> CostEstimate:
 
 
 TRANSFER_SOURCE = (
-    "published logs: 0.1 to 0.3 ms a copy and 1.5 ms a round trip on Orin NX (TensorRT 10.3); on AGX Orin the shortest "
-    "copy and no hand-over, as ResNet-50 with its pooling on the GPU is published to take 1.278 ms in all"
+    "published logs: 0.1 to 0.3 ms per copy and 1.5 ms per round trip on Orin NX (TensorRT 10.3); on AGX Orin the "
+    "shortest copy and no handover, as the published latency of ResNet-50 with pooling on the GPU is 1.278 ms in all"
 )
 _ANY_CLOCK = PowerMode("any", 1e9, 1e9)
 

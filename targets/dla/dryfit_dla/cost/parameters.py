@@ -80,14 +80,14 @@ class CostParameters:
 _ORDER_OF_MAGNITUDE = 10.0
 _MIB = 1 << 20
 _ORIN_RATES = {
-    DataType.INT8: ArrayRate(8192, 64, 64, 32, "documented", "105 sparse TOPS by 2 cores, 2 (sparse) and 1.6 GHz"),
+    DataType.INT8: ArrayRate(8192, 64, 64, 32, "documented", "105 sparse TOPS / (2 cores x 2 for sparsity x 1.6 GHz)"),
     DataType.HALF: ArrayRate(
-        162, 32, 16, 16, "inferred", "the one published FP16 time: ResNet-50 at batch 1 in 17.73 ms (TensorRT 10.3)"
+        162, 32, 16, 16, "inferred", "the only published FP16 latency: ResNet-50 at batch 1, 17.73 ms (TensorRT 10.3)"
     ),
 }
 _XAVIER_RATES = {
-    DataType.INT8: ArrayRate(2048, 64, 32, 32, "documented", "11.4 INT8 TOPS by 2 cores and 1.395 GHz"),
-    DataType.HALF: ArrayRate(1024, 64, 16, 16, "documented", "half of the INT8 rate"),
+    DataType.INT8: ArrayRate(2048, 64, 32, 32, "documented", "11.4 INT8 TOPS / (2 cores x 1.395 GHz)"),
+    DataType.HALF: ArrayRate(1024, 64, 16, 16, "documented", "half the INT8 rate"),
 }
 _AGX_ORIN = CostParameters(
     rates=_ORIN_RATES,
@@ -104,7 +104,7 @@ _AGX_ORIN = CostParameters(
     # The largest error of a published figure is 11 %, and of one that was left out of the fit 15 %. FP16 rests on one.
     error_factors={DataType.INT8: 1.15, DataType.HALF: _ORDER_OF_MAGNITUDE},
     copy_error_factor=3.0,  # 0.1 to 0.3 ms are published of another board
-    source=f"fitted on the published rows of {FITTED_ON}",
+    source=f"fitted to the published figures of {FITTED_ON}",
 )
 _ORIN_NX = attrs.evolve(
     _AGX_ORIN,
@@ -114,7 +114,8 @@ _ORIN_NX = attrs.evolve(
     # No throughput of the board is published: its clocks and memory are inferred from AGX Orin's. Our choice.
     error_factors={DataType.INT8: 1.25, DataType.HALF: _ORDER_OF_MAGNITUDE},
     copy_error_factor=1.5,
-    source=f"{_AGX_ORIN.source}; memory as on AGX Orin in its 15 W mode, which Orin NX is published to equal",
+    source=f"{_AGX_ORIN.source}; memory bandwidth of AGX Orin in its 15 W mode, whose published throughput "
+    "Orin NX equals",
 )
 _XAVIER = attrs.evolve(
     _ORIN_NX,
@@ -124,7 +125,8 @@ _XAVIER = attrs.evolve(
     sparse_gain=1.0,
     refetching_sparse_gain=1.0,
     error_factors={DataType.INT8: 2.0, DataType.HALF: 2.0},  # the overhead of a step is Orin's. Our choice
-    source="rates from published peaks, 20 to 25 GB/s a core; overhead of a step as fitted on Orin, for want of rows",
+    source="rates from published peaks, 20 to 25 GB/s per core; overhead per step as fitted on Orin, as no "
+    "figures are published",
 )
 
 PARAMETERS: Mapping[str, CostParameters] = {

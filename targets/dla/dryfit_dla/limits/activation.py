@@ -44,7 +44,7 @@ ACTIVATION = rules(
         parameter("alpha", equals(0)),
         when=parameter("activation_type", equals("CLIP")),
         source=f"{_ACTIVATION}: Clipped ReLU",
-        remedy="Shift with a scale layer before and after",
+        remedy="Shift the range with scale layers before and after",
     ),
     rule(
         "activation.clip_upper",
@@ -143,7 +143,7 @@ UNARY = rules(
         input_is_int8,
         when=parameter("op", one_of(*_TRIGONOMETRIC)),
         source=_UNARY,
-        remedy="Set the INT8 flag, and give the tensors scales",
+        remedy="Set the INT8 flag, and set the scales of the tensors",
     ),
     rule(
         "unary.rank",

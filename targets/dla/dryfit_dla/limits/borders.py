@@ -108,7 +108,7 @@ def border_formats_are_native(question: Question) -> Finding | None:
     return Finding(
         f"DLA_LINEAR for {', '.join(planar)}",
         native,
-        message=f"{', '.join(planar)} in DLA_LINEAR is converted inside the DLA: one more pass than in {native}",
+        message=f"{', '.join(planar)} in DLA_LINEAR is converted inside the DLA, one more pass than with {native}",
     )
 
 

@@ -70,7 +70,7 @@ def _has_window(shape: Sequence[int]) -> bool:
 @check("origin")
 def comes_from_onnx(question: Question) -> Finding | None:
     """The layer is an ONNX model's Gemm, whose input TensorRT's parser flattens."""
-    return None if question.layer.onnx_nodes else Finding("the network's own layer", "a Gemm of an ONNX model")
+    return None if question.layer.onnx_nodes else Finding("a layer added by the API", "a Gemm of an ONNX model")
 
 
 flattened_inputs = Quantity(

@@ -234,7 +234,7 @@ SLICE = rules(
         fill_is_zero,
         when=parameter("mode", equals("FILL")),
         source=f"{HEADERS} of 10.5, {_HEADER}",
-        remedy="Fill with 0, from a constant of the layer's own or by default",
+        remedy="Fill with 0, from a constant used by this layer only, or by default",
     ),
 )
 
@@ -284,6 +284,6 @@ CONCATENATION = rules(
         int8.all_are_equal,
         source=_CONCATENATION,
         precisions=INT8,
-        remedy="Set the inputs and the output to the largest of their dynamic ranges",
+        remedy="Set the inputs and the output to the widest of their dynamic ranges",
     ),
 )

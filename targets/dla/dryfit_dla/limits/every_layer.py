@@ -41,13 +41,13 @@ SUPPORTED = frozenset(
 _NEVER = "TensorRT does not offer this layer on the DLA"
 _DATA = "the DLA cannot move data by index (TensorRT headers); a 1x1 convolution can select channels"
 _QUANTIZATION = (
-    "explicit quantization (Q/DQ) is not supported on the DLA: set dynamic ranges instead, which "
-    "`dryfit translate MODEL --to implicit` writes if zero points are 0"
+    "explicit quantization (Q/DQ) is not supported on the DLA: set dynamic ranges instead "
+    "(`dryfit translate MODEL --to implicit` writes them if zero points are 0)"
 )
 
 UNSUPPORTED = {
     "constant": (
-        "the DLA does not run constants as layers: a constant becomes part of the layer that takes it as an operand, "
+        "the DLA does not run constants as layers: a constant becomes an operand of the layer that reads it, "
         "or stays on the fallback device"
     ),
     "cumulative": _NEVER,
@@ -62,7 +62,7 @@ UNSUPPORTED = {
     "non_zero": _NEVER,
     "normalization": f"{_NEVER}; a batch normalization becomes a scale layer, which the DLA supports",
     "one_hot": _NEVER,
-    "padding": f"{_NEVER}; convolution and pooling layers pad by themselves",
+    "padding": f"{_NEVER}; convolution and pooling layers have padding of their own",
     "plugin": "plugins are not supported on the DLA",
     "quantize": _QUANTIZATION,
     "quantized_operator": (

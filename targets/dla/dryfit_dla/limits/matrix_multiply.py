@@ -54,7 +54,7 @@ MATRIX_MULTIPLY = rules(
     rule(
         "matrix_multiply.constant",
         second_operand_is_constant,
-        source=f"{OPERATORS}: the second operand must be constant; builder logs say the same of two computed ones",
+        source=f"{OPERATORS}: the second operand must be constant; builder logs confirm it for two computed ones",
         remedy="Rewrite the product as a convolution with a constant kernel",
     ),
     rule(

@@ -100,7 +100,7 @@ def input_range_is_larger(question: Question) -> Finding | None:
     before, after = range_of(question.inputs[0]), range_of(question.outputs[0])
     if before is not None and after is not None and before > after:
         return None
-    return Finding(f"{before} to {after}", "a larger one before the layer")
+    return Finding(f"{before} to {after}", "a larger spatial size before the layer")
 
 
 RESIZE = rules(

@@ -71,7 +71,7 @@ class Board:
                 where=self.platform.name,
                 found=core,
                 allowed=", ".join(str(one.core) for one in self.devices) or "none: the board has no DLA",
-                remedy="Choose one of these cores",
+                remedy="Use one of the board's DLA cores, or another platform",
             )
         return self.devices[core]
 

@@ -93,7 +93,7 @@ class Device:
                     "The module is not loaded on this core",
                     where=self.name,
                     found=module,
-                    remedy="Load it with `load` on this device first",
+                    remedy="Unload it from the core that it is loaded on, and only once",
                 )
             self._require_unused(module, "module")
             self._modules.remove(module)
@@ -140,10 +140,10 @@ class Device:
             if not self.has_memory(memory):
                 raise DlaError(
                     Status.INVALID_ADDRESS,
-                    "The memory is not registered",
+                    "The memory is not registered on this core",
                     where=self.name,
                     found=memory,
-                    remedy="Register it with `register` on this device first",
+                    remedy="Unregister it on the core that it is registered on, and only once",
                 )
             self._require_unused(memory, "memory")
             del self._memories[memory.address]
@@ -250,10 +250,9 @@ def _tasks(tasks: Any) -> list[Task]:
         if not isinstance(one, Task):
             raise DlaError(
                 Status.INVALID_PARAM,
-                "submit takes a task or a sequence of tasks",
+                "The argument of submit must be a task or a sequence of tasks",
                 where="submit",
                 found=f"{type(one).__name__} {str(one)[:100]!r}",
                 allowed="Task(module, inputs, outputs), a sequence of them, or [] for events only",
-                remedy="Pass Task objects",
             )
     return asked

@@ -100,7 +100,7 @@ def _as_array(buffer: Any) -> np.ndarray[Any, Any]:
             where="register",
             found=f"{type(buffer).__name__}: {error}",
             allowed="a numpy array, or anything with the buffer protocol, __array_interface__ or DLPack",
-            remedy="Copy the data into a numpy array first",
+            remedy="Pass a host buffer, such as numpy.zeros(tensor.size_bytes, numpy.uint8)",
         ) from error
 
 

@@ -109,7 +109,7 @@ def _in_order(
             where=f"module {module.name!r}",
             found=f"{len(memories)} memories",
             allowed=f"{len(tensors)}: {', '.join(repr(tensor.name) for tensor in tensors)}",
-            remedy=f"Pass one registered memory for each {role}",
+            remedy=f"Pass one registered memory per {role}",
         )
     for tensor, memory in zip(tensors, memories, strict=True):
         _require_fitting(memory, tensor, _where(role, tensor, module), device)
@@ -124,7 +124,7 @@ def _listed(given: Any, role: str, module: Module) -> list[RegisteredMemory]:
             where=f"module {module.name!r}",
             found=type(given).__name__,
             allowed="a sequence of memories, or a mapping of names to memories",
-            remedy=f"Pass the {role}s as a list, or as a dict by tensor name",
+            remedy=f"Pass the {role}s as a list in the module's order, or as a dict by name",
         )
     return list(given)
 
@@ -249,14 +249,7 @@ class Submission:
         with RUNTIME_LOCK:
             if self.stage is Stage.QUEUED:
                 self._queue.remove(self)
-                self.end(
-                    DlaError(
-                        Status.CANCELLED,
-                        "The submission was cancelled",
-                        where=self._queue.name,
-                        remedy="Submit it again",
-                    )
-                )
+                self.end(DlaError(Status.CANCELLED, "The submission was cancelled", where=self._queue.name))
             return self.status is Status.CANCELLED
 
     # What the queue uses, with the runtime's lock held ----------------------------------------------------------------
@@ -279,10 +272,9 @@ class Submission:
         first = failed.__cause__ if isinstance(failed.__cause__, DlaError) else failed
         error = DlaError(
             failed.status,
-            "The submission was not run, because what it waits for did not happen",
+            "The submission did not run because an event that it waits for failed or was cancelled",
             where=self._queue.name,
             found=first,
-            remedy="Fix the submission or event that failed, and submit again",
         )
         error.__cause__ = first
         return error
