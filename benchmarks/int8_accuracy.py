@@ -69,7 +69,7 @@ def accuracy_rows(found: Comparison) -> Rows:
         narrow = ", ".join(f"{count} on {device}" for device, count in engine.int8_layers.items())
         same, noise = "", ""
         if name != "FP32":
-            same = agreement_text(found.agreement(engine)) if found.case.has_classes else "tells none"
+            same = agreement_text(found.agreement(engine)) if found.case.has_classes else "no classes"
             noise = decibels(found.worst_noise(engine))
         head = ("", "") if rows else (found.case.file, sum(map(len, found.pictures.judged)))
         right = right_text(engine.answers, found.pictures)

@@ -1,6 +1,6 @@
 """Writes the pages of docs that follow from the code, or says which of them are not current.
 
-`python docs/generate.py` writes them, and runs the examples of the guides anew; with `--check` it compares the pages
+`python docs/generate.py` writes them, and runs the examples of the guides again; with `--check` it compares the pages
 and writes nothing (the guides are compared by a test).
 """
 

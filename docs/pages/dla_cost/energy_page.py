@@ -23,8 +23,8 @@ from dryfit_dla.platforms import PLATFORMS
 _TEXT = """## Energy
 
 `dryfit place --objective energy` compares devices by energy. No watts are published, so **energy is not in joules**:
-the unit is the energy of one DLA core in a microsecond of its estimated work, on one board in one power mode. Published
-is how many more images per second and watt the DLA achieves than the GPU, each counted by its own power, which is the
+the unit is the energy of one DLA core in 1 us of its estimated work, on one board in one power mode. The
+published figure is the ratio of images per second and watt of the DLA to those of the GPU, each by its own power: the
 ratio of the energy of an image on the GPU to that on the DLA.
 
 ```
@@ -36,15 +36,15 @@ copies  = Pm * (bytes there and back / peak of the memory + launch)
 * The times are those of the estimates: the GPU's are at the published peaks, which real kernels do not reach, so that
   `Pc` and `Pm` make up for it. A launch is 5 us, and counts as the memory's time: our choice.
 * `Pc` and `Pm` are powers of one working core of the DLA. Two rows determine them, those of the networks that the
-  times are fitted on. `python benchmarks/dla_cost_fit.py` repeats the fit.
-* Copies are assumed to be the GPU's work, and the rest of a hand-over to use no energy: our assumption.
+  times are fitted to. `python benchmarks/dla_cost_fit.py` repeats the fit.
+* We assume that the GPU does the copies and that the rest of a handover uses no energy.
 * The figures are those of INT8. Other types use the same powers with their longer times.
 """
 
 _AFTER = """The second figure is the estimate. Dense networks that were not fitted are the check. A GPU is inefficient
 at the depthwise convolutions of SSD-MobileNetV1, which its estimate does not model: its energy is underestimated, so
 such layers are moved there too readily. Sparse rows compare sparse networks on both; the GPU's estimate skips no
-zeros, so they are not a check. The layers of the RetinaNets are unknown to us.
+zeros, so they are not a check. We do not know the layers of the RetinaNets.
 """
 
 
@@ -60,7 +60,7 @@ def _powers(gpu: Target) -> list[str]:
         board = next(one for one in PLATFORMS if one.name == name)
         published = NEAREST.get((name, mode), mode)
         multipliers, memory = fitted_powers(FITTED, gpu, board, mode, published)
-        basis = "fitted" if board is BOARD else f"inferred: fitted on the figures of {BOARD.title} in {published}"
+        basis = "fitted" if board is BOARD else f"inferred: fitted to the figures of {BOARD.title} in {published}"
         lines.append(f"| `{name}` | {mode} | {multipliers:.2f} | {memory:.2f} | {basis} |")
     return [*lines, ""]
 

@@ -38,10 +38,10 @@ This page is generated from the numbers that the model uses.
 A segment is a sequence of steps. A step is a convolution (or deconvolution, fully connected layer, or product with a
 constant matrix) with all that runs after its multipliers: bias, batch normalization, scale, activation, and the sum
 with a second tensor. Every other layer is a step of its own. Concatenation along C at whole blocks of channels, and
-changes of the type in which a tensor is kept, take nothing.
+conversions of the type in which a tensor is stored, take no time.
 
 ```
-cycles   = positions * R * S * C' * K' / rate              (of a sparse convolution: cycles / gain)
+cycles   = positions * R * S * C' * K' / rate              (sparse convolution: cycles / gain)
 bytes    = weights + sum over inputs, output, residual of max(0, size - 1 MiB)
 time     = cycles / f  +  bytes / (BW * memory clock / reference clock)  +  t0 + c0 / f
 segment  = sum of its steps
@@ -59,24 +59,24 @@ images/s = cores * batch / segment
   limit) or the input (up to 1 MiB) stay on the chip while the other passes: such a layer is bound by compute, or by
   one traffic alone, which is in `bytes`. Where neither stays, weights or activations are fetched again and again, the
   multipliers wait, and the gain is `s`.
-* `f` is the clock of the power mode. Multipliers, memory and overhead are added: the longest of them alone fits worse.
-* Times are those of one core while the board's other cores work as well, as the published figures are. What one core
-  alone would gain is not known.
+* `f` is the clock of the power mode. Multipliers, memory and overhead are added: using only the longest of them fits worse.
+* Times are for one core while the board's other cores are busy as well, like the published figures. How much faster a
+  core is on its own is unknown.
 """
 
 _LIMITS = """## What it does not know
 
-* Pooling and elementwise layers are estimated by the bytes that they move: their own rates are not published, and the
-  sample of single layers above shows pooling too quick and the first convolution too slow.
-* FP16 on Orin rests on a single published time, and is good for an order of magnitude.
-* Xavier's overhead of a step is Orin's, for want of figures; its rates and clocks are published.
-* How much two cores disturb one another, and how large a share of the memory a busy GPU takes.
+* Pooling and elementwise layers are estimated from the bytes that they move: their rates are not published, and in
+  the sample of single layers above the estimate is too low for pooling and too high for the first convolution.
+* FP16 on Orin is based on a single published time: its estimates are good for an order of magnitude only.
+* Xavier's overhead per step is Orin's, as no figures are published; its rates and clocks are.
+* How much two cores slow each other down, and how much memory bandwidth a busy GPU takes.
 * Joules: no watts of a DLA or of these GPUs are published, only how they compare. The watts in a power mode's name are
-  the whole module's budget. Of Xavier's boards, AGX Orin 32 GB and Orin NX 8 GB not even the comparison is published,
-  and no energy is estimated.
-* What CPU, memory and the rest of the board draw, and devices that wait.
-* Times are those of JetPack 5.1.1. TensorRT 10.3 is published to run ResNet-50 at batch 1, with its last pooling on
-  the GPU, in 1.278 ms on AGX Orin; the model says {batch_1:.2f} ms for a single image.
+  the whole module's budget. For Xavier, AGX Orin 32 GB and Orin NX 8 GB not even the comparison is published, and no
+  energy is estimated.
+* The power of the CPU, the memory, the rest of the board and idle devices.
+* Times are those of JetPack 5.1.1. The published latency of ResNet-50 with TensorRT 10.3 on AGX Orin, at
+  batch 1 with its last pooling on the GPU, is 1.278 ms; the model gives {batch_1:.2f} ms for a single image.
 """
 
 
@@ -106,7 +106,7 @@ def _rates() -> list[str]:
     for board, family in (("agx-orin-64", "Orin"), ("agx-xavier", "Xavier")):
         for dtype, rate in PARAMETERS[board].rates.items():
             blocks = (rate.channel_block, rate.map_block, rate.feature_block)
-            rows.append((family, dtype.name, rate.macs_per_cycle, *blocks, f"{rate.fidelity}: {rate.source}"))
+            rows.append((family, dtype.text, rate.macs_per_cycle, *blocks, f"{rate.fidelity}: {rate.source}"))
     columns = ["family", "type", "rate, MAC/cycle", "block of C", "of K", "of C in memory", "basis"]
     return ["## Rates and blocks of one core", "", *_table(columns, rows)]
 
@@ -114,7 +114,7 @@ def _rates() -> list[str]:
 def _fitted() -> list[str]:
     found = fit([row for row in ROWS if row.is_fitted], PARAMETERS[BOARD.name])
     words = {
-        "bytes_per_second": ("BW", "GB/s a core", 1e-9),
+        "bytes_per_second": ("BW", "GB/s per core", 1e-9),
         "step_seconds": ("t0", "us", 1e6),
         "step_cycles": ("c0", "cycles", 1.0),
         "refetching_sparse_gain": ("s", "times", 1.0),
@@ -220,7 +220,7 @@ def _single_layers() -> list[str]:
     return [
         "## Published times of single layers",
         "",
-        "ResNet-34 backbone at 1280x768, INT8, one DLA at 1152 MHz (cuDLA's layerwise statistics). They are in no fit.",
+        "ResNet-34 backbone at 1280x768, INT8, one DLA at 1152 MHz (cuDLA's layerwise statistics). They are not part of the fit.",
         "",
         *_table(["step", "published, ms", "estimate, ms", "bound by"], rows),
     ]
@@ -239,10 +239,10 @@ def _transfers() -> list[str]:
     return [
         "## Copies between GPU and DLA",
         "",
-        "Each tensor that crosses takes a reformatting copy and half of a hand-over, whatever its size. They are in",
+        "Each tensor that crosses takes a reformatting copy and half of a handover, whatever its size. Both count toward",
         "the latency of the network, not in a DLA's throughput.",
         "",
-        *_table(["platform", "copy, ms", "hand-over there and back, ms"], rows),
+        *_table(["platform", "copy, ms", "handover there and back, ms"], rows),
         f"Source: {TRANSFER_SOURCE}.",
         "",
     ]

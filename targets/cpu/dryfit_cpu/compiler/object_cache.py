@@ -98,7 +98,7 @@ def _tell(place: str, error: OSError) -> None:
     if place not in _told:
         _told.add(place)
         reason = error.strerror or str(error)
-        told = "Compiled kernels cannot be saved in %s (%s): each process compiles them again. %s"
+        told = "Compiled kernels cannot be kept in %s (%s): each process compiles them again. %s"
         _LOG.warning(told, place, reason, REMEDY)
 
 
