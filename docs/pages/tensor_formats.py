@@ -14,31 +14,31 @@ from dryfit.target.target import Target
 
 HEAD = """# Tensor formats
 
-Written by `make docs` from the formats' descriptions, from which extents, strides, sizes, `pack` and `unpack` follow.
+`make docs` writes this page from the formats' descriptions, which also define extents, strides, sizes, `pack` and
+`unpack`.
 
 The memory of a tensor is a C-contiguous array with these axes. `N` stands for everything before the channels, `C` for
-channels, `H` and `W` (`D` before them) for space. `up(x, n)` is the least multiple of `n` that is not below `x`,
-`ceil(x / n)` how many `n` hold `x`; `size` is the bytes of an element. Padding is zero where `pack` writes, and is
-never read by `unpack`.
+channels, `H` and `W` (after `D`, if any) for space. `up(x, n)` is `x` rounded up to a multiple of `n`, `ceil(x / n)`
+the quotient rounded up, and `size` the bytes per element. `pack` writes zeros as padding; `unpack` never reads it.
 
-`context.get_strides(name)` gives the steps along N, C, H and W in elements, and in vectors of elements for the formats
+`context.get_strides(name)` returns the strides along N, C, H and W in elements, or in vectors of elements for formats
 whose last axis is a vector of channels. `tensor.allowed_formats` says which formats an input or output of a network may
 have, by name, as members of `TensorFormat`, or as TensorRT's bit mask `1 << int(TensorFormat.CHW16)`. On the command
-line `--input-io-formats fp16:chw16` does, where `chw` stands for LINEAR.
+line, use `--input-io-formats fp16:chw16`, where `chw` stands for LINEAR.
 """
 
 REFORMATS = """## Copies between formats
 
-Formats are chosen to move the fewest bytes over the whole network: those of the copies, and those that a device moves
-inside when it reads or writes another format than its native one, the first of the tables above. One copy serves all
-who take the tensor so. What only some kinds of layer read, such as DLA_HWC4, they read as it is (inferred: the guide
-calls it the native image format). A change of type inside a loadable is no copy. The reason for each copy is one of
-these rules; `dryfit explain` shows which input or output format would avoid it.
+Formats are chosen to move the fewest bytes over the whole network: the bytes of the copies, and those that a device
+moves internally when it reads or writes a format other than its native one, the first of its table above. One copy
+serves all readers of the tensor in that format. A format that only some layer kinds read, such as DLA_HWC4, is read
+directly (inferred: the guide calls it the native image format). A conversion of type inside a loadable is not a copy.
+Each copy cites one of these rules as its reason; `dryfit explain` shows which input or output format would avoid it.
 """
 
-FORBIDDEN = """## Copies that may not be made
+FORBIDDEN = """## Forbidden copies
 
-Where the choice needs one all the same, the build is refused, and `dryfit check` says so.
+If no choice of formats avoids such a copy, the build fails, and `dryfit check` reports it.
 """
 
 
@@ -67,7 +67,7 @@ def _tables(target: Target) -> Iterable[str]:
 def _types(types: Sequence[DataType]) -> str:
     if all(dtype in types for dtype in DataType if dtype.is_device_type):
         return "any type"
-    return ", ".join(dtype.name for dtype in types) or "never"
+    return ", ".join(dtype.text for dtype in types) or "never"
 
 
 def array_words(one: TensorFormat) -> str:

@@ -59,7 +59,8 @@ images/s = cores * batch / segment
   limit) or the input (up to 1 MiB) stay on the chip while the other passes: such a layer is bound by compute, or by
   one traffic alone, which is in `bytes`. Where neither stays, weights or activations are fetched again and again, the
   multipliers wait, and the gain is `s`.
-* `f` is the clock of the power mode. Multipliers, memory and overhead are added: using only the longest of them fits worse.
+* `f` is the clock of the power mode. Multipliers, memory and overhead are added: the longest of them alone fits
+  worse.
 * Times are for one core while the board's other cores are busy as well, like the published figures. How much faster a
   core is on its own is unknown.
 """
@@ -177,7 +178,7 @@ def _boards() -> list[str]:
 def _errors(platform: Platform) -> str:
     """How far estimates may be off, as reports print it."""
     factors = PARAMETERS[platform.name].error_factors
-    return " and ".join(f"{factor:g} ({dtype.name})" for dtype, factor in factors.items())
+    return " and ".join(f"{factor:g} ({dtype.text})" for dtype, factor in factors.items())
 
 
 def _published() -> list[str]:
@@ -220,7 +221,7 @@ def _single_layers() -> list[str]:
     return [
         "## Published times of single layers",
         "",
-        "ResNet-34 backbone at 1280x768, INT8, one DLA at 1152 MHz (cuDLA's layerwise statistics). They are not part of the fit.",
+        "ResNet-34 backbone at 1280x768, INT8, one DLA at 1152 MHz (cuDLA's layerwise statistics), not fitted.",
         "",
         *_table(["step", "published, ms", "estimate, ms", "bound by"], rows),
     ]
@@ -239,8 +240,8 @@ def _transfers() -> list[str]:
     return [
         "## Copies between GPU and DLA",
         "",
-        "Each tensor that crosses takes a reformatting copy and half of a handover, whatever its size. Both count toward",
-        "the latency of the network, not in a DLA's throughput.",
+        "Each tensor that crosses takes a reformatting copy and half of a handover, whatever its size. Both count",
+        "toward the latency of the network, not in a DLA's throughput.",
         "",
         *_table(["platform", "copy, ms", "handover there and back, ms"], rows),
         f"Source: {TRANSFER_SOURCE}.",
