@@ -54,7 +54,7 @@ def _has_multiplier_below_one(call: OperatorCall) -> bool:
     return bool(np.all((found >= 2.0**-32) & (found < 1)))
 
 
-_BELOW_ONE = Requirement(text="the multiplier is below 1, and 2**-32 or more", holds=_has_multiplier_below_one)
+_BELOW_ONE = Requirement(text="2**-32 <= multiplier < 1", holds=_has_multiplier_below_one)
 
 _WEIGHTED = (
     *(

@@ -64,7 +64,7 @@ _AVERAGES = (
     rule_of(
         "average_pool",
         average_of_codes,
-        "clamp(trunc((sum of x +- n div 2) / n)), + where the sum is above 0; n: the cells inside the input",
+        "clamp(trunc((sum of x +- n div 2) / n)), + for positive sums; n: the cells inside the input",
         _confirmed("143,254"),
         case=both(both(has_one_type, is_undilated), counts_inside),
         case_text="to the input's type, padding not counted, without dilation",

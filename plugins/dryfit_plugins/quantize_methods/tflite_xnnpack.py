@@ -43,7 +43,7 @@ def _has_small_multiplier(call: OperatorCall) -> bool:
     return bool(np.all(float_multipliers(call) < 256))
 
 
-_BELOW_256 = Requirement(text="every multiplier is below 256", holds=_has_small_multiplier)
+_BELOW_256 = Requirement(text="every multiplier < 256", holds=_has_small_multiplier)
 
 
 def _sums(operator: str, signed_counts: str, unsigned_counts: str) -> tuple[MethodRule, MethodRule]:

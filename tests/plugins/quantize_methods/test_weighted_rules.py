@@ -164,7 +164,7 @@ def test_caffe2_rounds_as_the_reference_kernels_do():
         ("tflite", "matrices", "uint8", {}, "does not have this operator"),
         ("tflite-2.5", "grouped", "int8", {}, "does not have this operator"),
         ("tflite-2.5", "fully_connected", "int8", {"per_channel": True}, "does not have this operator"),
-        ("tflite-xnnpack", "convolution", "int8", {"scale": 2.0**-12}, "every multiplier is below 256"),
+        ("tflite-xnnpack", "convolution", "int8", {"scale": 2.0**-12}, "every multiplier < 256"),
     ],
 )
 def test_what_a_library_does_not_have_is_refused(method, kind, type_name, changes, message):

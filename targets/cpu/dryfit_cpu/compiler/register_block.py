@@ -83,7 +83,7 @@ class BlockTerms:
         segments: address of `segment_count` byte offsets.
         segment_length: words in each segment.
         weights: address of the panel's first row, or of the columns of it that are wanted.
-        ahead: address of what is needed next; a cache line of it is asked for in each turn.
+        ahead: address of what is needed next; each iteration prefetches a cache line of it.
     """
 
     inputs: Sequence[Value]
@@ -188,7 +188,7 @@ def micro_kernel(rows: int, *, runs: int, is_narrow: bool = False) -> Any:
         output0, output1, output_stride: addresses of the results.
         residual0, residual1, residual_stride: addresses of what is added; residual0 is 0 for none.
         low, high: limits of the results.
-        ahead: address of what is needed next; a cache line of it is asked for in each turn.
+        ahead: address of what is needed next; each iteration prefetches a cache line of it.
         lanes: channels of a narrow block; a wide one has no use for it.
     """
     name = f"{'narrow_' if is_narrow else ''}block_{rows}_{runs}"

@@ -40,7 +40,7 @@ class Tier:
         lanes: FP32 values in a vector register.
         rows: pixels in a register block; a block is `rows` x 2 vectors of accumulators. Even. Pairs of 16-bit
             integers need a register more than FP32 does, and spill some sums at this size; smaller blocks (12, 4, 4)
-            do not and are no faster: measured on ResNet-50 and MobileNetV2 INT8, Zen 4.
+            do not, without being faster: measured on ResNet-50 and MobileNetV2 INT8, Zen 4.
         has_half: whether the machine converts between FP16 and FP32 itself.
         has_byte_products: whether it adds four products of an unsigned and a signed byte to a 32-bit sum in one
             instruction. The others multiply pairs of 16-bit integers; the sums are the same.

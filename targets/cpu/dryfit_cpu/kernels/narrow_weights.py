@@ -36,7 +36,7 @@ class NarrowWeights:
 
     Attributes:
         layer: the one that has them.
-        constant: codes of a quantized type, as they stand in the network. A run does not touch them.
+        constant: codes of a quantized type, as in the network. Runs do not change them.
         shape: `(N, runs, values)`: for each output channel the runs of weights that lie together.
         scales: `[blocks, N]`, of a floating-point type; a block is of `block` values of the only run, or all.
         block: values.

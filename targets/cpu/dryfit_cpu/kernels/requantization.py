@@ -239,7 +239,11 @@ def required_requantization(group: LayerGroup, rounding: Rounding = RoundingMode
     """
     found = requantization_of(group, rounding)
     if found is None:
-        raise BuildError("The kernel cannot run this epilogue", where=f"layer {group.name!r}")
+        raise BuildError(
+            "The kernel cannot run this epilogue",
+            where=f"layer {group.name!r}",
+            remedy="Report it to the maintainers of the kernel: it accepted the group",
+        )
     return found
 
 

@@ -53,7 +53,7 @@ class Kernels:
         maps: of the output.
         groups: into which channels and maps are divided.
         positions: at which each kernel is applied, over all of the batch.
-        is_image: whether the input is an image, of which the hardware takes a row of the window at once.
+        is_image: whether the input is an image: the hardware reads it one row of the window at a time.
         is_sparse: whether the zeros of 2:4 weights are skipped.
     """
 
@@ -99,7 +99,7 @@ class CostStep:
         inputs: what it reads, residuals among them.
         outputs: what it writes.
         kernels: what it multiplies with; None where it multiplies nothing.
-        constant_bytes: of constants that are no kernels.
+        constant_bytes: of constants other than kernels.
     """
 
     layers: Sequence[str]

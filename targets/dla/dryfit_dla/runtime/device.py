@@ -254,5 +254,6 @@ def _tasks(tasks: Any) -> list[Task]:
                 where="submit",
                 found=f"{type(one).__name__} {str(one)[:100]!r}",
                 allowed="Task(module, inputs, outputs), a sequence of them, or [] for events only",
+                remedy="Make a Task of the module and its registered memories",
             )
     return asked

@@ -249,7 +249,14 @@ class Submission:
         with RUNTIME_LOCK:
             if self.stage is Stage.QUEUED:
                 self._queue.remove(self)
-                self.end(DlaError(Status.CANCELLED, "The submission was cancelled", where=self._queue.name))
+                self.end(
+                    DlaError(
+                        Status.CANCELLED,
+                        "The submission was cancelled",
+                        where=self._queue.name,
+                        remedy="Submit it again",
+                    )
+                )
             return self.status is Status.CANCELLED
 
     # What the queue uses, with the runtime's lock held ----------------------------------------------------------------
@@ -275,6 +282,7 @@ class Submission:
             "The submission did not run because an event that it waits for failed or was cancelled",
             where=self._queue.name,
             found=first,
+            remedy="Fix the submission or event that failed, and submit again",
         )
         error.__cause__ = first
         return error
