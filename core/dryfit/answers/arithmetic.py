@@ -25,7 +25,7 @@ class ApproximatedLayers:
     Attributes:
         kernel: the target's kernel that computes them.
         text: what it computes in their place, in a sentence.
-        layers: their names.
+        layers: names of the layers.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section, or "our choice, because ...".
     """
@@ -42,7 +42,7 @@ class LayerArithmetic:
     """How a device computes in one type that layers have there.
 
     Attributes:
-        device: its name.
+        device: name of the device.
         software: its version; empty for a device without versions.
         precision: the computation type.
         layers: how many layers are computed so.

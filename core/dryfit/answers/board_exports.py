@@ -28,8 +28,8 @@ class BoardFile:
     """A file for the board that was written.
 
     Attributes:
-        file: its path here.
-        use: what it is.
+        file: path of the file on this machine.
+        use: what the file is used for.
     """
 
     file: str
@@ -41,8 +41,8 @@ class Exports:
     """What is exported, proven to say what the config says.
 
     Attributes:
-        build: what the config says.
-        files: the paths on the board.
+        build: the build that the config describes.
+        files: paths of the files on the board.
         line: trtexec's command line; None where none was requested.
         script: the text of the Python script; None where none was requested.
         notes: what trtexec adds, what a build lowers, and what means nothing to the board. Scripts have them as

@@ -42,8 +42,8 @@ class BuildAnswer(Placement, Answer):
     """An engine that was built, and where its layers run.
 
     Attributes:
-        engine: the file that was written.
-        engine_bytes: its size.
+        engine: path of the engine file that was written.
+        engine_bytes: size of the engine file in bytes.
         engine_layers: number of engine layers; a fused group counts as one.
         overflows: FP16 tensors whose layers overflow on the samples and not in FP32; None without samples.
         is_stripped: whether the engine has no weights.

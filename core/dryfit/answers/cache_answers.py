@@ -35,12 +35,12 @@ class CachedTensor:
     """What a file says of one tensor.
 
     Attributes:
-        name: the tensor.
+        name: name of the tensor.
         scale: a binary32 number; None for none.
         range: both ends; None where there is no scale.
         origin: where the range comes from.
         place: where in the file, such as `line 3`.
-        details: what the calibrator noted.
+        details: statistics and notes of the calibrator.
         statistics: what calibration saw of the tensor; empty where the file does not have it.
     """
 
@@ -69,13 +69,13 @@ class CacheAnswer(Answer):
     """What a calibration cache contains.
 
     Attributes:
-        file: its path.
-        form: name of its form.
+        file: path of the cache file.
+        form: form of the cache file.
         header: TensorRT's first line; None where there is none.
         algorithm: TensorRT's name; None where it is not known.
         tensorrt_version: the version that the first line names.
-        cutoff: of the legacy algorithm.
-        quantile: of the legacy algorithm.
+        cutoff: cutoff of the legacy algorithm.
+        quantile: quantile of the legacy algorithm.
         facts: what else the file has about how the ranges were found.
         tensors: in the order of the file.
 
@@ -126,8 +126,8 @@ class ChangedScale:
     """A tensor with two scales.
 
     Attributes:
-        name: the tensor.
-        first, second: the scales; None for none.
+        name: name of the tensor.
+        first, second: the scales in the two files; None if missing.
         ratio: the larger scale divided by the smaller; None where one file has none.
     """
 
@@ -142,7 +142,7 @@ class CacheDiffAnswer(Answer):
     """How the scales of two calibration caches differ.
 
     Attributes:
-        first, second: the files.
+        first, second: paths of the two files.
         changed: tensors with different scales, the largest ratio first.
         equal: tensors with the same scale in both.
         added: tensors that only the second file has.
@@ -188,11 +188,11 @@ class CacheCheckAnswer(Answer):
     """What is wrong with a calibration cache, alone and for a model.
 
     Attributes:
-        file: its path.
-        form: name of its form.
-        model: the model; None for none.
-        tensors: different names in the file.
-        findings: all of them.
+        file: path of the cache file.
+        form: form of the cache file.
+        model: path of the model; None if none was given.
+        tensors: number of different tensor names in the file.
+        findings: all findings.
         summary: how many findings there are of each kind.
         conditions: the conditions that were requested, in their order.
 

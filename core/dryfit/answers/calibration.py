@@ -23,7 +23,7 @@ class CalibratedTensor:
     """The range of one tensor.
 
     Attributes:
-        name: the tensor.
+        name: name of the tensor.
         threshold: the range reaches from minus this to this; None where there is none.
         scale: threshold / 127, rounded to binary32.
         largest: the largest magnitude that was seen; None where that is not known.
@@ -49,7 +49,7 @@ class CalibrationRun:
         samples_before: samples that earlier runs had seen.
         images: by the first axis of the first input.
         seconds: since the first sample was requested.
-        images_per_second: over the run.
+        images_per_second: throughput of the whole run.
     """
 
     samples_before: Count
@@ -65,9 +65,9 @@ class CalibrationAnswer(Answer):
     Attributes:
         model: what the user calls it: the path of the file, or the network's name.
         calibrator: the calibrator that found the ranges.
-        options: its options and their values.
+        options: options of the calibrator and their values.
         samples: those that the ranges come from, earlier runs included.
-        run: None where nothing was run.
+        run: how the samples were run; None if none were.
         tensors: in the order of execution.
         cache: the calibration cache that was written, or that covers the model already.
         state: the file of what was gathered.
@@ -132,8 +132,8 @@ class CalibratorsAnswer(Answer):
 
     Attributes:
         state: the file of what was gathered.
-        samples: how many that are.
-        calibrators: calibrator to tensor to threshold.
+        samples: number of samples in the state.
+        calibrators: name of each calibrator to its threshold for each tensor.
 
     Example:
         >>> dryfit.compare_calibrators("digits.state").calibrators["minmax"]["image"]

@@ -33,8 +33,8 @@ class LeftInReal:
     """A layer that stays in real numbers.
 
     Attributes:
-        layer: its name.
-        reason: why.
+        layer: name of the layer.
+        reason: why the layer stays in floating point.
     """
 
     layer: str
@@ -46,14 +46,14 @@ class ComparedMethod:
     """A quantize method, and where it parts from the first.
 
     Attributes:
-        name: of the method.
-        title: whose arithmetic it is.
+        name: name of the method.
+        title: the library or device whose arithmetic it is.
         library: what it was verified against; empty for a device.
-        version: of the library.
-        operators: layers that it computes.
+        version: version of the library.
+        operators: number of layers that it computes.
         left: layers that stay in floating point.
         compared: tensors of codes that it and the first method store; 0 for the first.
-        differing: those of them that differ.
+        differing: number of compared layers whose codes differ.
         first_parting: the first tensor whose layer itself gives other codes than by the first method.
     """
 
@@ -73,13 +73,13 @@ class CompareMethodsAnswer(Answer):
     """A quantized model computed by several quantize methods, and the layers that make their codes part.
 
     Attributes:
-        model: what the user calls it.
-        device: that of this machine.
+        model: path of the model, or name of the network.
+        device: device of this machine.
         plugins: plugins that were active, each as `name version (distribution)`; sorted.
         samples: names of the samples.
         methods: in the order in which they were requested; the others are compared with the first.
         layers: tensors of codes that a method computes, in the order in which it does.
-        outputs: of the model.
+        outputs: outputs of the model.
         conditions: those of `fail_below`, for each output.
         notes: remarks about options that were adjusted.
 

@@ -38,7 +38,7 @@ class Outcome:
     """What a condition found.
 
     Attributes:
-        condition: as the user wrote it.
+        condition: the condition as the user wrote it.
         actual: what was found, in words.
         failed: whether the condition holds, so that the check fails.
     """
@@ -56,8 +56,8 @@ class FailCondition:
     """One condition.
 
     Attributes:
-        text: as the user wrote it.
-        subject: what is looked at.
+        text: the condition as the user wrote it.
+        subject: the value that the condition is about.
         operator: one of `OPERATORS`.
         limit: a number, a percentage or a size, as `unit` says.
         unit: "", "%", or one of `BYTES`.
@@ -86,7 +86,7 @@ class Subjects:
     """What the conditions of a command may look at.
 
     Attributes:
-        texts: subject to what it is.
+        texts: name of each subject to its description.
         aliases: other words for subjects.
         units: subject to the units that its limit may have; none means a number.
         limits: subject to the limit that counts where none is stated; 0 for the others.

@@ -31,7 +31,7 @@ class EstimatedStep(StepCost):
 
     Attributes:
         segment: index of their segment.
-        device: where they run.
+        device: device that runs the step.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
@@ -48,7 +48,7 @@ class Throughput:
     """How many images some cores of a device work on, each at a run of its own; copies and other devices left out.
 
     Attributes:
-        cores: how many work.
+        cores: number of cores of the device that are used.
         images_per_second: estimated, never measured; None where the target estimates no time, or nothing runs there.
     """
 
@@ -61,7 +61,7 @@ class NetworkEstimate:
     """Figures of the whole network, for one run where nothing else is said. All are estimates.
 
     Attributes:
-        macs: multiply-accumulates.
+        macs: multiply-accumulates of the whole network.
         macs_on_device: those of the segments on the device that was requested.
         latency_microseconds: segments and copies one after the other; None where a target estimates no time.
         latency_error_factor: how far the latency may be off, as a factor up or down; None where that is not known.
@@ -101,7 +101,7 @@ class EstimateAnswer(Answer):
     Attributes:
         model: what the user calls it: the path of the file, or the name of the network.
         device: default device of the layers.
-        platform: its variant.
+        platform: name of the platform.
         power_mode: of the board; None where the platform states none.
         software: the version whose rules hold; empty where there is one rule set.
         precisions: allowed computation types beside FP32.
@@ -110,10 +110,10 @@ class EstimateAnswer(Answer):
         sparsity: whether zeros of weights were taken to be skipped where a device does that.
         sparse_layers: layers whose zeros were taken to be skipped.
         note: that every figure is an estimate.
-        devices: those that layers run on.
+        devices: devices that layers run on.
         batch: images of one run: the first extent of the first input.
         layers: steps of the segments, in execution order.
-        segments: in execution order.
+        segments: the segments in execution order.
         transfers: copies between devices.
         network: figures of the whole network.
         notes: remarks about options that were adjusted.

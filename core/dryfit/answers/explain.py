@@ -47,8 +47,8 @@ class EstimatedSegment(EstimatedPart):
     """What a segment is estimated to cost in one run.
 
     Attributes:
-        segment: its index.
-        device: where it runs.
+        segment: index of the segment.
+        device: device that runs the segment.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
@@ -70,8 +70,8 @@ class UnmeasuredEdit:
     """An edit that could not be measured.
 
     Attributes:
-        id: what `--apply` takes.
-        reason: why not.
+        id: id of the edit, as `--apply` takes it.
+        reason: why it could not be measured.
     """
 
     id: str
@@ -96,7 +96,7 @@ class ExplainAnswer(PlacementHeading, Answer):
         reformats: copies between types, formats or devices, at the layers that are explained.
         io_formats: what all formats that remove a reformat do together; None where none does, or none was looked for.
         dynamic_inputs: inputs with extents that are not fixed.
-        summary: counts.
+        summary: totals of the network.
         edits: edits that pay, each measured alone, the largest saving first.
         together: all that pay at once; None for one or none.
         unmeasured_edits: edits that could not be measured.

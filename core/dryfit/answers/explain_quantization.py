@@ -33,13 +33,13 @@ class LayerPrecision:
     """The precision of a layer, and why.
 
     Attributes:
-        name: the user's layer.
-        kind: its layer kind.
+        name: name of the layer in the network.
+        kind: kind of the layer.
         onnx_nodes: names of the nodes that the layer came from.
         device: None for a layer that unplaced it may go.
         precision: the type that the layer is computed in; where Q/DQ are part of its step, that of its operands.
         cause: what decided; None for a layer without a place, and for a computation of shapes.
-        reason: the same in words.
+        reason: reason for the precision, as a sentence.
         missing_scales: tensors of the layer without a scale, where that is the cause.
     """
 
@@ -58,12 +58,12 @@ class QuantizationSummary:
     """Counts over what was explained; multiply-accumulates are those of the whole network.
 
     Attributes:
-        layers: layers other than Q/DQ.
+        layers: number of layers other than Q/DQ.
         fallback_layers: layers that are not on the device that they were given, Q/DQ among them.
-        layers_by_precision: precision to layers.
-        quantizations: quantize and dequantize layers.
+        layers_by_precision: number of layers by precision.
+        quantizations: number of quantize and dequantize layers.
         quantizations_by_outcome: where they ended up, to how many.
-        tensors: tensors with an entry.
+        tensors: number of tensors with an entry.
         tensors_by_origin: where scales come from, to how many.
         macs: multiply-accumulates of one run.
         macs_by_type: the same by the type of the operands.
@@ -98,7 +98,7 @@ class QuantizationAnswer(PlacementHeading, Answer):
         conflicts: ranges that contradict each other.
         unknown: names of scales that no tensor of the network has.
         warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
-        summary: counts.
+        summary: totals of the network.
         notes: remarks about options that were adjusted.
 
     Example:

@@ -38,7 +38,7 @@ class LimitScope:
     Attributes:
         device: name of the device.
         kinds: layer kinds that it is about; empty for every kind.
-        parameter: what it looks at.
+        parameter: parameter that the rule limits.
         platform_families: platform families that it applies to; empty for all.
         since: first software version, such as `8.5`; None for no bound.
         until: last software version; None for no bound.
@@ -63,12 +63,12 @@ class RuleExplanation(Answer):
     """One rule.
 
     Attributes:
-        rule: its id.
+        rule: id of the rule.
         number: short names by which documents cite it, with commas between them; "" for none.
-        text: the rule in one sentence.
+        text: what the rule requires, in one sentence.
         severity: what it means when the rule is broken: `error` or `violation`, `warning`, `note`.
         consequence: what dryfit does then; "" where the text says it.
-        remedy: what to do then.
+        remedy: what to do about a violation.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section.
         limit: where the rule applies, for rules on layers of a device; None for the others.

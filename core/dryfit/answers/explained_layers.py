@@ -37,12 +37,12 @@ class FailedRule:
     """A rule that layers fail.
 
     Attributes:
-        rule: its id.
+        rule: id of the rule.
         remedy: what can be done; may be empty.
         source: document and section.
         fidelity: `documented`, `inferred` or `confirmed`.
         layers: the layers that fail it, each once.
-        macs: their multiply-accumulates.
+        macs: multiply-accumulates of these layers.
         macs_share: those as a share of all.
         edits: ids of the edits that may cure it, whether or not they can be made here.
     """
@@ -62,12 +62,12 @@ class ExplainSummary:
     """Counts over the layers that were explained; loadables and bytes are those of the whole network.
 
     Attributes:
-        layers: in all.
+        layers: number of layers in the network.
         layers_leaving: those that leave the device that was requested.
         macs: multiply-accumulates of the whole network.
         macs_leaving: those of the layers that leave.
-        macs_leaving_share: the same as a share.
-        loadables: segments on the device.
+        macs_leaving_share: `macs_leaving` as a share of `macs`.
+        loadables: number of segments on the device.
         border_bytes: bytes that are copied between types, formats or devices; None where that is not known.
     """
 

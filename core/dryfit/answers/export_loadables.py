@@ -28,8 +28,8 @@ class WrittenLoadable(Segment):
     """A file that was written, and the segment that is in it.
 
     Attributes:
-        file: its path.
-        size: its bytes.
+        file: path of the loadable.
+        size: size of the loadable in bytes.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {"file": "file", "size": "bytes", **Segment.JSON_NAMES}
@@ -43,8 +43,8 @@ class RefusedSegment:
     """A segment of which there is no loadable.
 
     Attributes:
-        segment: its index.
-        reason: why.
+        segment: index of the segment.
+        reason: why it was not exported.
     """
 
     segment: Count
@@ -56,7 +56,7 @@ class ExportLoadablesAnswer(Placement, Answer):
     """The loadables of a model, and where its other layers run.
 
     Attributes:
-        loadables: the files that were written.
+        loadables: the loadables that were written.
         refused: segments that their device's exporter cannot write.
         notes: remarks about options that were adjusted.
     """

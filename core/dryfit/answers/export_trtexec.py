@@ -36,7 +36,7 @@ class ExportTrtexecAnswer(Answer):
         tensorrt: the version of TensorRT that it is for.
         command: trtexec and its arguments, unquoted; None where a script alone was requested.
         shell: the same as a shell takes it.
-        files: what was written.
+        files: the files that were written.
         notes: the defaults that were used, what trtexec adds, and what means nothing to the board.
         option_notes: remarks about options that were adjusted.
         is_printed: whether the command line is to be shown: no file was requested.

@@ -25,13 +25,13 @@ class EngineTensor:
     """A tensor of an engine layer, in TensorRT's words.
 
     Attributes:
-        name: its name.
+        name: name of the tensor.
         location: `Host` for a shape tensor, else `Device`.
         dimensions: its shape; -1 where an extent is dynamic.
-        format: its format and type.
+        format: format and type in TensorRT's words.
         pool: the memory pool that has it; None where it has no fixed place.
-        offset: where it begins there.
-        size: bytes that it takes there.
+        offset: offset of the tensor in the pool.
+        size: size of the tensor in the pool, in bytes.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {
@@ -59,8 +59,8 @@ class EngineWeights:
     """Weights of an engine layer.
 
     Attributes:
-        type: of the values.
-        count: how many there are.
+        type: type of the values.
+        count: number of values.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {"type": "Type", "count": "Count"}
@@ -74,21 +74,21 @@ class EngineLayer:
     """An engine layer in TensorRT's words, and what TensorRT does not tell.
 
     Attributes:
-        name: its name.
+        name: name of the engine layer.
         layer_type: the kind of its main layer.
-        inputs: what it reads.
-        outputs: what it writes.
-        parameter_type: the kind of the parameters.
+        inputs: tensors that it reads.
+        outputs: tensors that it writes.
+        parameter_type: kind of layer that the parameters belong to.
         fused: kinds of the layers that were fused into it.
         tactic: the host kernel that runs it here.
         stream: always 0: the host has one.
         metadata: the ONNX nodes that it came from.
-        device: where it runs.
+        device: device that runs the layer.
         segment: index of its segment; -1 where it belongs to none.
         precision: the type that it is computed in.
         multiply_accumulates: of one run; dynamic extents count as 1.
         source_layers: layers of the user's network.
-        weights: name to what they are.
+        weights: name of each of its weights to their type and count.
         parameters: those of its kind, under TensorRT's names; in JSON they are members of the layer.
     """
 
@@ -134,11 +134,11 @@ class EngineBinding:
     """An input or output of an engine.
 
     Attributes:
-        name: its name.
+        name: name of the input or output.
         mode: `input` or `output`.
         shape: -1 where an extent is dynamic.
-        type: the type of its values.
-        format: how they lie in memory.
+        type: type of its values.
+        format: layout of its values in memory.
     """
 
     name: str
@@ -153,11 +153,11 @@ class InspectAnswer(Placement, Answer):
     """What an engine has inside.
 
     Attributes:
-        model: the engine's name.
-        engine: the file.
+        model: name of the engine.
+        engine: path of the engine file.
         refittable: whether `dryfit refit` can exchange its weights.
         stripped: whether it has no weights before a refit.
-        pools: DEVICE/POOL to bytes used.
+        pools: DEVICE/POOL to the number of bytes used.
         arithmetic: how each device computes in each type that layers have there.
         engine_layers: in execution order, in TensorRT's words.
         binding_names: names of inputs, then of outputs.

@@ -27,7 +27,7 @@ class PackageVersion:
     """A package.
 
     Attributes:
-        name: as it is installed.
+        name: name of the installed package.
         version: "" where it is not installed.
     """
 
@@ -55,10 +55,10 @@ class InstallationAnswer(Answer):
     """The state of an installation.
 
     Attributes:
-        version: of dryfit.
+        version: version of dryfit.
         python: version and implementation of Python, and where it is.
         system: operating system and architecture.
-        packages: what dryfit needs.
+        packages: versions of the packages that dryfit requires.
         extras: optional parts, by the package that each needs.
         tier: the instruction set tier that kernels are compiled for; "" where that cannot be found out.
         tiers: all tiers of this machine, best first.
@@ -67,7 +67,7 @@ class InstallationAnswer(Answer):
         kernels: number of kernel functions for this machine.
         kernels_compiled: how many of them are compiled and kept.
         plugins: number of plugins that are installed, ours included.
-        packages_with_plugins: other packages that bring some.
+        packages_with_plugins: other packages that provide plugins.
         problems: what is wrong; none in a good installation.
     """
 

@@ -26,12 +26,12 @@ class LintRule:
     """A rule of the lint, and how often a model violates it.
 
     Attributes:
-        rule: its id.
+        rule: id of the rule.
         severity: `error`, `warning` or `note`.
-        text: what is recommended.
+        text: what the rule recommends.
         remedy: what to do about a finding.
         source: document and section.
-        findings: how many findings there are.
+        findings: number of findings.
     """
 
     rule: str
@@ -47,12 +47,12 @@ class LintSummary:
     """Counts over a model.
 
     Attributes:
-        quantizes: layers that quantize.
-        dequantizes: layers that dequantize.
-        findings: in all.
-        errors: findings that devices refuse.
+        quantizes: number of quantize layers.
+        dequantizes: number of dequantize layers.
+        findings: number of all findings.
+        errors: number of findings that devices refuse.
         warnings: findings that cost accuracy or time.
-        notes: findings that are worth knowing.
+        notes: number of findings for information only.
     """
 
     quantizes: Count
@@ -71,7 +71,7 @@ class LintAnswer(Answer):
         model: what the user calls it: the path of the file, or the network's name.
         findings: rule by rule, and in each in the order of the model.
         rules: all rules: errors first, then warnings and notes.
-        summary: counts.
+        summary: totals of the findings.
         conditions: the conditions that were requested, in their order.
 
     Example:

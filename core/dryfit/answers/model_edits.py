@@ -111,7 +111,7 @@ class AppliedEdit:
     """One edit that was applied.
 
     Attributes:
-        id: what `--apply` takes.
+        id: id of the edit, as `--apply` takes it.
         title: what it does, in a few words.
         nodes: the ONNX nodes that it rewrote.
     """
@@ -129,7 +129,7 @@ class EditedModelAnswer(Answer):
         model: what the user calls the model that was edited.
         output: the file that was written; None for none.
         device: the device that the edits are for.
-        edits: what was applied, in order.
+        edits: the edits that were applied, in order.
         proof: how the edited model was compared with the model as it was.
         before: what the placement of the model as it was costs.
         after: what that of the edited model costs.

@@ -85,9 +85,9 @@ class SegmentCost(EstimatedPart):
     """One segment; the estimate is for one core.
 
     Attributes:
-        index: in execution order.
-        device: where it runs.
-        layers: names, in execution order.
+        index: index of the segment in execution order.
+        device: device that runs the segment.
+        layers: names of the layers, in execution order.
     """
 
     NO_ESTIMATE: ClassVar[str] = "the target has no cost model"
@@ -111,8 +111,8 @@ class TransferCost(EstimatedPart):
     """A tensor that goes from one device to another.
 
     Attributes:
-        tensor: its name.
-        sender, destination: devices.
+        tensor: name of the tensor.
+        sender, destination: the two devices.
         copier: the one of them that makes the copy: not the one whose target estimates it, whose border it crosses.
     """
 
@@ -131,8 +131,8 @@ class TotalEnergy:
     """What several parts of a network draw.
 
     Attributes:
-        amount: of the unit.
-        unit: that of all parts.
+        amount: energy in the unit.
+        unit: unit of the energies that were added.
     """
 
     amount: Amount
@@ -144,7 +144,7 @@ class NetworkCost:
     """A placed network. All times are estimates.
 
     Attributes:
-        segments: in execution order.
+        segments: the segments in execution order.
         transfers: the copies between devices.
         batch: images of one run: the first extent of the first input.
         cores: device to the number of its cores on the platform.

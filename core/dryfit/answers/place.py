@@ -37,7 +37,7 @@ class EstimateBasis:
 
     Attributes:
         of: a device, copies, or the energy of one of these.
-        basis: how it was estimated.
+        basis: how the values were estimated.
         source: document and section.
         fidelity: `documented`, `inferred` or `confirmed`.
     """
@@ -55,7 +55,7 @@ class ComparedPlacement:
     Attributes:
         title: what it is, and how it was found.
         is_before: whether it is what a build does by itself.
-        is_chosen: whether it is the proposal.
+        is_chosen: whether it is the proposed placement.
         is_exact: whether its method finds the best by the method's own model.
         value: what the objective compares; less is better.
         latency_microseconds: segments and copies one after the other; None where a target estimates no time.
@@ -64,7 +64,7 @@ class ComparedPlacement:
         images_per_second: with all devices and copies at work at once on different runs; None without a time.
         energy: None where a target estimates none.
         energy_error_factor: how far the energy may be off; None where that is not known.
-        layers_by_device: device to its layers.
+        layers_by_device: number of layers by device.
         segments_by_device: device to its segments; of a DLA: loadables.
         macs_by_device: device to its multiply-accumulates of one run.
         copies: of tensors between devices, in one run.
@@ -94,11 +94,11 @@ class PlaceAnswer(Answer):
     Attributes:
         model: what the user calls it: the path of the file, or the name of the network.
         device: the default device: layers stay there unless they are given another.
-        platform: its variant.
+        platform: name of the platform.
         power_mode: of the board; None where the platform states none.
         software: the version whose rules hold; empty where there is one rule set.
         precisions: allowed computation types beside FP32.
-        fallback: the other device.
+        fallback: the other device that layers can run on.
         assumed: the defaults that were used, as options of the command line.
         note: that every figure is an estimate.
         objective: what the placement is the best for.

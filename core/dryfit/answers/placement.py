@@ -24,13 +24,13 @@ class PlacedLayer:
     """Where one layer runs.
 
     Attributes:
-        name: the user's layer.
-        kind: its layer kind.
+        name: name of the layer in the network.
+        kind: kind of the layer.
         onnx_nodes: names of the nodes that the layer came from.
         device: None for a layer that unplaced it may go.
         segment: index of its segment; None for layers that are unplaced or on the host.
         precision: the type that it is computed in.
-        cause: why it is there.
+        cause: why the layer is on this device.
     """
 
     name: str
@@ -67,15 +67,15 @@ class PlacementSummary:
     """Counts over a placement.
 
     Attributes:
-        layers: in all.
-        layers_by_device: device to its layers.
+        layers: number of layers.
+        layers_by_device: number of layers by device.
         precisions_by_device: device to the types that its layers are computed in, each with the number of layers.
         fallback_layers: layers that are not on the device that they were given.
         unplaced_layers: layers that unplaced they may go.
-        segments: in all.
-        segments_by_device: device to its segments.
+        segments: number of segments.
+        segments_by_device: number of segments by device.
         reformats: copies between types, formats or devices.
-        reformat_bytes: bytes that these write.
+        reformat_bytes: bytes that these reformats write.
         warnings: warnings about layers on the device where they run.
     """
 
@@ -98,7 +98,7 @@ class PlacementHeading:
     Attributes:
         model: what the user calls it: the path of the file, or the name of the network or engine.
         device: default device of the layers.
-        platform: its variant.
+        platform: name of the platform.
         software: the version whose rules hold; empty where there is one rule set.
         precisions: allowed computation types beside FP32.
         fallback: device of layers that the first refuses; None for none.
@@ -127,7 +127,7 @@ class Placement(PlacementHeading):
         quantized_operators: layers that quantize methods compute in integers, with the rule of the method.
         warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
         refusals: the errors that a build would raise; none where it can be built.
-        summary: counts.
+        summary: totals of the placement.
         errors: the errors of `refusals` themselves.
         own_devices: layer name to device, of the layers that were given a device of their own.
     """

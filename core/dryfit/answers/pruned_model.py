@@ -50,8 +50,8 @@ class PruneAnswer(SparsityQuestion, Answer):
     Attributes:
         output: the file that was written; None for none.
         pruning: what was pruned, and what was not.
-        before: counts of the model.
-        after: counts of the copy.
+        before: sparsity of the model.
+        after: sparsity of the pruned copy.
         note: what pruning means for the accuracy.
         pruned_model: the copy: an ONNX model, or a network where one was given.
         notes: remarks about options that were adjusted.

@@ -72,7 +72,7 @@ class LeftWeights:
     Attributes:
         name: as the network names them; "" where they are not constant.
         layers: names of the layers that would have gained.
-        reason: in words.
+        reason: why they were left unchanged.
     """
 
     name: str

@@ -19,12 +19,12 @@ class OperatorArithmetic:
     """How a method computes an operator in one case; of a method's rules, the first whose case holds counts.
 
     Attributes:
-        operator: such as `convolution`.
-        case: when the rule holds.
+        operator: operator, such as `convolution`.
+        case: when the rule applies.
         formula: in the notation of the reference page "Quantize methods".
-        requires: what the operands must be.
+        requires: requirements on the operands.
         fidelity: `documented`, `inferred` or `confirmed`.
-        source: what says or confirms it.
+        source: document or library that states or confirms it.
     """
 
     operator: str
@@ -40,12 +40,12 @@ class MethodAnswer:
     """A quantize method.
 
     Attributes:
-        name: what `quantize_method` takes.
-        title: whose arithmetic it is.
+        name: name of the method, as `quantize_method` takes it.
+        title: the library or device whose arithmetic it is.
         library: that it is verified against; empty for none.
-        version: of that library.
+        version: version of the library.
         source: document and section.
-        rules: per operator and case.
+        rules: rules per operator and case.
     """
 
     name: str
@@ -61,7 +61,7 @@ class QuantizeMethodsAnswer(Answer):
     """The installed quantize methods, or one of them.
 
     Attributes:
-        methods: with their rules.
+        methods: the methods with their rules.
         shows_rules: whether the text has the rules too.
     """
 

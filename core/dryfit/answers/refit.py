@@ -27,9 +27,9 @@ class RefitAnswer(Answer):
 
     Attributes:
         engine: the file that was written; with --list the one that was read.
-        engine_bytes: its size.
-        stripped: whether it has no weights.
-        weights: what can be exchanged.
+        engine_bytes: size of the engine file in bytes.
+        stripped: whether the engine has no weights.
+        weights: the refittable weights.
     """
 
     COMMAND: ClassVar[str] = "refit"

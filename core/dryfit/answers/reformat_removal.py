@@ -111,8 +111,8 @@ class Copies:
     """The copies of a whole network.
 
     Attributes:
-        reformats: how many.
-        reformat_bytes: bytes that they write.
+        reformats: number of reformats.
+        reformat_bytes: bytes that the reformats write.
     """
 
     reformats: Count
@@ -124,9 +124,9 @@ class IoFormats:
     """What all formats that remove a copy do together.
 
     Attributes:
-        apply: the options that set them.
-        before: as the network is.
-        after: with them.
+        apply: command-line options that set these formats.
+        before: reformats with the network's own formats.
+        after: reformats with these formats.
     """
 
     apply: str

@@ -45,9 +45,9 @@ class RunOutput:
     """An output of a run.
 
     Attributes:
-        name: its name.
+        name: name of the output.
         file: where it was written; None where it was not.
-        values: what was computed.
+        values: the computed array.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {name: name for name in ("name", "shape", "type", "file")}
@@ -79,9 +79,9 @@ class RunAnswer(Answer):
 
     Attributes:
         engine: the file: an engine, or a model that was built for the run.
-        name: the engine's name.
-        outputs: in the engine's order.
-        runs: how many there were.
+        name: name of the engine.
+        outputs: the outputs, in the engine's order.
+        runs: number of runs.
         host_milliseconds_a_run: the time of one run on this machine, warm-up included.
         host_milliseconds_by_layer: engine layer to median; None without a profile.
         quantized_operators: layers that quantize methods compute in integers, with the rule of the method.

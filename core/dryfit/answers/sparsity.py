@@ -40,7 +40,7 @@ class SparsityAnswer(SparsityQuestion, Answer):
     Attributes:
         note: that nothing was measured, and that results are those of dense kernels.
         layers: those with known weights, in the order of the network.
-        summary: counts.
+        summary: totals of the network.
         conditions: the conditions that were requested, in their order.
         notes: remarks about options that were adjusted.
 

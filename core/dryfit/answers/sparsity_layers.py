@@ -23,8 +23,8 @@ class SparsityLayer:
     """One layer with known weights.
 
     Attributes:
-        name: the user's layer.
-        kind: its layer kind.
+        name: name of the layer in the network.
+        kind: kind of the layer.
         onnx_nodes: names of the nodes that the layer came from.
         device: where it runs; None where nothing can run it.
         asked: the device whose rules were asked; None where none skips zeros.
@@ -34,8 +34,8 @@ class SparsityLayer:
         has_pattern: whether the stored weights have the pattern; None where that does not matter.
         sparse: whether zeros are skipped where the layer runs.
         violations: why zeros are not skipped.
-        warnings: doubts that do not decide.
-        notes: what is worth knowing.
+        warnings: concerns that do not change the result.
+        notes: further information.
     """
 
     name: str
@@ -73,12 +73,12 @@ class SparsitySummary:
     """Counts over a network.
 
     Attributes:
-        layers: layers with known weights.
+        layers: number of layers with known weights.
         eligible: layers whose zeros could be skipped.
         unpruned: eligible layers whose weights do not have the pattern.
-        sparse: layers whose zeros are skipped.
+        sparse: number of layers whose zeros are skipped.
         macs: multiply-accumulates of one run, zeros counted.
-        eligible_macs_share: those of eligible layers.
+        eligible_macs_share: share of multiply-accumulates in eligible layers.
         sparse_macs_share: those of layers whose zeros are skipped.
     """
 

@@ -39,8 +39,8 @@ class TargetProblem:
     """Something that is wrong with a target.
 
     Attributes:
-        part: of its declarations.
-        message: in one line.
+        part: the declaration that is wrong.
+        message: what is wrong, in one line.
         place: `file:line` where its maintainers can mend it; "" where that is not known.
         error: what was raised; None for nothing.
         remedy: what its maintainers can do; "" where the message says it.

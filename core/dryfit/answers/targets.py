@@ -25,10 +25,10 @@ class TargetSummary:
     """A device in one line.
 
     Attributes:
-        device: its name.
-        title: what it is.
-        precisions: types that it computes in.
-        platforms: names of its variants.
+        device: name of the device.
+        title: title of the device.
+        precisions: computation types that it supports.
+        platforms: names of its platforms.
         software_versions: versions that have rules of their own; none where there is one rule set.
         simulated: what of the device is simulated here; empty for this machine.
     """
@@ -58,9 +58,9 @@ class UnusableTarget:
     """A plugin that brings devices and cannot be used.
 
     Attributes:
-        name: of the plugin.
-        distribution: that provides it.
-        version: of the distribution.
+        name: name of the plugin.
+        distribution: package that provides it.
+        version: version of the package.
         message: why it cannot be used.
     """
 
@@ -75,7 +75,7 @@ class TargetsAnswer(Answer):
     """The installed devices.
 
     Attributes:
-        targets: by name.
+        targets: the targets, sorted by name.
         failures: plugins that bring devices and cannot be used.
         plugins: plugins that were active, each as `name version (distribution)`; sorted.
         failed: the failures as `dryfit plugins doctor` has them.
@@ -127,8 +127,8 @@ class FormatFacts:
 
     Attributes:
         direction: of inputs or of outputs of its segments.
-        type: of the elements.
-        format: its name.
+        type: type of the elements.
+        format: name of the tensor format.
         line_alignment_bytes: what a line's length is a multiple of; 1 for no alignment.
         source: document and section.
     """
@@ -145,10 +145,10 @@ class PoolFacts:
     """A memory pool of a device.
 
     Attributes:
-        name: of the pool.
-        holds: what lies in it.
+        name: name of the memory pool.
+        holds: what is stored in the pool.
         default_bytes: its limit unless a config sets one; null without a limit.
-        default: the same for people.
+        default: default limit as text.
         source: document and section.
     """
 
@@ -164,9 +164,9 @@ class ArithmeticFacts:
     """How a device computes in one type.
 
     Attributes:
-        precision: the type.
-        accumulator: the type of its sums.
-        rounding: of its results.
+        precision: the computation type.
+        accumulator: type of the sums.
+        rounding: how results are rounded.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section.
     """
@@ -183,7 +183,7 @@ class FusionFacts:
     """Layers that a device runs as one.
 
     Attributes:
-        name: of the fusion.
+        name: name of the fusion.
         kinds: layer kinds in their order, joined with +.
         source: document and section.
     """
@@ -198,9 +198,9 @@ class LimitFacts:
     """A rule on the layers of a device.
 
     Attributes:
-        rule: its id.
+        rule: id of the rule.
         kinds: layer kinds that it is about.
-        text: the rule.
+        text: what the rule requires, in one sentence.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section.
         refuses_every_layer: whether no layer of these kinds can run on this platform with this version.
@@ -219,15 +219,15 @@ class TargetAnswer(TargetSummary, Answer):
     """What is known of one device, for one platform and software version.
 
     Attributes:
-        platform: the variant that was chosen.
+        platform: name of the platform.
         software: the version whose rules hold; empty where there is one rule set.
         platforms_with_software: platforms that have this version.
         cores: of the device on the platform.
         segment_limit: segments that one core can load; null without a limit.
         formats: tensor formats of inputs, then of outputs.
-        memory_pools: with their limits.
-        fusions: layers that run as one.
-        arithmetic: per computation type.
+        memory_pools: memory pools with their limits.
+        fusions: layers that run fused.
+        arithmetic: arithmetic per computation type.
         limits: rules that hold for the platform and version.
     """
 
@@ -384,7 +384,7 @@ class TargetDifference:
 
     Attributes:
         about: `platform`, `segments`, `format`, `pool`, `arithmetic` or `rule`.
-        what: name of the fact.
+        what: name of the property.
         first: what it is on the first side; `none` where that lacks it.
         second: what it is on the second side.
     """
@@ -400,10 +400,10 @@ class TargetDifferences(Answer):
     """How two platforms or versions of a device differ.
 
     Attributes:
-        device: its name.
+        device: name of the device.
         first: platform and version of one side.
         second: platform and version of the other.
-        differences: facts that differ.
+        differences: properties that differ.
     """
 
     COMMAND: ClassVar[str] = "targets diff"

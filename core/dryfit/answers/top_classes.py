@@ -24,9 +24,9 @@ class LikelyClass:
     """A class of a sample.
 
     Attributes:
-        index: its number.
-        label: its name; None without labels.
-        score: as the network gives it.
+        index: index of the class.
+        label: label of the class; None without labels.
+        score: score of the class in the output.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {"index": "class", "label": "label", "score": "score"}
@@ -41,8 +41,8 @@ class SampleClasses:
     """The classes of a sample.
 
     Attributes:
-        sample: its name.
-        classes: best first, five at most.
+        sample: name of the sample.
+        classes: at most five classes, best first.
     """
 
     sample: str

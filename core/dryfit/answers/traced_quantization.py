@@ -53,7 +53,7 @@ class TracedQuantization:
 
     Attributes:
         layer: the layer, in the user's network.
-        outcome: where it ended up.
+        outcome: what became of the layer.
         steps: names of the main layers of the steps that it is part of, in execution order.
         part: which part of these it is: `input`, `output`, `inside`; "" for none.
         reason: why, in one sentence without its full stop.

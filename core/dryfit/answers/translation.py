@@ -35,8 +35,8 @@ class TranslatedFile:
     """A file that was written.
 
     Attributes:
-        file: its path.
-        use: what it is for.
+        file: path of the file.
+        use: what the file is used for.
     """
 
     file: Path
@@ -48,7 +48,7 @@ class TranslatedTensor:
     """The scale of a floating-point tensor of the implicit network.
 
     Attributes:
-        name: the tensor.
+        name: name of the tensor.
         scale: a binary32 number; None where it is missing.
         origin: `stated` by a Q/DQ pair; the others as in quantization.schema.json.
         source: the tensor that it comes from, for propagated and shared ones.
@@ -71,8 +71,8 @@ class IntegerBorder:
     """An input or output that was INT8 in the Q/DQ model.
 
     Attributes:
-        name: the tensor.
-        scale: of its codes.
+        name: name of the tensor.
+        scale: scale of its codes.
     """
 
     name: str
@@ -85,12 +85,12 @@ class TranslationSummary:
 
     Attributes:
         layers: layers that compute on floating-point values or INT8.
-        int8: those that are INT8.
+        int8: number of INT8 layers.
         tensors: floating-point tensors of the implicit network.
-        scales: those with a scale.
+        scales: number of tensors with a scale.
         codes: the largest difference of a tensor in INT8 codes.
-        different: codes that differ.
-        missing: tensors without a scale.
+        different: number of codes that differ.
+        missing: number of tensors without a scale.
         lost: layers that are INT8 in the Q/DQ model and floating point in the other.
         unequal: scales that implicit quantization merges into one.
         weights: codes of weights that an implicit build would compute differently.
@@ -115,10 +115,10 @@ class TranslateAnswer(Answer):
     """A translated model: what was written and what was lost; with a comparison of both forms in integer arithmetic.
 
     Attributes:
-        model: what the user calls it.
+        model: path of the model, or name of the network.
         to: the form that it was translated to.
         device: the device that both forms are for.
-        files: what was written.
+        files: the files that were written.
         tensors: floating-point tensors of the implicit network, in its order.
         layers: layers that compute on floating-point values or INT8.
         weights: to implicit: what becomes of quantized weights.
@@ -126,7 +126,7 @@ class TranslateAnswer(Answer):
         borders: inputs and outputs that were INT8.
         notes: settings that the other form cannot express.
         proof: the comparison; None where no samples were requested.
-        summary: counts.
+        summary: totals of the translation.
         conditions: the conditions that were requested, in their order.
         option_notes: remarks about options that were adjusted.
 
@@ -245,8 +245,8 @@ class ProofSamples:
 
     Attributes:
         data: where the samples are; None for random ones.
-        count: how many.
-        seed: of random ones.
+        count: number of samples.
+        seed: seed of random samples.
     """
 
     data: str | None

@@ -22,9 +22,9 @@ class WarmFunction:
     """A function that is ready.
 
     Attributes:
-        name: its name.
+        name: name of the function.
         compiled: False where it was there already.
-        seconds: how long it took.
+        seconds: compilation time in seconds.
     """
 
     name: str

@@ -29,9 +29,9 @@ class WrittenCache(Answer):
     """A file that was written.
 
     Attributes:
-        output: the file.
-        form: name of its form.
-        tensors: those that were written.
+        output: path of the file that was written.
+        form: form of the file.
+        tensors: number of tensors that were written.
         left_out: tensors without a scale, for which the form has no place.
         notes: sentences about what was lost or invented.
     """
@@ -63,8 +63,8 @@ class FileScale:
     """The scale of a tensor in one file.
 
     Attributes:
-        file: the file.
-        scale: the scale.
+        file: path of the file.
+        scale: scale of the tensor in this file.
     """
 
     file: Path
@@ -76,8 +76,8 @@ class ScaleConflict:
     """A tensor with different scales.
 
     Attributes:
-        name: the tensor.
-        scales: those of each file.
+        name: name of the tensor.
+        scales: the scale in each file.
     """
 
     name: str
@@ -89,7 +89,7 @@ class MergeAnswer(WrittenCache):
     """One calibration cache of several.
 
     Attributes:
-        files: those that were merged.
+        files: paths of the merged files.
         conflicts: tensors with different scales.
     """
 
@@ -104,7 +104,7 @@ class ConvertAnswer(WrittenCache):
     """A calibration cache in another form.
 
     Attributes:
-        file: the one that was read.
+        file: path of the file that was read.
         header: TensorRT's first line; None where there is none.
     """
 

@@ -27,8 +27,8 @@ class UnknownWeights:
     """A layer whose weights the engine does not contain in a readable form.
 
     Attributes:
-        layer: its name.
-        reason: why.
+        layer: name of the layer.
+        reason: why its weights are not known.
     """
 
     layer: str
@@ -40,10 +40,10 @@ class ComparedSide:
     """What an engine was compared with.
 
     Attributes:
-        name: as it was requested.
+        name: name of the side, as it was requested.
         arithmetic: empty for fp32: the model is run by its definition.
-        compared: tensors that it stores too.
-        differing: those of them that differ.
+        compared: number of tensors that both sides store.
+        differing: number of compared tensors that differ.
         first_error: `stored_as` of the first tensor to which its layer itself adds an error.
         overflows: FP16 tensors whose layers themselves overflow, in the order of execution.
         largest_errors: `stored_as` of the tensors to which layers add most, worst first.

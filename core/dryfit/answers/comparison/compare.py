@@ -36,7 +36,7 @@ class ComparedTensor:
     """One output of an engine layer beside what other sides have for it.
 
     Attributes:
-        tensor: the user's name.
+        tensor: name of the tensor in the model.
         stored_as: name in the engine: another where the tensor is stored in a type of the engine's own.
         operation: the engine layer that gives it.
         is_conversion: whether that layer changes the type, and does nothing else.

@@ -69,7 +69,7 @@ class ComparedCodes:
     """A tensor of codes that a method computes.
 
     Attributes:
-        tensor: its name.
+        tensor: name of the tensor.
         rules: name of each method that computes it to the rule by which it does.
         dtype: INT8 or UINT8.
         differences: name of each method but the first to how far it is from the first; None where one of the two does
@@ -104,7 +104,7 @@ class TopDecisions:
     """Class decisions of an output.
 
     Attributes:
-        decisions: how many the samples have.
+        decisions: number of class decisions in all samples.
         changed: how many are another class than the first method's.
     """
 
@@ -117,7 +117,7 @@ class ComparedOutput:
     """An output of the network.
 
     Attributes:
-        tensor: its name.
+        tensor: name of the output tensor.
         decisions: how many class decisions the samples have: one a row of an output [N, K] or [N, K, 1, ...] with two
             classes or more; None for an output that is not a row of scores.
         differences: name of each method but the first to how far it is from the first, in floating point or codes.
@@ -146,7 +146,7 @@ class MethodComparison:
 
     Attributes:
         codes: in the order in which the engine of the first method that has them computes them.
-        outputs: of the network.
+        outputs: outputs of the network.
         samples: names of the samples.
     """
 

@@ -24,11 +24,11 @@ class Overflow:
     """An FP16 tensor whose layer itself overflows.
 
     Attributes:
-        engine_layer: the layer.
+        engine_layer: name of the engine layer.
         layers: layers of the model in it.
-        tensor: the user's name.
+        tensor: name of the tensor in the model.
         overflowed: elements that the layer makes NaN, infinite or an end of FP16.
-        elements: in all.
+        elements: number of elements of the tensor.
         overflowed_to: their largest magnitude on the other side, which is finite.
     """
 

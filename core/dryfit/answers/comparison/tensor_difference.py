@@ -22,8 +22,8 @@ class ElementDifference:
     Attributes:
         sample: name of the sample.
         index: place in the tensor, one number per axis.
-        value: what is compared.
-        other: what it is compared with.
+        value: value on the compared side.
+        other: value on the other side.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("sample index json_value:value json_other:other")
@@ -56,7 +56,7 @@ class Difference:
     less its result on the other's.
 
     Attributes:
-        elements: how many were compared.
+        elements: number of elements that were compared.
         differing: how many differ by more than the tolerance.
         not_finite: how many were left out of the sums, because one of the values, or an error, is not finite.
         not_finite_differing: those of them that are not the same on both sides: NaN or infinite on one, or infinite

@@ -33,8 +33,8 @@ class Candidate:
     """A placement that a method found.
 
     Attributes:
-        method: how, in words.
-        devices: of each layer.
+        method: name of the search method.
+        devices: device of each layer.
         is_exact: whether no placement is better by the model of the method.
     """
 

@@ -21,8 +21,8 @@ class Change:
     """Neighbouring layers that go from one device to another.
 
     Attributes:
-        layers: names, in execution order.
-        source, destination: devices.
+        layers: names of the layers, in execution order.
+        source, destination: the device before and after.
         reason: why, in one sentence without its full stop.
         value_otherwise: the value of the objective, by the model of segments, if they alone stayed; None where they
             cannot.
