@@ -183,7 +183,7 @@ def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
         if name not in inputs:
             raise ConfigError(
                 "The model has no such input",
-                where="--shape",
+                where="shape",
                 found=name,
                 allowed=", ".join(inputs),
                 remedy="Use the name of an input of the model",
@@ -195,10 +195,10 @@ def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
             ):
                 raise ConfigError(
                     "The shape must match the model's input",
-                    where=f"--shape {name}",
+                    where=f"shape of input {name!r}",
                     found=shape_text(shape),
                     allowed=_open_shape(tensor.shape),
-                    remedy="Change only the dynamic dimensions (shown as ?)",
+                    remedy="Change only the dynamic dimensions (shown as N)",
                 )
         if len(asked_shapes) == 1:
             tensor.shape = asked_shapes[0]
@@ -214,10 +214,11 @@ def require_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
     if open_inputs:
         examples = [suggested_shape(tensor) for tensor in open_inputs]
         raise ConfigError(
-            "Dynamic inputs need shapes",
-            where="--shape",
+            "Dynamic inputs must have shapes",
+            where="shape",
             found=", ".join(f"{tensor.name} {_open_shape(tensor.shape)}" for tensor in open_inputs),
-            remedy=f"Add {' '.join(examples)} (with the extents you need), or a range: --shape NAME=MIN:OPT:MAX",
+            remedy=f"Add {' '.join(examples)} (with the extents you need), or a range: --shape NAME=MIN:OPT:MAX; in "
+            "Python, pass the argument shape",
         )
 
 
