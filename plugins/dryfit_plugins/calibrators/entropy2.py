@@ -1,7 +1,7 @@
 """The calibrator that loses the least information, like TensorRT's IInt8EntropyCalibrator2.
 
-For each number of bins that could be kept it compares two distributions: P, the kept bins with all that lies beyond
-added to the last of them, and Q, what is left of the kept bins when INT8's 128 magnitudes share them out evenly. The
+For each number of bins that could be kept, it compares two distributions: P, the kept bins with everything beyond
+them added to the last one, and Q, the kept bins after being quantized evenly to INT8's 128 magnitudes. The
 threshold is where the relative entropy of P to Q, sum P log (P / Q), is smallest.
 
 Bin 0 is left out of both. It holds the zeros that ReLU makes, which INT8 represents exactly; counted as a level like

@@ -83,10 +83,10 @@ class FirstBatchHistogram(Collector):
         return json.dumps(head, sort_keys=True).encode() + b"\n" + self.counts.astype("<i8").tobytes()
 
     def restore(self, payload: bytes) -> None:
-        """Take over a state that `payload` gave.
+        """Restore a state from the result of `payload`.
 
         Raises:
-            CalibrationError: no state has these bytes.
+            CalibrationError: the bytes are not a valid state.
         """
         line, _, counts = payload.partition(b"\n")
         try:

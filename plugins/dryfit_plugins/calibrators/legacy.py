@@ -20,12 +20,12 @@ def solve(histogram: Histogram, *, quantile: float = 0.9999, regression_cutoff: 
 
     Args:
         histogram: of the tensor.
-        quantile: share of the magnitudes that the range has, in 0 to 1.
-        regression_cutoff: share of the largest magnitude up to which the regression looks, in 0 to 1. At 1 there is
-            no regression.
+        quantile: share of the magnitudes that the range covers, from 0 to 1.
+        regression_cutoff: share of the largest magnitude up to which the regression is fitted, from 0 to 1. 1 disables
+            the regression.
 
     Raises:
-        CalibrationError: a parameter lies outside 0 to 1.
+        CalibrationError: a parameter is outside 0 to 1.
     """
     for name, value in (("quantile", quantile), ("regression_cutoff", regression_cutoff)):
         if not 0.0 <= value <= 1.0:

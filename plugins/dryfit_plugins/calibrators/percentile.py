@@ -1,4 +1,4 @@
-"""Calibrators based on the order of magnitudes: a given share of the values saturates, or none."""
+"""Calibrators based on quantiles: a given share of the values saturates, or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def solve(histogram: Histogram, *, percentile: float = 99.99) -> Solution:
         percentile: from 0, not included, to 100, which is the largest magnitude.
 
     Raises:
-        CalibrationError: there is no such percentile.
+        CalibrationError: the percentile is out of range.
     """
     if not 0.0 < percentile <= 100.0:
         raise CalibrationError(

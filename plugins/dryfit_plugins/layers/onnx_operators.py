@@ -1,4 +1,4 @@
-"""ONNX operators that are no layer kind: Lp pooling, bits read as another type, determinants, unique elements."""
+"""ONNX operators without a layer kind: Lp pooling, bits read as another type, determinants, unique elements."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dryfit.reference.registry import compute_type
 
 
 class LpPooling(LayerPlugin):
-    """`(sum of |x|^p over the window)^(1 / p)`; what lies outside the input counts as 0.
+    """`(sum of |x|^p over the window)^(1 / p)`; elements outside the input count as 0.
 
-    Fields: `p`, and of the window `kernel`, `strides`, `dilations`, `before`, `after`, one value a spatial axis, and
-    `padding_mode`. Source: ONNX `LpPool`.
+    Fields: `p`, and of the window `kernel`, `strides`, `dilations`, `before`, `after`, one value per spatial axis,
+    and `padding_mode`. Source: ONNX `LpPool`.
     """
 
     plugin_name = "LpPool"
@@ -96,7 +96,7 @@ LP_POOLING = LpPooling()
 
 
 class BitCast(LayerPlugin):
-    """The same bits under another type of the same width. Field: `to_type`, its name. Source: ONNX `BitCast`."""
+    """The same bits reinterpreted as another type of the same width. Field: `to_type`. Source: ONNX `BitCast`."""
 
     plugin_name = "BitCast"
     declared_fields = {"to_type": PluginField(str)}

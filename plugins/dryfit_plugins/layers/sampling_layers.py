@@ -46,8 +46,8 @@ class RegionAlign(LayerPlugin):
     """`[regions, C, output_height, output_width]`: each bin is the average or maximum of points read bilinearly.
 
     Inputs: `x[N, C, H, W]`, regions `[R, 4]` as (x1, y1, x2, y2), and for each region its index of N.
-    Fields: `mode` (`avg`, `max`), `output_height`, `output_width`, `sampling_ratio` (points a bin and axis; 0 follows
-    from the region's extent), `spatial_scale`, `coordinate_transformation_mode`. Source: ONNX `RoiAlign`.
+    Fields: `mode` (`avg`, `max`), `output_height`, `output_width`, `sampling_ratio` (points per bin and axis; 0 derives
+    it from the region's extent), `spatial_scale`, `coordinate_transformation_mode`. Source: ONNX `RoiAlign`.
     """
 
     plugin_name = "RoiAlign"

@@ -1,4 +1,4 @@
-"""TensorFlow Lite's integer kernels with weights: the cases that they tell apart, and the rules of each version.
+"""TensorFlow Lite's integer kernels with weights: the cases that they distinguish, and the rules of each version.
 
 Vector kernels round the last step half up; scalar code, and what vectors leave over, away from zero.
 """
@@ -67,7 +67,7 @@ CASES = {
 
 
 def int8_rule(operator: str, record: Requantization, source: str, case: str = "", **given: Any) -> MethodRule:
-    """A rule on INT8 input, weights and output; weights are symmetric, with one scale or one a channel."""
+    """A rule on INT8 input, weights and output; weights are symmetric, with per-tensor or per-channel scales."""
     return MethodRule(
         operator=operator,
         definition=weighted,
@@ -193,4 +193,5 @@ TFLITE_2_5 = (
     int8_rule("inner_product", D1, _TF_BATCHES, "one matrix per sample", **_BATCHES),
     requantize_rule(D2U, f"{_TF}: 91,520 compared, 0 differ{_ELEMENTS}", options=ELEMENTS_OF_16),
 )
-"""The default kernels of TensorFlow 2.5. It has no grouped convolution; inner products read no scale a channel."""
+"""The default kernels of TensorFlow 2.5. It has no grouped convolution; inner products do not support per-channel
+scales."""

@@ -1,8 +1,8 @@
-"""Tensor formats at the border of a DLA loadable, and the pools of memory that it lies in.
+"""Tensor formats at the border of a DLA loadable, and its memory pools.
 
 Source of the formats: TensorRT 10 developer guide, Working with DLA: I/O Formats on DLA. Its formula for DLA_HWC4 has
-32 bytes and its prose 32 for Xavier and 64 for Orin; the headers of TensorRT 8.4 to 9.3 spell both, which is what
-stands here.
+32 bytes and its prose 32 for Xavier and 64 for Orin; the headers of TensorRT 8.4 to 9.3 spell both, and so does
+this module.
 
 Source of the pools: the same guide, Customizing DLA Memory Pools; defaults of the DRAM pools from TensorRT's
 `MemoryPoolType`. The header's default for the SRAM is 1 MiB everywhere; the guide's 0.5 MiB for Orin is taken, because

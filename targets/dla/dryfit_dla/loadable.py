@@ -1,12 +1,12 @@
-"""Loadables: one file for each segment of the DLA, and what is in it.
+"""Loadables: one file per DLA segment, and its contents.
 
-A loadable holds what one run of a segment on a DLA needs: layers, weights as the device keeps them, inputs and outputs
-with formats and strides, memory needs, the platform and software version that it was made for. The file is dryfit's
-own, documented in docs/reference/loadable.md; NVIDIA's is not published, so no board takes it. It runs here, by
-emulation: `Loadable.create_engine` makes an engine of the one segment that gives the bits of the engine which the
+A loadable holds everything that a run of a segment on a DLA needs: layers, weights in the device's layout, inputs and
+outputs with formats and strides, memory requirements, and the platform and software version that it was built for. The
+file format is dryfit's own, documented in docs/reference/loadable.md; NVIDIA's is not published, so boards cannot load
+it. It runs by emulation: `Loadable.create_engine` makes an engine of the segment, bit-identical to the engine that the
 segment was part of.
 
-`loadable_export` writes them, and `loadable_file` reads them; this is what a caller sees.
+`loadable_export` writes them, and `loadable_file` reads them; this module is the public part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 
 @attrs.frozen
 class StoredWeights:
-    """Weights as they lie in a loadable.
+    """Weights as stored in a loadable.
 
     Attributes:
         name: unique in the loadable: layer and parameter.
@@ -71,10 +71,10 @@ class LoadableLayer:
 
 @attrs.frozen(eq=False)
 class Loadable:
-    """A loadable that was read. Nothing in it was executed; every digest was checked.
+    """A loadable that was read from a file. Nothing in it was executed; every digest was verified.
 
     Attributes:
-        name: of the network and segment that it was made of.
+        name: of the network and segment that it was made from.
         platform: name of the platform, such as `agx-orin-64`.
         family: `orin` or `xavier`.
         software: software version that it was built for, such as `(10, 3)`.
@@ -83,10 +83,10 @@ class Loadable:
         origins: name of an input or output to the tensor of the user's network that it is, in whatever type.
         layers: in execution order.
         weights: in the order of the file.
-        pools: memory pool to the bytes that it needs of it. For the managed SRAM, which is a cache and never falls
-            short, this is what it may take.
-        pool_limits: memory pool to the limit in bytes that it was built with; None means no limit.
-        simulated: what of the device is simulated.
+        pools: memory pool to the bytes that the loadable needs. For the managed SRAM, a cache that is never too
+            small, the bytes that it may use.
+        pool_limits: memory pool to the limit in bytes that it was built with; None for no limit.
+        simulated: which aspects of the device are simulated.
         planned: the segment as the builder planned it, with its weights as the layers have them.
 
     Example:
@@ -113,18 +113,18 @@ class Loadable:
     _arrays: Mapping[str, Array] = attrs.field(repr=False)
 
     def input(self, name: str) -> LoadableTensor:
-        """An input by name.
+        """Return an input by name.
 
         Raises:
-            UnknownNameError: there is none of this name.
+            UnknownNameError: the name is unknown.
         """
         return _named(self.inputs, name, "input", self.name)
 
     def output(self, name: str) -> LoadableTensor:
-        """An output by name.
+        """Return an output by name.
 
         Raises:
-            UnknownNameError: there is none of this name.
+            UnknownNameError: the name is unknown.
         """
         return _named(self.outputs, name, "output", self.name)
 
@@ -135,21 +135,21 @@ class Loadable:
             name: a name of `weights`.
 
         Raises:
-            UnknownNameError: there are no weights of this name.
+            UnknownNameError: the name is unknown.
         """
         if name not in self._arrays:
             raise UnknownNameError("weights", name, self._arrays, where=f"loadable {self.name!r}")
         return self._arrays[name]
 
     def create_engine(self) -> Engine:
-        """An engine of this segment alone, which emulates it here.
+        """Return an engine of this segment alone, which emulates it on this machine.
 
         Its inputs and outputs have the names, types and logical shapes of the loadable's; `LoadableTensor.read` and
-        `write` turn them into the device's memory and back. Its results are those of the engine that the segment was
-        part of, bit by bit. Any number of execution contexts run it at the same time.
+        `write` turn them into the device's memory and back. Its results are bit-identical to those of the engine that
+        the segment was part of. Any number of execution contexts can run it concurrently.
 
         Raises:
-            EngineFileError: a host kernel that the loadable names is not installed, or does not serve its layers.
+            EngineFileError: a host kernel that the loadable names is not installed, or does not support its layers.
         """
         from dryfit.builder.segments.engine import segment_engine
 

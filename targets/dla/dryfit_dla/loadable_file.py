@@ -73,13 +73,13 @@ def array_name(index: int) -> str:
 
 
 def read_loadable(source: EngineSource) -> Loadable:
-    """The loadable in a file, by its path, or in the bytes of one.
+    """Read a loadable from a path or from a file's bytes.
 
     Args:
         source: path, or anything with the buffer protocol.
 
     Raises:
-        EngineFileError: there is no such file; it is damaged, truncated, foreign, or of another version; or its
+        EngineFileError: the file does not exist; it is damaged, truncated, of another format or version; or its
             content does not describe a loadable.
     """
     data, where = file_bytes(source, LOADABLE)

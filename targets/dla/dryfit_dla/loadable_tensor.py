@@ -22,14 +22,14 @@ class LoadableTensor:
 
     Attributes:
         name: the tensor's name in the network.
-        dtype: FP16 or INT8.
+        dtype: `HALF` (FP16) or `INT8`.
         shape: logical extents, `[N, C, H, W]`.
         format: name of the tensor format, such as `CHW16`.
-        strides_bytes: bytes from one element to the next along each axis of `shape`. Where channels lie in vectors, the
-            one along C goes from vector to vector, as `IExecutionContext.get_strides` counts it.
+        strides_bytes: bytes from one element to the next along each axis of `shape`. Where channels are stored in
+            vectors, the one along C goes from vector to vector, as `IExecutionContext.get_strides` counts it.
         size_bytes: bytes of the whole, with padding.
-        family: platform family, which decides on the padding of DLA_HWC4.
-        scale: real value of one step, of an INT8 tensor whose scale is known; None for others.
+        family: platform family, which determines the padding of DLA_HWC4.
+        scale: real value of one step for an INT8 tensor with a known scale; otherwise None.
 
     Example:
         >>> image = LoadableTensor.of("image", DataType.HALF, (1, 3, 4, 5), CHW16, "orin")
@@ -80,7 +80,7 @@ class LoadableTensor:
         """The format's description.
 
         Raises:
-            ConfigError: the DLA has no such format for this type.
+            ConfigError: the DLA does not support this format for this type.
         """
         known = {one.name: one for table in (INPUT_FORMATS, OUTPUT_FORMATS) for one in table.get(self.dtype, ())}
         if self.format not in known:
@@ -105,7 +105,7 @@ class LoadableTensor:
             buffer: anything with the buffer protocol, contiguous.
 
         Raises:
-            ConfigError: it is no such buffer, or too small.
+            ConfigError: the buffer is not contiguous, or is too small.
         """
         try:
             view = memoryview(buffer).cast("B")
@@ -129,7 +129,7 @@ class LoadableTensor:
         return elements.reshape(self.memory_shape)
 
     def read(self, buffer: Any) -> Array:
-        """The tensor of `shape` that a buffer holds in the device's format; padding is not looked at. A copy.
+        """Return a copy of the tensor of `shape` that a buffer holds in the device's format; padding is ignored.
 
         Raises:
             ConfigError: the buffer is too small.
@@ -140,7 +140,7 @@ class LoadableTensor:
         """Write a tensor of `shape` and `dtype` to a writable buffer, in the device's format; padding becomes zero.
 
         Raises:
-            ConfigError: the array has another shape or type, or the buffer is too small or read-only.
+            ConfigError: the array's shape or type differs, or the buffer is too small or read-only.
         """
         if array.shape != self.shape or array.dtype != self.dtype.numpy:
             raise ConfigError(

@@ -1,15 +1,15 @@
-"""What a GPU is estimated to take: a roofline of published peaks, which real kernels do not reach; and what it draws.
+"""Estimated latency of a GPU, a roofline of published peaks that real kernels do not reach, and its energy.
 
 Each step takes as long as its multiply-accumulates at the board's peak or its bytes at the memory's peak, whichever is
-longer, and a launch. Nothing is fitted: no published figure of a network that a GPU of these boards runs alone was at
-hand. It is a bound from below, and says so (`is_lower_bound`): a placement by cost then tells how much longer the GPU
-may take before the proposal is worth nothing.
+longer, and a launch. Nothing is fitted: we have no published figure of a network that runs on a GPU of these boards
+alone. It is a lower bound, and marked as such (`is_lower_bound`): a placement by cost then reports how much slower the
+GPU may be before the proposal loses its advantage.
 
-Joules are not published, so energy is relative to that of the DLAs of its board. Published is how many more images a
-second and watt the DLA makes than the GPU, each counted by its own power. With the estimated times of both, what the
-GPU draws follows as so many times what one working core of the DLA draws: its multipliers by their time at the
-published peak, its memory by its own; a launch counts as the memory's time. How the numbers were found, and how far
-they are off figures that they were not found with: docs/reference/dla-cost-model.md.
+Joules are not published, so energy is relative to that of the board's DLA. The published figure is the ratio of images
+per second and watt of the DLA to those of the GPU, each by its own power. With the estimated latencies of both,
+the GPU's power follows as a multiple of one busy DLA core: its multipliers by their time at the published peak,
+its memory by its own; a launch counts as the memory's time. For the fit, and the error on figures
+that were not fitted, see docs/reference/dla-cost-model.md.
 
 Source of the energy: NVIDIA Deep-Learning-Accelerator-SW, README, DLA Performance per Watt.
 """
@@ -32,7 +32,7 @@ ENERGY_SOURCE = "NVIDIA Deep-Learning-Accelerator-SW, README, DLA Performance pe
 
 @attrs.frozen
 class Powers:
-    """What parts of a GPU draw at their published peak, in powers of one working core of the board's DLA.
+    """Power of the parts of a GPU at their published peak, relative to one busy core of the board's DLA.
 
     Attributes:
         multipliers: by the time that they take.
@@ -61,7 +61,7 @@ POWERS: Mapping[tuple[str, str], Powers] = {
 
 
 def energy_of(steps: Sequence[StepCost], board: str, mode: str) -> Energy | None:
-    """What the GPU draws in these steps; None where nothing of the board in this mode is published.
+    """Energy of the GPU in these steps; None if nothing is published for the board in this mode.
 
     Args:
         steps: with their times.
@@ -92,7 +92,7 @@ SOURCE = "published peaks of the board and its power modes; the launch overhead 
 
 @attrs.frozen
 class Peak:
-    """What a GPU can do at most, for each cycle of its clocks.
+    """Peak throughput of a GPU, per cycle of its clocks.
 
     Attributes:
         int8_macs: dense, by the tensor cores; of FP16 and BF16 half as many.
@@ -105,7 +105,7 @@ class Peak:
     memory_bytes: int
 
     def macs(self, precision: DataType) -> float:
-        """Multiply-accumulates a cycle."""
+        """Multiply-accumulates per cycle."""
         if precision is DataType.INT8:
             return self.int8_macs
         return self.int8_macs / 2 if precision in (DataType.HALF, DataType.BF16) else self.float_macs
@@ -127,11 +127,11 @@ STAND_IN = PowerMode(
 )
 STAND_IN_PEAK = Peak(40 * 1024, 2560, 64)
 STAND_IN_TITLE = "no board given, so NVIDIA T4 is assumed (our choice); set one with --platform"
-"""What a GPU of which nothing is known is reckoned as: one that many have, and whose peaks are published."""
+"""Stand-in for a GPU about which nothing is known: a common one whose peaks are published."""
 
 
 def estimate_cost(question: CostQuestion) -> CostEstimate:
-    """The estimate of a segment. A GPU that no board was named for is reckoned as `STAND_IN`."""
+    """The estimated cost of a segment. A GPU without a board is estimated as `STAND_IN`."""
     mode = question.power_mode or question.platform.power_mode(None) or STAND_IN
     is_board = question.platform.name in PEAKS
     peak = PEAKS[question.platform.name] if is_board else STAND_IN_PEAK

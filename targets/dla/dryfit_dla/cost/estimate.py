@@ -1,8 +1,8 @@
-"""What the DLA is estimated to take and to draw; docs/reference/dla-cost-model.md has the model. Nothing was measured.
+"""Estimated latency and energy of the DLA; docs/reference/dla-cost-model.md documents the model. Nothing was measured.
 
-Joules are not published, so energy is relative. The unit is what one core draws in a microsecond of its estimated work,
-so that a segment's energy is its time. What the GPU draws in that unit, its own target tells; what it draws in the
-copies at a segment's border stands here. For boards of which no efficiency is published no energy is told.
+Joules are not published, so energy is relative. The unit is the energy of one core in 1 us of its estimated work, so
+a segment's energy equals its latency. The GPU's target estimates the GPU's energy in that unit; this module estimates
+that of the copies at a segment's border. For boards without a published efficiency, no energy is reported.
 
 Source of the energy: NVIDIA Deep-Learning-Accelerator-SW, README, DLA Performance per Watt.
 """
@@ -45,7 +45,7 @@ COPY_POWERS: Mapping[tuple[str, str], CopyPower] = {
     ("agx-orin-64", "15W"): CopyPower(20.70, 64),
     ("orin-nx-16", "MAXN"): CopyPower(15.44, 32),
 }
-"""Platform and power mode, of all of which an efficiency is published or inferred, to what copies draw."""
+"""Platform and power mode, where an efficiency is published or inferred, to the power of copies."""
 
 SOURCE = "NVIDIA Deep-Learning-Accelerator-SW, README, DLA Performance per Watt: power of the accelerators only"
 _BASIS = "the estimated latency; 1 unit is 1 us of one busy DLA core, as no watts are published"
@@ -56,7 +56,7 @@ _COPY_BASIS = (
 
 
 def segment_energy(board: str, mode: PowerMode | None, microseconds: float) -> Energy | None:
-    """What one core draws in a segment; None where no figure of the board in this mode is published.
+    """Energy of one core in a segment; None if no figure is published for the board in this mode.
 
     Args:
         board: name of the platform.
@@ -71,7 +71,7 @@ def segment_energy(board: str, mode: PowerMode | None, microseconds: float) -> E
 
 
 def copy_energy(board: str, mode: PowerMode | None, bytes_moved: int) -> Energy | None:
-    """What the GPU draws in the copy of a tensor from or to the DLA; None as above.
+    """Energy of the GPU in the copy of a tensor from or to the DLA; None as above.
 
     Args:
         board: name of the platform.
@@ -92,9 +92,9 @@ FORMULA = "padded multiply-accumulates / rate + bytes / memory bandwidth + overh
 
 
 def estimate_cost(question: CostQuestion) -> CostEstimate:
-    """The estimate of a segment on one core, while the board's other cores work as well; copies at its border apart.
+    """The estimated cost of a segment on one core while the board's other cores are busy, without border copies.
 
-    Where no core exists on the platform, or no clock was given, work is counted and no time is told.
+    If the platform has no core, or no clock is known, work is counted and no latency is reported.
     """
     parameters = PARAMETERS[question.platform.name]
     mode = question.power_mode or question.platform.power_mode(None)
@@ -117,7 +117,7 @@ def estimate_cost(question: CostQuestion) -> CostEstimate:
 
 
 def estimate_transfer(question: TransferQuestion) -> CostEstimate:
-    """The estimate of a tensor's way between GPU and DLA: its reformatting copy, and its half of a hand-over."""
+    """The estimated cost of moving a tensor between GPU and DLA: its reformatting copy, and half of a handover."""
     parameters = PARAMETERS[question.platform.name]
     mode = question.power_mode or question.platform.power_mode(None)
     return CostEstimate(

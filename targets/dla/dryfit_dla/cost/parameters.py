@@ -49,7 +49,7 @@ class CostParameters:
         memory_clock_hz: at which that rate was found.
         kept_bytes: of each tensor that a step leaves in, or finds in, the memory on the chip.
         step_seconds: that each step takes, whatever the clock.
-        step_cycles: that each step takes besides.
+        step_cycles: that each step takes in addition.
         sparse_gain: how many times as fast the multipliers are with sparse weights at their published peak.
         refetching_sparse_gain: how many times as fast where neither the weights nor the input of the step stay on the
             chip, so that one of them is fetched again and again for the other.

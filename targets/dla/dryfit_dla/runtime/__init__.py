@@ -1,6 +1,6 @@
-"""A runtime for loadables beside the engine's, in the spirit of cuDLA: cores, modules, memory, tasks and events.
+"""A runtime for loadables, modeled on cuDLA: cores, modules, memory, tasks and events.
 
-It runs here, by emulation: the host's kernels compute with the DLA's arithmetic, and memory lies as on the device.
+It is an emulation: the host's kernels compute in the DLA's arithmetic, and memory has the device's layout.
 """
 
 from dryfit_dla.loadable import Loadable, LoadableTensor

@@ -16,9 +16,9 @@ class Board:
     """The cores of one platform, with nothing loaded.
 
     Args:
-        platform: name of the board, as `dryfit targets list` has it; the DLA's default for None.
-        software: version of its software, such as `10.3`; the newest that it has for None.
-        num_threads: how many threads of this machine emulate each core; by default the CPUs are shared out.
+        platform: name of the board, as in `dryfit targets list`; None selects the DLA's default.
+        software: version of its software, such as `10.3`; None selects the newest.
+        num_threads: number of threads that emulate each core; by default the CPUs are divided among the cores.
 
     Attributes:
         platform: the board.
@@ -27,8 +27,8 @@ class Board:
         devices: its cores.
 
     Raises:
-        UnknownNameError: there is no such platform.
-        ConfigError: the platform has no such software.
+        UnknownNameError: the platform is unknown.
+        ConfigError: the platform does not have this software version.
 
     Example:
         >>> with Board("agx-orin-64") as board:
@@ -59,10 +59,10 @@ class Board:
         return f"<Board {self.platform.name}, {len(self.devices)} DLA cores, simulated>"
 
     def device(self, core: int = 0) -> Device:
-        """A core by number.
+        """Return a core by its number.
 
         Raises:
-            DlaError: the board has no such core.
+            DlaError: the board does not have this core.
         """
         if core not in range(len(self.devices)):
             raise DlaError(
@@ -77,10 +77,10 @@ class Board:
 
     @property
     def max_loadables(self) -> int | None:
-        """How many loadables each core can have loaded at the same time; None for no limit."""
+        """Maximum number of loadables per core at the same time; None if there is no limit."""
         return TARGET.segment_rules.segment_limit(self.software)
 
     def close(self) -> None:
-        """Cancel what has not begun, wait for what has, unload everything and forget all memory."""
+        """Cancel submissions that have not started, wait for the others, unload all modules and free all memory."""
         for device in self.devices:
             device.close()

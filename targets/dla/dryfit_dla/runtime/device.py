@@ -1,4 +1,4 @@
-"""One core: what is loaded and registered there, and its queue. cuDLA's device handle."""
+"""One core with its modules, registered memory and queue: cuDLA's device handle."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class Device:
     """One core of a board. Made by `Board`.
 
-    All methods can be called from several threads. Cores run at the same time; what one core has to do, it does in
-    order. The results are those of the engine that the loadables were part of, bit by bit, whatever runs beside them.
+    All methods are thread-safe. Cores run concurrently; each core executes its submissions in order. Results are
+    bit-identical to those of the engine that the loadables were exported from, whatever else runs.
 
     Attributes:
-        board: whose core it is.
+        board: the board that it belongs to.
         core: its number.
-        name: for errors.
+        name: used in error messages.
 
     Example:
         >>> module = device.load("model.segment0.loadable")
@@ -55,7 +55,7 @@ class Device:
 
     @property
     def modules(self) -> Sequence[Module]:
-        """What is loaded, in the order in which it came."""
+        """The loaded modules, in the order in which they were loaded."""
         with RUNTIME_LOCK:
             return tuple(self._modules)
 
@@ -63,12 +63,13 @@ class Device:
         """Load a loadable.
 
         Args:
-            source: path of its file, the bytes of one, or what `read_loadable` gave.
+            source: path of its file, the file's bytes, or the result of `read_loadable`.
 
         Raises:
-            DlaError: the core has as many as it can have, or not enough memory for one more; the loadable is for
-                another kind of device or newer software; or the board is closed. INVALID_PARAM with an EngineFileError
-                as its cause: there is no such file, or it is no loadable; see `dryfit_dla.loadable_file.read_loadable`.
+            DlaError: the core has its maximum number of loadables, or not enough memory for one more; the loadable is
+                for another kind of device or newer software; or the board is closed. INVALID_PARAM with an
+                EngineFileError as its cause: the file does not exist or is not a loadable; see
+                `dryfit_dla.loadable_file.read_loadable`.
         """
         loadable = source if isinstance(source, Loadable) else _read(source)
         require_same_device(loadable, self.board, self.name)
@@ -81,7 +82,7 @@ class Device:
         return module
 
     def unload(self, module: Module) -> None:
-        """Make room.
+        """Unload a module from this core.
 
         Raises:
             DlaError: a submission that has not ended uses the module, or it is not loaded here.
@@ -105,9 +106,9 @@ class Device:
     # Memory ---------------------------------------------------------------------------------------------------------
 
     def register(self, buffer: Any) -> RegisteredMemory:
-        """Let tasks of this core read and write a buffer, which stays where it is.
+        """Register a buffer for tasks of this core, without a copy.
 
-        Its bytes are in the device's format, with strides and padding as the attributes of a tensor say;
+        Its bytes are in the device's format, with the strides and padding of the tensor's attributes;
         `LoadableTensor.write` and `read` convert.
 
         Args:
@@ -115,7 +116,7 @@ class Device:
                 memory; C-contiguous.
 
         Raises:
-            DlaError: it is something else, has gaps or no bytes, is registered already, or the board is closed.
+            DlaError: the buffer is not supported, not contiguous, empty or already registered, or the board is closed.
         """
         memory = RegisteredMemory(self, raw_bytes(buffer))
         with RUNTIME_LOCK:
@@ -131,7 +132,7 @@ class Device:
         return memory
 
     def unregister(self, memory: RegisteredMemory) -> None:
-        """Forget a buffer.
+        """Unregister a buffer.
 
         Raises:
             DlaError: a submission that has not ended uses it, or it is not registered here.
@@ -160,13 +161,13 @@ class Device:
     ) -> Submission:
         """Queue tasks, and return at once.
 
-        They run after everything that was submitted to this core before, in their order, once all of `wait` have
-        happened. Without tasks, only events are waited for and signalled.
+        They run in order, after everything submitted to this core before, once all events of `wait` have occurred.
+        Without tasks, the submission only waits for events and signals events.
 
         Args:
             tasks: one or several.
-            wait: events that have to happen before the first task.
-            signal: events that happen after the last task; each is signalled by one submission.
+            wait: events that must occur before the first task.
+            signal: events to signal after the last task; each event can be signaled by one submission only.
 
         Raises:
             DlaError: see `bind_task` and `TaskQueue.put`; nothing is queued then.
@@ -179,7 +180,7 @@ class Device:
             return self._queue.put([bind_task(task, self) for task in asked], tuple(wait), tuple(signal))
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait until everything that was submitted before has ended.
+        """Wait until everything submitted so far has ended.
 
         Args:
             timeout: seconds of this machine's time; None waits as long as it takes.
@@ -188,8 +189,8 @@ class Device:
             Whether all ended before the timeout.
 
         Raises:
-            DlaError: the first that a task of this core failed with since this was called last. Submissions that were
-                cancelled count as no failure.
+            DlaError: the first error of a task on this core since the last call. Cancelled submissions do not count
+                as failures.
         """
         with RUNTIME_LOCK:
             submitted = self._queue.unfinished
@@ -202,7 +203,7 @@ class Device:
         return True
 
     def close(self) -> None:
-        """Cancel what has not begun, wait for what has, unload everything and forget all memory."""
+        """Cancel submissions that have not started, wait for the others, unload all modules and free all memory."""
         with RUNTIME_LOCK:
             self._is_closed = True
         self._queue.close()

@@ -1,4 +1,4 @@
-"""Events: what submissions wait for and signal. cuDLA's fences."""
+"""Events that submissions wait for and signal: cuDLA's fences."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if hasattr(os, "register_at_fork"):
 
 
 class Event:
-    """Something that happens once: a submission signals it at its end, or the program does.
+    """An event that occurs once: a submission signals it at its end, or the program does.
 
-    Where a submission fails or is cancelled, the events that it would have signalled fail with the same error, and so
-    do submissions that wait for them: nobody waits for what cannot happen any more.
+    If a submission fails or is cancelled, the events that it would have signaled fail with the same error, and so do
+    submissions that wait for them: nothing waits for an event that can no longer occur.
 
     Attributes:
-        name: for errors.
+        name: used in error messages.
         outcome: how it was settled; for the runtime.
 
     Example:
@@ -58,36 +58,36 @@ class Event:
 
     @property
     def is_signalled(self) -> bool:
-        """Whether it happened."""
+        """Whether the event has occurred."""
         return self.is_settled and self.outcome.exception() is None
 
     @property
     def error(self) -> DlaError | None:
-        """Why it will never happen; None where it did, or still can."""
+        """Why the event can no longer occur; None if it has occurred or still can."""
         found = self.outcome.exception() if self.is_settled else None
         return found if isinstance(found, DlaError) else None
 
     def signal(self) -> None:
-        """Say that it happened. It is for events that no submission signals.
+        """Signal an event that no submission signals.
 
         Raises:
-            DlaError: it happened already, or a submission signals it.
+            DlaError: the event has already occurred, or a submission signals it.
         """
         with RUNTIME_LOCK:
             self.claim(None)
             self.settle(None)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it happens.
+        """Wait until the event occurs.
 
         Args:
-            timeout: seconds of this machine's time; None waits as long as it takes.
+            timeout: seconds on this machine; None waits without a limit.
 
         Returns:
-            Whether it happened before the timeout.
+            Whether it occurred before the timeout.
 
         Raises:
-            DlaError: it cannot happen any more.
+            DlaError: the event can no longer occur.
         """
         try:
             self.outcome.result(timeout)
@@ -115,7 +115,7 @@ class Event:
         return self._is_awaited
 
     def require_free(self) -> None:
-        """Refuse an event that somebody signals already.
+        """Refuse an event that already has a signaler.
 
         Raises:
             DlaError: it has a signaller.

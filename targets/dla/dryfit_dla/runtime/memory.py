@@ -1,4 +1,4 @@
-"""What a core holds: buffers, raw bytes in the device's format which stay where the program has them, and loadables."""
+"""The contents of a core: loaded modules, and registered buffers, which stay in the program's memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RegisteredMemory:
     """A buffer that tasks of one core can use. Made by `Device.register`.
 
     Attributes:
-        device: where it is registered.
+        device: the core that it is registered on.
         data: `uint8[size_bytes]`, the program's own memory.
     """
 
@@ -37,14 +37,14 @@ class RegisteredMemory:
 
     @property
     def address(self) -> int:
-        """Where it begins."""
+        """Address of the first byte."""
         return int(self.data.ctypes.data)
 
     def unregister(self) -> None:
-        """Take it back from the device.
+        """Unregister it from the device.
 
         Raises:
-            DlaError: a submission that has not ended uses it, or it is not registered any more.
+            DlaError: a submission that has not ended uses it, or it is no longer registered.
         """
         self.device.unregister(self)
 
@@ -62,7 +62,7 @@ def raw_bytes(buffer: Any) -> Bytes:
             memory; C-contiguous.
 
     Raises:
-        DlaError: it is something else, has gaps, or has no bytes.
+        DlaError: the buffer is not supported, not contiguous or empty.
     """
     array = _as_array(buffer)
     if array.dtype.hasobject or not array.flags.c_contiguous:
@@ -127,24 +127,24 @@ class Module:
 
     @property
     def input_attributes(self) -> Sequence[LoadableTensor]:
-        """What each input is and how it lies in memory, in the order in which tasks give them."""
+        """The inputs and their memory layouts, in the order in which tasks pass them."""
         return self.loadable.inputs
 
     @property
     def output_attributes(self) -> Sequence[LoadableTensor]:
-        """What each output is and how it lies in memory, in the order in which tasks give them."""
+        """The outputs and their memory layouts, in the order in which tasks pass them."""
         return self.loadable.outputs
 
     def unload(self) -> None:
-        """Make room on the core.
+        """Unload the module from its core.
 
         Raises:
-            DlaError: a submission that has not ended uses it, or it is not loaded any more.
+            DlaError: a submission that has not ended uses it, or it is no longer loaded.
         """
         self.device.unload(self)
 
     def execute(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> None:
-        """Run it once on raw memory, which is as large as the attributes say or larger; for the core's queue.
+        """Run the module once on raw memory, at least as large as the attributes specify; for the core's queue.
 
         The padding of inputs is not read. That of outputs becomes zero; bytes behind them stay as they are.
 

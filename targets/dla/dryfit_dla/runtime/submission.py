@@ -1,4 +1,4 @@
-"""Runs of a module: which memory each reads and writes, and, once it was handed to a core, how far it is.
+"""Tasks, which say what memory a run of a module reads and writes, and submissions, which track their progress.
 
 A task is cuDLA's `cudlaTask`, without the events.
 """
@@ -28,10 +28,10 @@ Memories = Sequence[RegisteredMemory] | Mapping[str, RegisteredMemory]
 
 @attrs.frozen(eq=False)
 class Task:
-    """What is to run.
+    """One run of a module.
 
     Attributes:
-        module: loaded on the core that it is submitted to.
+        module: a module that is loaded on the core.
         inputs: memory that holds the inputs, in their formats, when the task runs.
         outputs: memory that the outputs are written to, in their formats.
     """
@@ -72,7 +72,7 @@ def bind_task(task: Task, device: Device) -> BoundTask:
 
     Raises:
         DlaError: the module is not loaded there, a tensor has no memory or one that is not registered there, too small
-            or read-only, a name is not the module's, or an output lies where another output or an input lies.
+            or read-only, a name is not the module's, or an output overlaps another output or an input.
     """
     module = task.module
     if not isinstance(module, Module) or not device.has_module(module):

@@ -177,7 +177,7 @@ class TaskQueue:
 
 
 def _after_fork_in_child() -> None:
-    """Begin anew in the child of a fork, which has no core's thread: what is unfinished fails there."""
+    """Start again in the child of a fork, which has no core threads: unfinished submissions fail there."""
     queues = list(_queues)
     unfinished = [(queue.name, submission) for queue in queues for submission in queue.unfinished]
     for queue in queues:
