@@ -38,7 +38,7 @@ def test_an_engine_names_the_layers_that_are_approximated(shape, is_approximated
     assert [one.layers for one in entry.approximations] == ([["softmax"]] if is_approximated else [])
     printed = plain_text(arithmetic_blocks(found))
     assert "DLA 10.16" in " ".join(printed.split())
-    assert ("softmax: Softmax with an extent" in printed) is is_approximated
+    assert ("softmax: Softmax where C, H or W" in printed) is is_approximated
 
 
 def test_a_placement_names_the_layers_of_the_kinds_that_may_be():

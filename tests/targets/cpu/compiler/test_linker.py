@@ -124,7 +124,7 @@ def test_constants_are_no_function():
 
 @pytest.mark.parametrize("code", [b"", b"\xcf\xfa\xed\xfe" + bytes(100), b"\x7fELF\x01\x01\x01" + bytes(100)])
 def test_another_format_is_left_to_llvm(code):
-    with pytest.raises(CannotLinkError, match="format other than ELF"):
+    with pytest.raises(CannotLinkError, match="format other than 64-bit little-endian ELF"):
         lay_out(code, X86_64)
 
 
