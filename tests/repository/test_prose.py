@@ -14,7 +14,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 CHANGELOG = REPOSITORY / "CHANGELOG.md"
-COUNTED = r"(one (?!along)\w+|\d[\d,]*(\.\d+)?( \w+)?|once|twice|bytes|values|scales?|loadables|samples)"
+COUNTED = r"(one (?!along|that)\w+|\d[\d,]*(\.\d+)?( \w+)?|once|twice|bytes|values|scales?|loadables|samples)"
 UNITS = (
     "run|channel|layer|tensor|line|process|core|second|nanosecond|sample|batch|page|rule|kernel|row|device|image|byte"
     "|axis|call|build|segment|block|vector|cycle|step|position"
