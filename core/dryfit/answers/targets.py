@@ -499,7 +499,7 @@ def _flat(side: TargetAnswer) -> Mapping[tuple[str, str], str]:
     }
     for one in side.formats:
         aligned = f"lines of a multiple of {one.line_alignment_bytes} bytes" if one.line_alignment_bytes > 1 else "yes"
-        flat["format", f"{one.direction} format {one.format} ({one.type})"] = aligned
+        flat["format", f"{one.direction} format {one.format} ({type_text(one.type)})"] = aligned
     flat |= {("pool", f"pool {pool.name}"): pool.default for pool in side.memory_pools}
     flat |= {("arithmetic", f"rounding of {one.precision}"): one.rounding for one in side.arithmetic}
     for rule in side.limits:

@@ -22,7 +22,7 @@ class LoadableTensor:
 
     Attributes:
         name: the tensor's name in the network.
-        dtype: `HALF` (FP16) or `INT8`.
+        dtype: FP16 or INT8.
         shape: logical extents, `[N, C, H, W]`.
         format: name of the tensor format, such as `CHW16`.
         strides_bytes: bytes from one element to the next along each axis of `shape`. Where channels are stored in
