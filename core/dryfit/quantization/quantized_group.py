@@ -153,7 +153,7 @@ def _missing_behind(output: Tensor, unknown: str, takes_zero_points: bool) -> st
         return f"is read in floating point by {', '.join(map(repr, others))}" if others else "is not quantized"
     quantizes = [reader for reader, _ in output.consumers if isinstance(reader, Quantize)]
     if not all(_has_known_scale(one, takes_zero_points=takes_zero_points) for one in quantizes):
-        return f"goes into a quantization that {unknown}"
+        return f"is quantized by a layer that {unknown}"
     return "is quantized in different ways, or under the names of two network outputs"
 
 

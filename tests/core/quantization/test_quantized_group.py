@@ -106,7 +106,7 @@ SPOILED = {
     "its output 'relu' is quantized in different ways": lambda network: network.mark_output(
         quantized(network, network.tensor("relu"), 0.25, "f8", DataType.FP8)
     ),
-    "its output 'relu' goes into a quantization that has a zero point": lambda network: network.layer("y").set_input(
+    "its output 'relu' is quantized by a layer that has a zero point": lambda network: network.layer("y").set_input(
         2, zero_point(network)
     ),
     "layer 'a_real' (dequantize), which gives its input 'a_real', has a zero point": lambda network: network.layer(

@@ -27,7 +27,7 @@ from dryfit.onnx.editing.parts import clip_node, is_floating, one_value, scale_n
         "unary.operation_xavier",
         "unary.operation_8_6_11",
     ],
-    changes="Add, Sub, Mul and Div of a tensor of rank 4 and a constant with one value, or one a channel, and Neg, "
+    changes="Add, Sub, Mul and Div of a tensor of rank 4 and a constant with one value, or one per channel, and Neg, "
     "become a batch normalization, which is a scale layer. A division becomes a product with the reciprocal",
     source="NVIDIA Deep-Learning-Accelerator-SW, operators: Neg = Mul(-1); TensorRT's scale layer: x * scale + shift",
 )

@@ -73,7 +73,7 @@ def _turned(
     "concatenation-single",
     title="concatenation of one tensor removed",
     cures=["concatenation.inputs"],
-    changes="Concat of one input goes; what used its output uses the input. Outputs of the model are left alone",
+    changes="Concat of one input is removed; its readers use the input. Outputs of the model do not change",
     source="it is its input",
 )
 def concatenation_single(graph: ModelGraph, node: NodeProto) -> bool:
@@ -101,7 +101,7 @@ _BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min")
         "shuffle.reshaped_rank",
     ],
     changes="Softmax, Relu, LeakyRelu, Sigmoid, Tanh, Clip, Abs, and Add, Sub, Mul, Div, Max, Min of two tensors, all "
-    "of rank 2 or 3, get axes of extent 1 behind their own, by reshapes before and after; reshapes that meet are "
+    "of rank 2 or 3, get trailing axes of extent 1, by reshapes before and after; reshapes that meet are "
     "joined or cancel. All extents but the batch have to be known",
     source="NVIDIA Model Optimizer lifts every tensor to rank 4 for the DLA; extents of 1 change nothing",
 )
@@ -168,7 +168,7 @@ MOST_POSITIONS = 16
 
 @edit(
     "softmax-split",
-    title="softmax over a long axis as one softmax a position",
+    title="softmax over a long axis as one softmax per position",
     cures=["softmax.optimized_axis", "softmax.accurate_8_4"],
     changes="Softmax of rank 4 over 1025 to 8192 elements of C, H or W at 2 to 16 positions of the other two becomes a "
     "Slice and a Softmax for each position, joined along C, with transposes where the order needs them. All extents "

@@ -99,7 +99,7 @@ def _pooling(layer: Pooling, specs: Specs) -> str:  # noqa: ARG001
     if layer.pooling_type is not PoolingType.MAX:
         return "an average is rounded only after the sum, and may lie between codes"
     if layer.returns_indices:
-        return "values that differ may have one code, and the index is that of the first maximum"
+        return "different values may have the same code, so the index of the maximum may change"
     pads = zip(layer.window_size_nd, layer.pre_padding, layer.post_padding, strict=True)
     if any(max(pre, post) >= window for window, pre, post in pads) or any(one != 1 for one in layer.dilation_nd):
         return "a window that holds only padding gives minus infinity, which has no code"
@@ -126,11 +126,11 @@ def _resize(layer: Resize, specs: Specs) -> str:  # noqa: ARG001
     if layer.resize_mode is not InterpolationMode.NEAREST:
         return f"{layer.resize_mode.name} interpolation computes values between those of the input"
     is_crop = layer.coordinate_transformation is ResizeCoordinateTransformation.TF_CROP_AND_RESIZE
-    return "a crop puts in a real number outside of the input" if is_crop else ""
+    return "a crop inserts a floating-point value outside of the input" if is_crop else ""
 
 
 def _scatter(layer: Scatter, specs: Specs) -> str:  # noqa: ARG001
-    return "" if layer.reduction is ScatterReduction.NONE else "updates are computed with what is there"
+    return "" if layer.reduction is ScatterReduction.NONE else "updates are combined with the existing values"
 
 
 _SINGLE = "each element of the output is an element of the input, and Q and DQ work on single elements"
@@ -248,18 +248,18 @@ COMMUTATIONS: dict[str, Commutation] = {
             "it rounds; but from FP16 or BF16 to FP32 it is part of the Q after it, which divides in FP32, and from "
             "FP32 to them part of the DQ before it, which rounds its product once",
         ),
-        Commutation("nms", "", "boxes and scores are compared and computed with; values that differ may have one code"),
-        Commutation("top_k", "", "its indices follow the order of values, and values that differ may have one code"),
+        Commutation("nms", "", "boxes and scores are compared, and different values may have the same code"),
+        Commutation("top_k", "", "its indices follow the order of values, and different values may have the same code"),
         Commutation("non_zero", "", "values that are not 0 may have code 0"),
-        Commutation("one_hot", "", "it makes a tensor of two values, which are not worth a code before it"),
-        Commutation("histogram", "", "it looks at floating-point values, for calibration"),
+        Commutation("one_hot", "", "its output has two values only, so quantizing before it saves nothing"),
+        Commutation("histogram", "", "calibration requires its floating-point input"),
         Commutation("shape", "", "it reads no values", data=_none),
         Commutation("fill", "", "it reads no values", data=_none),
         Commutation("constant", "", "it reads no values; its quantization is computed while building", data=_none),
-        Commutation("quantize", "", "it begins a scale of its own"),
+        Commutation("quantize", "", "it starts a new scale"),
         Commutation("dequantize", "", "it ends a scale; of the same scale, Q after DQ changes nothing and goes"),
-        Commutation("quantized_operator", "", "it computes codes of a scale of its own by the method that it names"),
-        Commutation("dynamic_quantize", "", "it chooses scales by floating-point values"),
+        Commutation("quantized_operator", "", "it computes codes with its own scale, by its quantize method"),
+        Commutation("dynamic_quantize", "", "it computes scales from floating-point values"),
     )
 }
 """Layer kind to what is said of it."""
@@ -272,4 +272,4 @@ def commutation_of(layer: Layer) -> Commutation:
 
 def row_of(kind: str) -> Commutation:
     """The row of a kind; a kind without one is not moved over, and computed in real numbers, which is always right."""
-    return COMMUTATIONS.get(kind) or Commutation(kind, "", "nothing is known of it", data=_all)
+    return COMMUTATIONS.get(kind) or Commutation(kind, "", "no rule is known for this layer kind", data=_all)

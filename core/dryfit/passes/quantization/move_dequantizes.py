@@ -93,7 +93,7 @@ def _way_of_numbers(
     """Whether the scales are equal, and served by the layer's output as by its inputs."""
     first = numbers[0]
     if any(one.zero_point is not None for one in numbers):
-        return Way("it has a zero point, and stays where its device has it")
+        return Way("it has a zero point, so it stays where the model has it")
     different = next((index for index, one in enumerate(numbers) if one != first), None)
     if different is not None:
         other = movement.origin(moving[different])
@@ -102,9 +102,9 @@ def _way_of_numbers(
         if not isinstance(tensor.producer, Dequantize) and not _has_codes(tensor, moving[0], first):
             return Way(f"its other input {tensor.name!r} is in floating point")
     if first.axis >= 0 and row.path(layer, movement.specs, first.axis) is None:
-        return Way(f"its scales follow axis {first.axis}, which does not survive")
+        return Way(f"its scales follow axis {first.axis}, which the layer does not keep")
     if first.block_shape and not _is_transpose(layer):
-        return Way("its scales serve blocks, which do not survive")
+        return Way("its scales are per block, and the layer does not keep the blocks")
     return Way()
 
 
@@ -162,7 +162,7 @@ def _move(row: Commutation, layer: Layer, moving: Sequence[Dequantize], movement
     compared = compared_scales(*moving)
     movement.record(first, RewriteAction.MOVED, [layer.name], row.reason, compared)
     for other in moving[1:]:
-        reason = f"its scale is equal, and one dequantization serves what {layer.name!r} joins"
+        reason = f"its scale is equal, so one dequantization is enough for what {layer.name!r} joins"
         movement.record(other, RewriteAction.MERGED, [movement.origin(first)], reason, compared)
     for one in moving:
         if movement.is_unread(one.outputs[0]):

@@ -149,7 +149,7 @@ class _Sweep:
         if others:
             return Way(f"{others[0].name!r} reads {output.name!r} in floating point")
         named = [one for one in quantizes if one.outputs[0] in self._movement.outputs]
-        return Way("two outputs of the network have these codes, each its name") if len(named) > 1 else Way()
+        return Way("two network outputs have these codes, each with its own name") if len(named) > 1 else Way()
 
     def _way_of_numbers(
         self, row: Commutation, layer: Layer, quantizes: Sequence[Quantize], numbers: Sequence[QuantizationNumbers]
@@ -157,7 +157,7 @@ class _Sweep:
         """Whether the scales are equal and known, and served by the layer's inputs as by its output."""
         first = numbers[0]
         if any(one.zero_point is not None for one in numbers):
-            return Way("it has a zero point, and stays where its device has it")
+            return Way("it has a zero point, so it stays where the model has it")
         different = next((index for index, one in enumerate(numbers) if one != first), None)
         if different is not None:
             other = self._movement.origin(quantizes[different])
@@ -165,11 +165,11 @@ class _Sweep:
         if any(one.saturate != quantizes[0].saturate for one in quantizes):
             return Way("not all quantizations of the tensor saturate")
         if constant_value(quantizes[0].inputs[1]) is None:
-            return Way("its scale is computed, perhaps from what comes after")
+            return Way("its scale is computed at run time")
         if first.block_shape:
-            return Way("its scales serve blocks, which do not survive")
+            return Way("its scales are per block, and the layer does not keep the blocks")
         if first.axis >= 0 and axis_before(row.path, layer, self._movement.specs, first.axis) is None:
-            return Way(f"its scales follow axis {first.axis}, which does not survive")
+            return Way(f"its scales follow axis {first.axis}, which the layer does not keep")
         return Way()
 
     def _way_of_gain(self, row: Commutation, layer: Layer, numbers: QuantizationNumbers) -> Way:

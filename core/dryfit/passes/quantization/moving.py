@@ -191,7 +191,7 @@ class Way:
         return not self.stop
 
 
-GOAL = Way("it is at its goal", is_told=False)
+GOAL = Way("it has reached its goal", is_told=False)
 """Beside a layer that is computed on codes together with it."""
 
 
@@ -216,7 +216,7 @@ def way_on_codes(layer: Layer, indices: Iterable[int], dtype: DataType, movement
         judge: speaks for the device; None where the layer is computed while building.
     """
     if judge is not None and not dtype.is_quantized:
-        return Way(f"no device computes on codes of {dtype.name}")
+        return Way(f"no device computes on {dtype.text} codes")
     real = [None if tensor is None else movement.specs[tensor] for tensor in layer.inputs]
     specs = list(real)
     for index in indices:
@@ -292,7 +292,7 @@ def absorb_into_quantizes(cast: Layer, quantizes: Sequence[Quantize], movement: 
     for quantize in quantizes:
         quantize.set_input(0, source)
         note_origin(quantize, cast)
-        reason = f"every {movement.specs[source].dtype.name} number is one of FP32"
+        reason = f"every {movement.specs[source].dtype.text} number is an FP32 number"
         movement.record(quantize, RewriteAction.MOVED, [cast.name], reason)
     movement.has_changed = True
     if movement.is_unread(cast.outputs[0]):

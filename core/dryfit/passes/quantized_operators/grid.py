@@ -59,13 +59,13 @@ def grid_problem(layer: Quantize | Dequantize, axis: int | None = None) -> str:
     codes = layer.outputs[0].dtype if isinstance(layer, Quantize) else _tensor(layer.inputs[0]).dtype
     real = layer.outputs[0].dtype if isinstance(layer, Dequantize) else _tensor(layer.inputs[0]).dtype
     if codes not in CODE_TYPES:
-        return f"its codes are {codes.name}, and methods have {' and '.join(one.name for one in CODE_TYPES)}"
+        return f"its codes are {codes.text}, and methods require {' and '.join(one.name for one in CODE_TYPES)}"
     if real is not DataType.FLOAT or scale.dtype != np.float32:
-        return f"its floating-point type is {real.text}, with a scale of {scale.dtype}, and methods have FP32"
+        return f"its floating-point type is {real.text}, with a scale of {scale.dtype}, and methods require FP32"
     if scale.size == 1:
         return "" if zero_points.size == 1 else "it has more zero points than scales"
     if layer.block_shape or scale.ndim > 1 or axis is None:
-        return f"it has {scale.size} scales, and methods have one for such a tensor"
+        return f"it has {scale.size} scales, and methods require one for such a tensor"
     if max(layer.axis, 0) != axis:
         return f"its scales follow axis {layer.axis}, and the output channels are axis {axis}"
     return ""
@@ -130,7 +130,7 @@ def integer_bias(layer: Layer, unit: Array) -> Array | None:
         raise BiasError("its bias is computed at run time")
     codes = np.rint(real.reshape(-1).astype(np.float64) / unit.astype(np.float64))
     if not np.all(np.abs(codes) < 2.0**31):  # false for what is not finite too
-        raise BiasError("its bias does not fit into INT32 by the scales of input and weights")
+        raise BiasError("its bias, divided by the scales of input and weights, exceeds INT32")
     return codes.astype(np.int32)
 
 

@@ -23,7 +23,7 @@ def requantization(quantize: Quantize, method: QuantizeMethod) -> Replacement | 
     """The operator from codes to codes for a quantization right behind a dequantization, or why there is none."""
     dequantize = _producer(quantize)
     if not isinstance(dequantize, Dequantize):
-        return "it does not quantize what was dequantized"
+        return "its input is not dequantized"
     problem = _problem(quantize) or _problem(dequantize)
     if problem:
         return problem

@@ -86,7 +86,7 @@ def formed_operator(layer: Layer, method: QuantizeMethod) -> Formed | str:
     group = find_quantized_group(layer, activation, takes_zero_points=True)
     missing = missing_for_group(layer, activation, takes_zero_points=True) + _missing_operands(layer)
     if group is None or missing:
-        return "; ".join(missing) or "nothing that it reads is dequantized"
+        return "; ".join(missing) or "none of its inputs is dequantized"
     wrong = _wrong_grids(group)
     if wrong:
         return "; ".join(wrong)

@@ -35,7 +35,7 @@ def test_every_kind_of_layer_keeps_its_row_and_every_row_is_of_a_kind():
 def test_a_kind_without_a_row_is_not_moved_over():
     row = row_of("a_new_kind")
     assert not any((row.commutes, row.is_quantizable, row.requantizes))
-    assert row.reason == "nothing is known of it"
+    assert row.reason == "no rule is known for this layer kind"
 
 
 def test_the_reader_finds_every_kind_exactly_once():
@@ -160,4 +160,4 @@ def test_of_a_kind_of_another_package_nothing_is_known():
         kind = "acme.identity"
 
     row = commutation_of(Foreign())
-    assert (row.commutes, row.is_quantizable, row.reason) == (False, False, "nothing is known of it")
+    assert (row.commutes, row.is_quantizable, row.reason) == (False, False, "no rule is known for this layer kind")

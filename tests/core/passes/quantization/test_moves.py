@@ -255,7 +255,7 @@ def test_scales_of_an_axis_stop_where_it_does_not_survive():
     network.mark_output(named(flat, "flat"))
     _, journal = optimized(network)
     (stop,) = journal.of("dq")
-    assert stop.reason == "its scales follow axis 1, which does not survive"
+    assert stop.reason == "its scales follow axis 1, which the layer does not keep"
 
 
 def test_a_zero_point_keeps_its_place():
@@ -353,7 +353,7 @@ def test_a_bias_in_whole_numbers_is_reshaped_while_building():
     assert steps(journal, "dq0") == [("MOVED", ("shaped0",)), ("MOVED", ("turned0",))]
     assert rewritten.layer("dq0").inputs[0].producer.kind == "constant"
     (stop,) = journal.of("dq1")
-    assert stop.reason == "no device computes on codes of INT32"
+    assert stop.reason == "no device computes on INT32 codes"
 
 
 def test_a_dynamic_batch_changes_nothing():

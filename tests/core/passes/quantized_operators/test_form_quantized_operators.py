@@ -81,7 +81,7 @@ def test_a_bias_beyond_int32_leaves_the_layer_in_real_numbers(acme):
     network.quantize_method = acme
     work, operators = formed(network)
     assert [(one.layer, one.reason) for one in operators.left] == [
-        ("conv", "its bias does not fit into INT32 by the scales of input and weights")
+        ("conv", "its bias, divided by the scales of input and weights, exceeds INT32")
     ]
     assert "convolution" in computes(work)
     assert not any(layer.kind == "quantized_operator" and layer.computes == "convolution" for layer in work.layers)
