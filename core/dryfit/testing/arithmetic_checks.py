@@ -24,7 +24,7 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
     if arithmetic.precision is not precision:
         found.append(f"what is listed for it is that of {arithmetic.precision.text}")
     if arithmetic.accumulator.bits < precision.bits:
-        found.append(f"its accumulator {arithmetic.accumulator.name} is narrower")
+        found.append(f"its accumulator {arithmetic.accumulator.text} is narrower")
     if arithmetic.rounds not in PLACES:
         found.append(f"`rounds` is {arithmetic.rounds!r}, not one of {', '.join(PLACES)}")
     found += [problem for one in arithmetic.roundings for problem in rounding_problems(one)]

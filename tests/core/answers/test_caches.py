@@ -40,7 +40,7 @@ def test_what_is_wrong_is_found_at_once(caches):
 def test_caches_are_merged_and_converted(caches, tmp_path):
     merged = dryfit.merge_caches(caches, tmp_path / "merged.cache", on_conflict="widest")
     assert (merged.tensors, [one.name for one in merged.conflicts]) == (3, ["b"])
-    assert "the widest counts" in merged.notes[0]
+    assert "the widest one is used" in merged.notes[0]
     converted = dryfit.convert_cache(tmp_path / "merged.cache", tmp_path / "ranges.txt", to="ranges")
     assert (converted.left_out, converted.form) == (["c"], "ranges")
     with pytest.raises(dryfit.UnknownNameError, match="--on-conflict"):

@@ -68,5 +68,5 @@ def test_methods_give_records_of_codes():
     assert [one.name for one in answer.methods] == ["tflite", "onnx"]
     assert answer.layers[0].differences["onnx"].elements == 4 * 36
     assert answer.summary_line().startswith("onnx: ")
-    with pytest.raises(dryfit.ConfigError, match="leave --device out"):
+    with pytest.raises(dryfit.ConfigError, match="Leave out --device"):
         dryfit.compare_methods(parsed, ["tflite", "onnx"], data={}, device="DLA")

@@ -22,6 +22,6 @@ def test_a_builder_that_computes_in_the_type_of_the_network_is_found(install, mo
     monkeypatch.setattr(layer_precisions, "_require_types_of_devices", lambda *arguments: None)
     kit = small_kit_of(install(HALF_ONLY))
     (types,) = failures(kit, DECLARES, tmp_path)
-    assert "is computed in FLOAT, and the target declares HALF" in types
+    assert "is computed in FP32, and the target declares FP16" in types
     (kernels,) = failures(kit, USES, tmp_path)
     assert "in FLOAT, though HALF is asked for and the target brings acme.relu" in kernels

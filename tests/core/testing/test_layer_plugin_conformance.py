@@ -122,7 +122,7 @@ FAULTS = [
     (WrongNumbers, "test_it_computes_what_the_oracle_says", "24 of 24 elements are wrong"),
     (WrongShape, "test_it_computes_what_the_oracle_says", "The plugin's outputs must match its `output_specs`"),
     (WrongType, "test_it_computes_what_the_oracle_says", "float64"),
-    (StaticOnly, "test_its_shapes_hold", "outputs FLOAT (1, 1, 1, 1), but FLOAT (1, 2, 3, 4)"),
+    (StaticOnly, "test_its_shapes_hold", "outputs FP32 (1, 1, 1, 1), but FP32 (1, 2, 3, 4)"),
     (WritesInputs, "test_it_leaves_its_inputs", "input 0 was changed"),
     (Counts, "test_it_computes_the_same_again", "two runs with the same inputs differ"),
     (TakesAnything, "test_wrong_fields_are_refused", "fields {'scale': 'big'} are taken"),

@@ -185,7 +185,7 @@ NUMBERS = [
     Wrong(
         "an accumulator that is narrower than the type",
         "test_a_precision_says_how_it_computes",
-        "FLOAT: its accumulator HALF is narrower",
+        "FP32: its accumulator FP16 is narrower",
         {
             "arithmetic": {
                 **ARITHMETIC,
@@ -285,7 +285,7 @@ COMPUTATION = [
     Wrong(
         "formats that leave out a type that the device computes in",
         DECLARES,
-        "listed for HALF: none",
+        "listed for FP16: none",
         {"input_formats": {DataType.FLOAT: FORMATS[DataType.FLOAT]}},
     ),
     _kernels(wrong_kernels.serves_no_layer_of_an_engine, USES, "the target brings acme.first_only", also=()),

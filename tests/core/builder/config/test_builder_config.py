@@ -328,7 +328,7 @@ def test_an_unknown_pool_is_refused():
 def test_profiles_are_numbered():
     config = BuilderConfig()
     profile = OptimizationProfile()
-    with pytest.raises(ConfigError, match="The optimization profile has no shapes"):
+    with pytest.raises(ConfigError, match="An optimization profile must have shapes"):
         config.add_optimization_profile(profile)
     profile.set_shape("x", (1,), (2,), (3,))
     assert config.add_optimization_profile(profile) == 0

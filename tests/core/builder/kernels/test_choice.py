@@ -243,7 +243,7 @@ def test_a_layer_with_a_named_kernel_begins_a_group_of_its_own():
 def test_an_unknown_kernel_is_named_with_the_closest_that_there_is():
     network, config = chain("r"), acme_config()
     config.set_kernel(network.layer("r0"), "acme.brisc")
-    with pytest.raises(UnknownNameError, match=r"layer 'r0'.*kernel of ACME_FAST named 'acme\.brisc'.*'acme\.brisk'"):
+    with pytest.raises(UnknownNameError, match=r"layer 'r0'.*kernel of ACME_FAST: 'acme\.brisc'.*'acme\.brisk'"):
         Builder().build_plan(network, config)
 
 

@@ -126,7 +126,7 @@ def test_a_board_of_which_nothing_is_published_has_no_energy_and_is_refused(boar
     told = str(caught.value)
     assert platform(DLA, board).title in told
     assert "`energy` in each `CostEstimate` of its target" in told
-    assert "images a second and watt" in told
+    assert "images per second and watt" in told
 
 
 def wide_chain(extent=64):
