@@ -24,4 +24,4 @@ def test_a_builder_that_computes_in_the_type_of_the_network_is_found(install, mo
     (types,) = failures(kit, DECLARES, tmp_path)
     assert "is computed in FP32, and the target declares FP16" in types
     (kernels,) = failures(kit, USES, tmp_path)
-    assert "in FLOAT, though HALF is asked for and the target brings acme.relu" in kernels
+    assert "in FP32, though FP16 is requested and the target brings acme.relu" in kernels
