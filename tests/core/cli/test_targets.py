@@ -50,7 +50,7 @@ def test_platforms_differ_in_what_their_tables_say(dryfit_command: Any) -> None:
     differences = {one["what"]: (one["first"], one["second"]) for one in answer["differences"]}
     assert differences["pool DLA_MANAGED_SRAM"] == ("512.0 KiB", "1.0 MiB")
     assert differences["rounding of INT8"] == ("half_to_even", "half_away_from_zero")
-    assert "input format CHW16 (HALF)" not in differences
+    assert "input format CHW16 (FP16)" not in differences
 
 
 def test_versions_of_one_platform_can_be_compared(dryfit_command: Any) -> None:
