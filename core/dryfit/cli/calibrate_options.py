@@ -12,6 +12,7 @@ import attrs
 import click
 
 from dryfit.answers.options import Shapes
+from dryfit.cli import completion
 from dryfit.cli.console import json_option
 from dryfit.cli.network_options import flat_shapes, shape_option
 from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
@@ -96,7 +97,14 @@ def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     data_option,
-    click.option("--calibrator", default="entropy2", show_default=True, metavar="NAME", help="Calibration algorithm."),
+    click.option(
+        "--calibrator",
+        default="entropy2",
+        show_default=True,
+        metavar="NAME",
+        shell_complete=completion.calibrators,
+        help="Calibration algorithm.",
+    ),
     click.option(
         "--set", "settings", multiple=True, nargs=2, metavar="OPTION VALUE", help="An option of the calibrator."
     ),
@@ -141,6 +149,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         default="GPU",
         show_default=True,
         metavar="NAME",
+        shell_complete=completion.devices,
         help="Device whose fusions the older calibrators use.",
     ),
     click.option("--skip-nonfinite", is_flag=True, help="Count and ignore NaN and infinity."),

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import attrs
 import click
+from click.shell_completion import CompletionItem
 
 from dryfit.answers.options import (
     BEST,
@@ -26,6 +27,7 @@ from dryfit.answers.options import (
     Shapes,
     parse_named_shapes,
 )
+from dryfit.cli import completion
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NamedShapes = tuple[tuple[str, Shapes], ...]
@@ -45,6 +47,12 @@ class PrecisionList(click.ParamType):
             if word not in PRECISION_FLAGS and word not in ("fp32", BEST):
                 self.fail(f"{word!r} is not one of fp32, {', '.join(PRECISION_FLAGS)}, {BEST}", param, ctx)
         return words
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  click's
+        """The words that the last one can become."""
+        before, comma, word = incomplete.rpartition(",")
+        names = [name for name in ("fp32", *PRECISION_FLAGS, BEST) if name.startswith(word.lower())]
+        return [CompletionItem(f"{before}{comma}{name}") for name in names]
 
 
 class NamedShape(click.ParamType):
@@ -109,9 +117,25 @@ _SPELLING = (
 )
 
 _device_options: tuple[Callable[[Any], Any], ...] = (
-    click.option("--device", show_default=_DEFAULTS, metavar="NAME", help="Default device of the layers."),
-    click.option("--platform", metavar="NAME", help="Board, such as agx-orin-64 or orin-nx."),
-    click.option("--power-mode", metavar="NAME", help="Power mode of the board for estimates, such as MAXN."),
+    click.option(
+        "--device",
+        show_default=_DEFAULTS,
+        metavar="NAME",
+        shell_complete=completion.devices,
+        help="Default device of the layers.",
+    ),
+    click.option(
+        "--platform",
+        metavar="NAME",
+        shell_complete=completion.platforms,
+        help="Board, such as agx-orin-64 or orin-nx.",
+    ),
+    click.option(
+        "--power-mode",
+        metavar="NAME",
+        shell_complete=completion.power_modes,
+        help="Power mode of the board for estimates, such as MAXN.",
+    ),
     click.option(
         "--software",
         metavar="VERSION",
@@ -120,6 +144,7 @@ _device_options: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--fallback",
         metavar="NAME",
+        shell_complete=completion.devices,
         help=f"Device of layers that cannot run on --device, such as GPU; {NO_FALLBACK} for no fallback.",
     ),
     click.option("--allow-gpu-fallback", "--allowGPUFallback", is_flag=True, help="Shorthand for --fallback GPU."),
@@ -291,6 +316,7 @@ _engine_options: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         type=MethodOfLayers(),
         metavar="[LAYER=]NAME",
+        shell_complete=completion.quantize_methods,
         help="Compute quantized layers as a library or a device does, to the last code: all (tflite, onnx, ...), or "
         "those of a pattern as in --placement (conv1=onnx; none for none). On this machine's CPU, unless --device says "
         "otherwise. Also imports QLinear operators.",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from dryfit.cli import completion
 from dryfit.cli.console import json_option, show_answer
 
 
 @click.command()
-@click.argument("words", metavar="[RULE]", required=False)
+@click.argument("words", metavar="[RULE]", required=False, shell_complete=completion.rules)
 @click.option("--list", "is_listed", is_flag=True, help="List all rules, one per line.")
 @json_option
 @click.pass_context

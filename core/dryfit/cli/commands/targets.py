@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from dryfit.cli import completion
 from dryfit.cli.console import json_option, show_answer
 from dryfit.plugins.failures import PluginFailure
 
@@ -26,8 +27,13 @@ def list_targets(told: set[PluginFailure], as_json: bool) -> None:
 
 
 @targets.command()
-@click.argument("device")
-@click.option("--platform", metavar="NAME", help="Board (default: the device's own default).")
+@click.argument("device", shell_complete=completion.devices)
+@click.option(
+    "--platform",
+    metavar="NAME",
+    shell_complete=completion.platforms,
+    help="Board (default: the device's own default).",
+)
 @click.option("--software", metavar="VERSION", help="Software version (default: newest).")
 @json_option
 def show(device: str, platform: str | None, software: str | None, as_json: bool) -> None:
@@ -38,10 +44,15 @@ def show(device: str, platform: str | None, software: str | None, as_json: bool)
 
 
 @targets.command()
-@click.argument("first", metavar="FIRST")
-@click.argument("second", metavar="SECOND")
+@click.argument("first", metavar="FIRST", shell_complete=completion.platforms)
+@click.argument("second", metavar="SECOND", shell_complete=completion.platforms)
 @click.option(
-    "--device", default="DLA", show_default=True, metavar="NAME", help="Device for platforms given without one."
+    "--device",
+    default="DLA",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=completion.devices,
+    help="Device for platforms given without one.",
 )
 @json_option
 def diff(first: str, second: str, device: str, as_json: bool) -> None:
