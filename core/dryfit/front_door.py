@@ -55,7 +55,7 @@ def public_names(module_name: str, names_of: Mapping[str, str]) -> None:
     """
     module = sys.modules[module_name]
     places = {name: place for place, names in names_of.items() for name in names.split()}
-    vars(module).update(_places=places, __all__=sorted(places))
+    vars(module).update(_places=places, __all__=sorted(name for name in places if name[0] != "_"))
     module.__class__ = FrontDoor
 
 

@@ -93,7 +93,7 @@ def python_page() -> str:
     """The page of all public names with the first lines of their docstrings, in Markdown."""
     import dryfit
 
-    sections = [_name_section(name, getattr(dryfit, name)) for name in dir(dryfit) if not name.startswith("_")]
+    sections = [_name_section(name, getattr(dryfit, name)) for name in dir(dryfit)]
     return _PYTHON_HEAD + "".join(sections) + _TARGET_HEAD + "".join(_target_sections())
 
 

@@ -9,8 +9,6 @@
 # the README says how.
 
 # %%
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +31,7 @@ if not MODEL.exists():
 # %% [markdown]
 # ## Where does it run?
 #
-# Nothing is built here. All layers are asked, and every rule that refuses one is named.
+# `check` builds nothing. It shows where each layer runs, and every rule that a layer violates.
 
 # %%
 answer = dryfit.check(MODEL, **BOARD, precision="fp16")
@@ -43,8 +41,8 @@ for layer in answer.layers:
         print(f"{layer.name}: {violation.message} [{violation.rule}]")
 
 # %% [markdown]
-# Two layers leave the DLA: the global average pooling and the flattening behind it. Each costs a copy to the GPU, and
-# the pooling cuts the DLA's part in two. `explain` knows edits that help, and what each would save.
+# Two layers fall back to the GPU: the global average pooling and the flattening after it. Each fallback costs a copy,
+# and the pooling splits the DLA segment in two. `explain` suggests edits of the model and shows what each would save.
 
 # %%
 explained = dryfit.explain(MODEL, **BOARD, precision="fp16")
@@ -59,8 +57,8 @@ print(dryfit.check(EDITED, **BOARD, precision="fp16").summary_line())
 # %% [markdown]
 # ## Calibrate
 #
-# INT8 needs a scale for each tensor, found by running samples. Use some hundred pictures of your own data. Here 16
-# pieces of the two photographs that scikit-learn ships have to do.
+# INT8 needs a scale per tensor, computed from sample inputs. Use a few hundred pictures of your own data; this example
+# uses 16 crops of the two photographs that ship with scikit-learn.
 
 # %%
 pictures = write_pictures(FOLDER / "pictures", count=PICTURES, size=SIZE)
@@ -72,7 +70,7 @@ print(calibrated.summary_line())
 # %% [markdown]
 # ## Estimate
 #
-# Times are estimates by a formula that was fitted to published figures, each with its error. Nothing is measured.
+# Latencies are estimates from a formula fitted to published figures, each with its error. Nothing is measured.
 
 # %%
 for precision in ("fp16", "int8,fp16"):
@@ -83,7 +81,7 @@ for precision in ("fp16", "int8,fp16"):
 # %% [markdown]
 # ## Build and run, here
 #
-# The engine computes what the DLA computes, with its rounding, on this machine. How far does INT8 move the outputs?
+# The engine emulates the DLA's arithmetic, rounding included, on this machine. How much does INT8 change the outputs?
 
 # %%
 network = dryfit.network_from_onnx(EDITED)
@@ -109,11 +107,18 @@ for path in sorted(pictures.iterdir())[:3]:
 # %% [markdown]
 # ## Take it to the board
 #
-# A shell script for `trtexec` and the scales in TensorRT's form. Copy both and the edited model to the board.
+# A shell script that runs `trtexec`, and the scales as a TensorRT calibration cache. Copy both to the board, with the
+# edited model.
 
 # %%
-command = ["export", "trtexec", EDITED, "--device", "DLA", "--platform", "orin-nx-16"]
-precisions = ["--software", "jetpack-6.1", "--precision", "int8,fp16", "--fallback", "GPU"]
-files = ["--calibration-cache", SCALES, "-o", FOLDER / "build.sh", "--scales", FOLDER / "resnet50.trtexec.cache"]
-subprocess.run([Path(sys.executable).with_name("dryfit"), *command, *precisions, *files], check=True)  # noqa: S603
-print((FOLDER / "build.sh").read_text(encoding="utf-8"))
+exported = dryfit.export_trtexec(
+    EDITED,
+    **BOARD,
+    device="DLA",
+    precision="int8,fp16",
+    fallback="GPU",
+    calibration_cache=SCALES,
+    output=FOLDER / "build.sh",
+    scales=FOLDER / "resnet50.trtexec.cache",
+)
+print(exported.shell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -96,6 +97,13 @@ def test_every_public_name_exists_and_is_listed() -> None:
     for name in dryfit.__all__:
         assert getattr(dryfit, name) is not None
         assert name in dir(dryfit)
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    import dryfit
+
+    assert dryfit.__version__ == importlib.metadata.version("dryfit")
+    assert "__version__" not in dryfit.__all__
 
 
 def test_a_name_that_is_not_public_is_refused_by_name() -> None:
