@@ -141,9 +141,7 @@ RuleEntry = Callable[[frozenset[str]], LimitRule]
 
 def _message(parameter: str, finding: Finding) -> str:
     """What must hold and what was found; data types by the names that people use."""
-    allowed = finding.allowed
-    if allowed.startswith("each "):
-        parameter, allowed = f"each {parameter}", allowed.removeprefix("each ")
+    allowed = finding.allowed.removeprefix("each ")  # what was found shows that there are several
     if _WORDS.fullmatch(allowed):
         allowed = f"one of {allowed}"
     return usual_types(f"{parameter} must be {allowed} (found {finding.actual})")

@@ -60,7 +60,7 @@ def test_a_violation_carries_value_limits_remedy_and_source():
     assert found.actual == "(9, 3)"
     assert found.allowed == "each 1 to 8"
     assert (found.parameter, found.actual, found.allowed) == ("window_size_nd", "(9, 3)", "each 1 to 8")
-    assert found.message == "each window_size_nd must be 1 to 8 (found (9, 3))"
+    assert found.message == "window_size_nd must be 1 to 8 (found (9, 3))"
     assert (found.remedy, found.source, found.fidelity) == ("Pool twice", "Acme guide, 3", "documented")
     assert str(found) == f"{found.message} [acme.pooling.window]. Pool twice"
     assert str(verdict) == f"'pool1' cannot run on ACME: {found}"
