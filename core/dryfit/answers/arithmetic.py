@@ -1,4 +1,4 @@
-"""In what arithmetic the layers of a placement or an engine are computed, and how sure that is."""
+"""The arithmetic that each device uses for the layers of a placement or an engine, and how well it is verified."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dryfit.target.target import Target
 
 @attrs.frozen
 class ApproximatedLayers:
-    """Layers that a device computes in a way of its own.
+    """Layers that a device computes with an approximation of its own.
 
     Attributes:
-        kernel: the target's kernel that computes them.
-        text: what it computes in their place, in a sentence.
+        kernel: kernel of the target that computes the layers.
+        text: what the kernel computes instead of the exact function, in one sentence.
         layers: names of the layers.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section, or "our choice, because ...".
@@ -39,21 +39,21 @@ class ApproximatedLayers:
 
 @attrs.frozen
 class LayerArithmetic:
-    """How a device computes in one type that layers have there.
+    """The arithmetic that a device uses for layers of one computation type.
 
     Attributes:
         device: name of the device.
-        software: its version; empty for a device without versions.
+        software: software version of the device; empty for a device without versions.
         precision: the computation type.
-        layers: how many layers are computed so.
-        accumulator: the type that sums are kept in.
-        rounds: after what results are rounded: a group of layers or each layer.
-        rounding: how results are rounded: `half_to_even`, `half_away_from_zero`, `half_up`, or the name of the device's
-            own function.
-        weight_rounding: how weights that the builder quantizes are rounded; in the same words.
+        layers: number of layers that are computed in this type.
+        accumulator: data type of the accumulator.
+        rounds: when results are rounded: after each group of layers or after each layer.
+        rounding: rounding mode of the results: `half_to_even`, `half_away_from_zero`, `half_up`, or the name of the
+            device's own function.
+        weight_rounding: rounding mode for weights that the builder quantizes; same values as `rounding`.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section, or "our choice, because ...".
-        approximations: layers that the device computes in a way of its own.
+        approximations: layers that the device computes with an approximation of its own.
     """
 
     device: str
@@ -72,15 +72,15 @@ class LayerArithmetic:
 def arithmetic_of(
     layers: Sequence[LayerAnswer], settings: Mapping[str, Any], operations: Sequence[Operation] | None = None
 ) -> list[LayerArithmetic]:
-    """One entry for each device and computation type of the layers, in the order in which they first occur.
+    """Return one entry per device and computation type of the layers, in order of first occurrence.
 
-    Quantized operators are left out: the rules of their methods define their arithmetic, and not the device.
+    Quantized operators are not included: their quantize method defines their arithmetic, not the device.
 
     Args:
-        layers: of a placement.
-        settings: those of the config; they have the software versions.
-        operations: those of an engine, which show the layers that are approximated. Without them all layers of the
-            kinds that may be approximated are listed.
+        layers: layers of a placement.
+        settings: config settings, which include the software versions.
+        operations: operations of an engine, used to list only the layers that are approximated. If omitted, every layer
+            of a kind that may be approximated is listed.
     """
     places: dict[tuple[str, str], list[LayerAnswer]] = {}
     for layer in layers:
@@ -91,7 +91,7 @@ def arithmetic_of(
 
 
 def plan_arithmetic(plan: Plan) -> list[LayerArithmetic]:
-    """The arithmetic of an engine's layers."""
+    """Return the arithmetic of an engine's layers."""
     layers = placement_of(plan.network.name, plan, plan.settings).layers
     return arithmetic_of(layers, plan.settings, plan.operations)
 
@@ -141,7 +141,7 @@ def _approximated(
 
 
 def arithmetic_blocks(entries: Sequence[LayerArithmetic], title: str = "Arithmetic") -> Iterator[Block]:
-    """The table, and below it the approximations with their sources."""
+    """Return the arithmetic as a table, followed by the approximations with their sources."""
     rows = [
         (
             f"{one.device} {one.software}".strip(),

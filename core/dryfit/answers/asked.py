@@ -1,4 +1,4 @@
-"""The model that a question is about: a path, an ONNX model, a network, or a PyTorch module; with its config."""
+"""The model that a question is about, with its config: a path, an ONNX model, a network or a PyTorch module."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ EXAMPLE_INPUTS = "example_inputs"
 
 @attrs.frozen(eq=False)
 class Asked:
-    """A model and how it is to be placed, computed and built.
+    """A model together with the settings to place, compute and build it.
 
     Attributes:
-        name: what the user calls the model: the path of its file, or the network's name.
-        network: the user's own, or a copy that the options changed.
-        config: the user's own, or the one that the options describe.
-        options: what was given, with defaults filled in; None where a config was given.
-        assumed: the defaults that were filled in, as options.
-        notes: remarks about options that were adjusted.
-        source: the ONNX model that the network came from; None for a network.
-        folder: where that model's external data lie.
+        name: path of the model file, or name of the network.
+        network: the user's network, or a copy to which the options were applied.
+        config: the user's config, or the config built from the options.
+        options: the given options with defaults filled in; None if a config was given.
+        assumed: defaults that were applied, as command-line options.
+        notes: remarks on options that were adjusted.
+        source: ONNX model that the network was imported from; None for a network.
+        folder: folder of the model's external data.
     """
 
     name: str
@@ -58,22 +58,22 @@ class Asked:
 
     @property
     def precisions(self) -> Sequence[str]:
-        """Allowed computation types beside FP32, as the options name them."""
+        """Return the allowed computation types besides FP32, by their option names."""
         if self.options is not None:
             return list(self.options.precision)
         return [word for word, flag in PRECISION_FLAGS.items() if self.config.get_flag(BuilderFlag[flag])]
 
     @property
     def sparsity(self) -> Sparsity:
-        """Whether zeros of weights count: `disable`, `enable` or `force`."""
+        """Return the sparsity mode: `disable`, `enable` or `force`."""
         if self.options is not None:
             return self.options.sparsity
         return "enable" if self.config.get_flag(BuilderFlag.SPARSE_WEIGHTS) else "disable"
 
     def name_board(self) -> None:
-        """Name the board of the default device in the config, so that the other devices are taken to be on it.
+        """Set the board of the default device in the config, so that the other devices use the same board.
 
-        A config of the user's own stays as it is.
+        A config passed by the user is not modified.
         """
         if self.options is not None:
             device = self.config.default_device_type
@@ -84,7 +84,7 @@ Defaults = Callable[[NetworkOptions], tuple[NetworkOptions, list[str]]]
 
 
 def no_defaults(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
-    """The options as they were said."""
+    """Return the options unchanged."""
     return options, []
 
 
@@ -97,20 +97,20 @@ def asked(
     defaults_of: Callable[[Network], Defaults] | None = None,
     needs_shapes: bool = True,
 ) -> Asked:
-    """What a question is about.
+    """Load a model and resolve its settings.
 
     Args:
         model: a path, the bytes of an ONNX file, an ONNX model, a network, or a PyTorch module or exported program.
-        config: the user's own; None where options describe one.
-        options: keyword arguments, see `Options`. None beside a config.
-        defaults: fills in what was not said.
-        defaults_of: gives the function that does so for a network, where that depends on it.
-        needs_shapes: whether each dynamic input needs a shape; else only where some shapes are ranges.
+        config: the user's config; None to use the options.
+        options: keyword arguments, see `Options`; None if a config is given.
+        defaults: fills in the options that were not given.
+        defaults_of: returns the function that fills in the defaults of a network, if they depend on the network.
+        needs_shapes: whether every dynamic input requires a shape. False: only if some shapes are ranges.
 
     Raises:
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        ConfigError: options and config were both given, or do not fit the model.
-        UnknownNameError: there is no such option, device, platform or word.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        ConfigError: Both options and a config were given, or they do not apply to the model.
+        UnknownNameError: An option, device, platform or option value does not exist.
     """
     said = dict(options)
     source, folder, name = model_source(model, said.pop(EXAMPLE_INPUTS, None))
@@ -149,16 +149,16 @@ def asked(
 
 
 def load_network(source: ModelSource | Network, options: NetworkOptions, folder: Path | None = None) -> Network:
-    """The network of an ONNX model, or a copy of one, its inputs set to the shapes that were asked for.
+    """Return the network of an ONNX model, or a copy of a network, with the requested input shapes set.
 
     Args:
-        source: a path, a model that was read already, or a network.
-        options: shapes, creation flags and the network's quantize method.
-        folder: where the external data of a model that was read lie.
+        source: a path, a loaded ONNX model, or a network.
+        options: shapes, creation flags and the quantize method of the network.
+        folder: folder of the external data of a loaded model.
 
     Raises:
-        OnnxImportError: the file is damaged or has operators that are not supported.
-        ConfigError: an input that was named does not exist, or its shape does not fit.
+        OnnxImportError: The file is corrupt or has unsupported operators.
+        ConfigError: A named input does not exist, or its shape does not fit.
     """
     if isinstance(source, Network):
         network = copy_network(source)
@@ -173,10 +173,10 @@ def load_network(source: ModelSource | Network, options: NetworkOptions, folder:
 
 
 def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
-    """Set the shapes of inputs of which one shape is asked for.
+    """Set the shapes of inputs for which a single shape is requested.
 
     Raises:
-        ConfigError: an input that was named does not exist, or a shape does not fit it.
+        ConfigError: A named input does not exist, or a shape does not fit it.
     """
     inputs = {tensor.name: tensor for tensor in network.inputs}
     for name, asked_shapes in shapes.items():
@@ -205,10 +205,10 @@ def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
 
 
 def require_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
-    """Refuse dynamic inputs for which no shape was given.
+    """Reject dynamic inputs without a shape.
 
     Raises:
-        ConfigError: names the inputs and the options that are missing.
+        ConfigError: Dynamic inputs have no shape; the message lists the inputs and the missing options.
     """
     open_inputs = [tensor for tensor in network.inputs if -1 in tensor.shape and tensor.name not in shapes]
     if open_inputs:
@@ -229,7 +229,7 @@ def _open_shape(shape: Sequence[int]) -> str:
 
 @contextlib.contextmanager
 def quiet_log() -> Iterator[None]:
-    """Keep the builder's log silent while a question is answered: the answer has the same facts."""
+    """Silence the builder's log while a question is answered; the answer contains the same facts."""
     logger = logging.getLogger("dryfit")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -243,11 +243,11 @@ def quiet_log() -> Iterator[None]:
 
 
 def model_source(model: Model, example_inputs: Any = None) -> tuple[ModelSource | Network, Path | None, str]:
-    """(what is imported, folder of external data, name); the name of a network is left to it.
+    """Return (import source, folder of external data, name). The name of a network is left empty.
 
     Raises:
-        ConfigError: this is no model, or example inputs are missing or not wanted.
-        NetworkError: PyTorch's exporter fails.
+        ConfigError: The value is not a model, or example inputs are missing or not allowed.
+        NetworkError: The PyTorch exporter failed.
     """
     torch_module: Any = sys.modules.get("torch")
     if torch_module is not None and isinstance(model, torch_module.nn.Module | torch_module.export.ExportedProgram):
@@ -280,8 +280,8 @@ def _exported(torch_module: Any, model: Any, example_inputs: Any) -> onnx.ModelP
     """The ONNX model that PyTorch's exporter writes.
 
     Raises:
-        ConfigError: a module without example inputs.
-        NetworkError: the exporter fails, in its words.
+        ConfigError: A module without example inputs.
+        NetworkError: The exporter fails, in its words.
     """
     is_module = isinstance(model, torch_module.nn.Module)
     if is_module and example_inputs is None:

@@ -1,4 +1,4 @@
-"""What `dryfit export trtexec` writes, and the proof that it says what the config says."""
+"""The files that `dryfit export trtexec` writes, with the check that they match the config."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from dryfit.quantization import calibration_cache
 
 @attrs.frozen
 class BoardFile:
-    """A file for the board that was written.
+    """A file written for the board.
 
     Attributes:
         file: path of the file on this machine.
-        use: what the file is used for.
+        use: purpose of the file.
     """
 
     file: str
@@ -38,15 +38,15 @@ class BoardFile:
 
 @attrs.frozen
 class Exports:
-    """What is exported, proven to say what the config says.
+    """An export that was verified to match the config.
 
     Attributes:
         build: the build that the config describes.
         files: paths of the files on the board.
-        line: trtexec's command line; None where none was requested.
-        script: the text of the Python script; None where none was requested.
-        notes: what trtexec adds, what a build lowers, and what means nothing to the board. Scripts have them as
-            comments.
+        line: trtexec command line; None if not requested.
+        script: text of the Python script; None if not requested.
+        notes: settings that trtexec adds, settings that a build lowers, and settings without effect on the board.
+            Scripts contain them as comments.
     """
 
     build: BoardBuild
@@ -66,11 +66,11 @@ class Exports:
         with_line: bool,
         with_script: bool,
     ) -> Exports:
-        """Export, read back, and compare.
+        """Export the config, read the result back and compare it with the config.
 
         Raises:
-            ConfigError: TensorRT or trtexec cannot be told what the config says; all reasons are listed.
-            DryfitError: a limit of a memory pool may have to be lowered, and the network cannot be placed.
+            ConfigError: TensorRT or trtexec cannot express the config; the message lists all reasons.
+            DryfitError: A memory pool limit may have to be lowered, and the network cannot be placed.
         """
         exported = board_build(network, config, software)
         with quiet_log():  # what is lowered is in the notes
@@ -89,10 +89,10 @@ class Exports:
         return cls(build, files, line, script, (*notes, *(line.notes if line is not None else ())))
 
     def write(self, program: str, *, output: Path | None, script: Path | None) -> list[BoardFile]:
-        """Write the files; returns each with its use.
+        """Write the files and return each with its purpose.
 
         Raises:
-            ConfigError: a file cannot be written.
+            ConfigError: A file cannot be written.
         """
         written = []
         cache = self.build.calibration_cache
@@ -120,7 +120,7 @@ def _require_same(read: tuple[BoardBuild, BoardFiles], meant: tuple[BoardBuild, 
     """Refuse to hand out what says something else than was meant.
 
     Raises:
-        ConfigError: names what differs.
+        ConfigError: Names what differs.
     """
     told, wanted = (
         {**attrs.asdict(one, recurse=False), **attrs.asdict(two, recurse=False)} for one, two in (read, meant)

@@ -1,4 +1,4 @@
-"""The engine of a model as a file, and what is in it: `dryfit build`."""
+"""Build the engine of a model and write it to a file: `dryfit build`."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from dryfit.short_text import count_text, printable
 
 @attrs.frozen(repr=False, kw_only=True)
 class BuildAnswer(Placement, Answer):
-    """An engine that was built, and where its layers run.
+    """A built engine, and where its layers run.
 
     Attributes:
-        engine: path of the engine file that was written.
+        engine: path of the engine file.
         engine_bytes: size of the engine file in bytes.
         engine_layers: number of engine layers; a fused group counts as one.
-        overflows: FP16 tensors whose layers overflow on the samples and not in FP32; None without samples.
-        is_stripped: whether the engine has no weights.
-        notes: remarks about options that were adjusted.
+        overflows: FP16 tensors whose layers overflow on the samples but not in FP32; None without samples.
+        is_stripped: whether the engine was built without weights.
+        notes: remarks on options that were adjusted.
     """
 
     COMMAND: ClassVar[str] = "build"
@@ -61,7 +61,7 @@ class BuildAnswer(Placement, Answer):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What the command prints after the answer: what is simulated, and the first layers that overflow."""
+        """Return what the command prints after the answer: the simulated aspects and the first layers that overflow."""
         remarks = [f"Simulated: {self.simulated}."] if self.simulated else []
         if self.overflows:
             remarks.append(f"Warning: {overflow_title(self.overflows)}")
@@ -69,13 +69,13 @@ class BuildAnswer(Placement, Answer):
         return [*remarks, *(f"  {printable(one.engine_layer, kept='')}: {one.text('FP32')}" for one in first)]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         without = ", without weights: run `dryfit refit` before `dryfit run`" if self._is_stripped else ""
         size = bytes_text(self.engine_bytes)
         return f"{self.engine}: {count_text(self.engine_layers, 'engine layer')}, {size}{without}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
-        """What `dryfit build` prints."""
+        """Return the lines and tables that `dryfit build` prints."""
         if verbose:
             yield from placement_blocks(self, verbose=True, is_built=True)
         else:
@@ -101,30 +101,30 @@ def build(
     progress: ProgressMonitor | None = None,
     **options: Unpack[Options],
 ) -> BuildAnswer | ExportLoadablesAnswer:
-    """Write the engine of a model, or with the engine capability `dla_standalone` one loadable.
+    """Build the engine of a model and write it to a file; with the engine capability `dla_standalone`, one loadable.
 
-    `dryfit.Builder` does the same for a config of your own.
+    To build with a config of your own, use `dryfit.Builder`.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
-        output: the file that is written.
-        kernels: pattern of layers and name of the host kernel that runs them; the last that fits a layer counts.
-        forbid_kernels: patterns of host kernels that are not chosen.
-        timing_cache: the times of kernels: read where the file exists, and completed.
-        data: samples, on which layers are looked for whose results overflow FP16.
-        limit: takes the first samples of a folder or file.
-        refit: whether the engine's weights can be exchanged.
-        stripped: whether the weights are left out.
-        dump_stages: the folder for what each stage of the build made of the network.
-        progress: is told where the build is.
-        options: named as the options of `dryfit build`, with the same defaults.
+        output: path of the file to write.
+        kernels: host kernel by layer pattern; the last pattern that matches a layer wins.
+        forbid_kernels: patterns of host kernels to exclude.
+        timing_cache: timing cache file: read if it exists, then updated with new measurements.
+        data: samples for the FP16 overflow check, which reports layers whose results overflow.
+        limit: maximum number of samples to read from the start of a folder or file.
+        refit: whether the weights of the engine can be refitted.
+        stripped: whether to build without weights.
+        dump_stages: folder for dumps of the network after each build stage.
+        progress: monitor that receives the progress of the build.
+        options: keyword arguments named like the options of `dryfit build`, with the same defaults.
 
     Raises:
-        ConfigError: options and model do not fit together.
-        BuildError: the network cannot be built.
-        EngineFileError: the file cannot be written.
-        CalibrationError, ExecutionError: samples cannot be read, or do not fit the network.
-        UnknownNameError: there is no such device, platform or word.
+        ConfigError: The options conflict with each other or with the model.
+        BuildError: The network cannot be built.
+        EngineFileError: The file cannot be written.
+        CalibrationError, ExecutionError: Samples cannot be read or do not match the network's inputs.
+        UnknownNameError: A device, platform or option value does not exist.
     """
     subject = asked(model, None, options)
     network, config = subject.network, subject.config
@@ -167,10 +167,10 @@ def _built(subject: Asked, builder: Builder, output: Path, data: Samples | None,
 
 
 def name_kernels(kernels: Sequence[tuple[str, str]], network: Network, config: BuilderConfig) -> None:
-    """Name the kernels of layers.
+    """Set the host kernels of layers by pattern.
 
     Raises:
-        ConfigError: patterns fit no layer; all of them are listed, and nothing is named.
+        ConfigError: Some patterns match no layer; the message lists all of them, and no kernel is set.
     """
     patterns = [(LayerPattern(pattern, f"{pattern}={name}"), name) for pattern, name in kernels]
     problems = [pattern.problem(network.layers) for pattern, _ in patterns if not pattern.layers_in(network.layers)]
@@ -191,7 +191,7 @@ def _timing_cache_file(path: Path | None, config: BuilderConfig) -> Iterator[Non
     """Build by the cache of a file, and complete the file afterwards; nothing for None.
 
     Raises:
-        ConfigError: the file is no timing cache, was measured on another processor, or cannot be read or written.
+        ConfigError: The file is no timing cache, was measured on another processor, or cannot be read or written.
     """
     if path is None:
         yield

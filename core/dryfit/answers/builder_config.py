@@ -1,4 +1,4 @@
-"""The builder config that options describe, and what they set on layers, inputs and outputs of a network."""
+"""The builder config built from options, and the settings they apply to layers, inputs and outputs of a network."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _PLACE = "place"
 
 
 def config_of(network: Network, options: NetworkOptions) -> tuple[BuilderConfig, list[str]]:
-    """The builder config that the options describe, and a note on each option that was taken otherwise than said.
+    """Return the builder config for the options, with a note for each option that was adjusted.
 
     Args:
-        network: gets the ranges, types, formats, methods and pruned weights that the options state.
-        options: with defaults filled in.
+        network: network that receives the ranges, types, formats, methods and pruned weights set by the options.
+        options: options with defaults filled in.
 
     Raises:
-        UnknownNameError: a device, platform or power mode does not exist.
-        ConfigError: what was asked for does not fit together, or the placement fails.
-        CalibrationError: a file of scales or ranges is damaged, or not of this network.
+        UnknownNameError: A device, platform or power mode does not exist.
+        ConfigError: The options conflict, or the placement fails.
+        CalibrationError: A file of scales or ranges is corrupt, or belongs to another network.
     """
     config, device, notes = BuilderConfig(), options.default_device, list[str]()
     config.default_device_type = device
@@ -122,10 +122,10 @@ def _listed(given: str, option: str) -> tuple[str, str]:
 
 
 def refuse_quantize_methods(options: NetworkOptions, problem: str) -> None:
-    """Refuse quantize methods for a question in which nothing is computed by one.
+    """Reject quantize methods for a question that does not support them.
 
     Raises:
-        ConfigError: with the problem, where a method is named.
+        ConfigError: A quantize method is set; the message states the problem.
     """
     if options.quantize_method:
         raise ConfigError(
@@ -137,11 +137,11 @@ def refuse_quantize_methods(options: NetworkOptions, problem: str) -> None:
 
 
 def take_quantize_methods(network: Network, given: tuple[tuple[str, str], ...]) -> None:
-    """Set the methods of the layers that patterns match; later ones win.
+    """Set the quantize method of the layers that match each pattern; later patterns win.
 
     Raises:
-        UnknownNameError: there is no such method.
-        ConfigError: a pattern matches no layer; all of them are listed.
+        UnknownNameError: A method does not exist.
+        ConfigError: Some patterns match no layer; the message lists all of them.
     """
     for _, method in given:
         if method != NONE:
@@ -204,18 +204,18 @@ def _take_sparsity(network: Network, config: BuilderConfig, options: NetworkOpti
 
 
 def apply_placement(placement: Any, layer_device_types: str | None, network: Network, config: BuilderConfig) -> None:
-    """Give layers the devices that the user asks for; `layer_device_types` are applied last, and win.
+    """Set the requested devices of layers; `layer_device_types` are applied last and win.
 
     Args:
-        placement: a function that is called with network and config, a mapping of patterns to devices, or a path. `.py`
-            is a script whose `place(network, config)` is called, `.json` one object of patterns to devices, any other
-            file the text form of `PlacementRules`.
+        placement: a function called with the network and config, a mapping of patterns to devices, or a path. A `.py`
+            file is a script whose `place(network, config)` is called, a `.json` file holds one object of patterns to
+            devices, any other file uses the text form of `PlacementRules`.
         layer_device_types: `name:DEVICE,...`.
-        network: as it was imported.
-        config: complete but for the devices of single layers, so that a script can ask `can_run_on`.
+        network: the network as imported.
+        config: config that is complete except for the devices of single layers, so that a script can call `can_run_on`.
 
     Raises:
-        ConfigError: the file cannot be read, the script fails, or a rule does not fit.
+        ConfigError: The file cannot be read, the script fails, or a rule matches no layer.
     """
     if isinstance(placement, Path) and placement.suffix == ".py":
         run_script(placement, network, config)
@@ -233,7 +233,7 @@ def run_script(path: Path, network: Network, config: BuilderConfig) -> None:
     """Run a placement script and call its `place(network, config)`.
 
     Raises:
-        ConfigError: it cannot be read, it has no such function, or it raised something; the message has the line.
+        ConfigError: The script cannot be read, does not define the function, or raised; the message includes the line.
     """
     namespace: dict[str, Any] = {"__name__": "dryfit_placement", "__file__": str(path)}
     source = _text(path, "The placement file cannot be read", str(path))

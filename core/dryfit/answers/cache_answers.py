@@ -1,4 +1,4 @@
-"""The answers about calibration caches: what one contains, how two differ, and what is wrong with one."""
+"""The answers about calibration caches: contents, differences and problems."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ FINDING_TITLES = {
 
 @attrs.frozen
 class CachedTensor:
-    """What a file says of one tensor.
+    """The entry of one tensor in a calibration cache.
 
     Attributes:
         name: name of the tensor.
-        scale: a binary32 number; None for none.
-        range: both ends; None where there is no scale.
-        origin: where the range comes from.
-        place: where in the file, such as `line 3`.
-        details: statistics and notes of the calibrator.
-        statistics: what calibration saw of the tensor; empty where the file does not have it.
+        scale: scale as a binary32 number; None if the file has none.
+        range: minimum and maximum of the range; None without a scale.
+        origin: source of the range.
+        place: position in the file, such as `line 3`.
+        details: statistics and notes from the calibrator.
+        statistics: value statistics collected during calibration; empty if the file has none.
     """
 
     name: str
@@ -54,30 +54,30 @@ class CachedTensor:
 
     @property
     def range_text(self) -> str:
-        """Both ends."""
+        """Return the minimum and maximum of the range."""
         return "none" if self.range is None else f"{self.range[0]:.7g} to {self.range[1]:.7g}"
 
     @property
     def origin_text(self) -> str:
-        """Where the range comes from, with the details."""
+        """Return the source of the range, with the details."""
         details = ", ".join(f"{key} {value}" for key, value in self.details.items())
         return f"{self.origin}: {details}" if details else self.origin
 
 
 @attrs.frozen(repr=False, kw_only=True)
 class CacheAnswer(Answer):
-    """What a calibration cache contains.
+    """The contents of a calibration cache.
 
     Attributes:
         file: path of the cache file.
         form: form of the cache file.
-        header: TensorRT's first line; None where there is none.
-        algorithm: TensorRT's name; None where it is not known.
-        tensorrt_version: the version that the first line names.
+        header: first line, as written by TensorRT; None if missing.
+        algorithm: TensorRT's name of the calibration algorithm; None if unknown.
+        tensorrt_version: TensorRT version in the first line.
         cutoff: cutoff of the legacy algorithm.
         quantile: quantile of the legacy algorithm.
-        facts: what else the file has about how the ranges were found.
-        tensors: in the order of the file.
+        facts: further facts in the file about how the ranges were computed.
+        tensors: entries in file order.
 
     Example:
         >>> dryfit.show_cache("digits.cache").tensors[0].name
@@ -97,7 +97,7 @@ class CacheAnswer(Answer):
     tensors: Sequence[CachedTensor]
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """Scale, range and origin of each tensor, and what found them."""
+        """Return the scale, range and origin of each tensor, with the calibration algorithm."""
         yield Line(f"{self.file}: {FORMS[self.form].title}")
         yield Line(self._found_by())
         for name, fact in self.facts.items():
@@ -107,7 +107,7 @@ class CacheAnswer(Answer):
         yield Line(self.summary_line())
 
     def summary_line(self) -> str:
-        """How many tensors and scales there are."""
+        """Return the number of tensors and scales."""
         missing = sum(one.scale is None for one in self.tensors)
         return f"{count_text(len(self.tensors), 'tensor')}, {missing} of them without a scale"
 
@@ -123,12 +123,12 @@ class CacheAnswer(Answer):
 
 @attrs.frozen
 class ChangedScale:
-    """A tensor with two scales.
+    """A tensor whose scale differs between two files.
 
     Attributes:
         name: name of the tensor.
-        first, second: the scales in the two files; None if missing.
-        ratio: the larger scale divided by the smaller; None where one file has none.
+        first, second: scales in the two files; None if missing.
+        ratio: larger scale divided by the smaller one; None if one file has no scale.
     """
 
     name: str
@@ -139,15 +139,15 @@ class ChangedScale:
 
 @attrs.frozen(repr=False, kw_only=True)
 class CacheDiffAnswer(Answer):
-    """How the scales of two calibration caches differ.
+    """The scale differences between two calibration caches.
 
     Attributes:
         first, second: paths of the two files.
-        changed: tensors with different scales, the largest ratio first.
-        equal: tensors with the same scale in both.
-        added: tensors that only the second file has.
-        removed: tensors that only the first file has.
-        conditions: the conditions that were requested, in their order.
+        changed: tensors with different scales, largest ratio first.
+        equal: tensors with the same scale in both files.
+        added: tensors that are only in the second file.
+        removed: tensors that are only in the first file.
+        conditions: results of the requested conditions, in the requested order.
 
     Example:
         >>> dryfit.diff_caches("digits.cache", "minmax.cache").changed[0].ratio
@@ -165,7 +165,7 @@ class CacheDiffAnswer(Answer):
     conditions: Sequence[Outcome] = ()
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """The tensors that differ, the largest ratio first."""
+        """Return the tensors that differ, largest ratio first."""
         rows = [
             (one.name, scale_text(one.first), scale_text(one.second), f"{one.ratio:.6g}" if one.ratio else "none")
             for one in self.changed
@@ -177,7 +177,7 @@ class CacheDiffAnswer(Answer):
         yield Line(self.summary_line())
 
     def summary_line(self) -> str:
-        """The counts in one line."""
+        """Return a one-line summary of the counts."""
         counts = [(len(self.changed), "changed"), (self.equal, "equal")]
         counts += [(len(self.removed), "removed"), (len(self.added), "added")]
         return ", ".join(f"{count} {word}" for count, word in counts)
@@ -185,16 +185,16 @@ class CacheDiffAnswer(Answer):
 
 @attrs.frozen(repr=False, kw_only=True)
 class CacheCheckAnswer(Answer):
-    """What is wrong with a calibration cache, alone and for a model.
+    """The problems of a calibration cache, by itself and for a model.
 
     Attributes:
         file: path of the cache file.
         form: form of the cache file.
-        model: path of the model; None if none was given.
-        tensors: number of different tensor names in the file.
+        model: path of the model; None if not given.
+        tensors: number of distinct tensor names in the file.
         findings: all findings.
-        summary: how many findings there are of each kind.
-        conditions: the conditions that were requested, in their order.
+        summary: number of findings by kind.
+        conditions: results of the requested conditions, in the requested order.
 
     Example:
         >>> dryfit.check_cache("digits.cache", "digits.onnx").summary["missing"]
@@ -212,7 +212,7 @@ class CacheCheckAnswer(Answer):
     conditions: Sequence[Outcome] = ()
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """The findings by kind."""
+        """Return the findings, grouped by kind."""
         for kind, title in FINDING_TITLES.items():
             found = [one for one in self.findings if one.kind == kind]
             texts = [f"{one.place}: {one.text}" if one.place and one.tensor else one.text for one in found]
@@ -221,11 +221,11 @@ class CacheCheckAnswer(Answer):
         yield Line(self.summary_line())
 
     def summary_line(self) -> str:
-        """The counts in one line."""
+        """Return a one-line summary of the counts."""
         words = ", ".join(f"{count} {kind}" for kind, count in self.summary.items() if count)
         return f"{self.file}: {count_text(self.tensors, 'tensor')}, {words or 'no problems'}"
 
 
 def finite(number: float) -> float | None:
-    """A number as JSON has it; None where it is not finite."""
+    """Return the number, or None if it is not finite, which JSON cannot represent."""
     return number if math.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""What does a calibration cache contain, is it right, and how do two differ? No model runs."""
+"""Show, check and compare calibration caches without running a model."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PathLike = str | os.PathLike[str]
 
 
 def show_cache(file: PathLike, *, form: str | None = None) -> CacheAnswer:
-    """Scale, range and origin of each tensor of a calibration cache, and what found them.
+    """Return the scale, range and origin of each tensor in a calibration cache, with the calibration algorithm.
 
     Args:
-        file: the cache.
-        form: its form, where the contents do not show it.
+        file: path of the cache.
+        form: form of the cache, if it cannot be detected from the contents.
 
     Raises:
-        CalibrationError: the file cannot be read, or is damaged.
+        CalibrationError: The file cannot be read or is corrupt.
 
     Example:
         >>> dryfit.show_cache("digits.cache").algorithm
@@ -74,16 +74,16 @@ def _tensor(entry: StoredRange) -> CachedTensor:
 def diff_caches(
     first: PathLike, second: PathLike, *, fail_on: str | Sequence[str | FailCondition] = (), form: str | None = None
 ) -> CacheDiffAnswer:
-    """How the scales of two calibration caches differ, the largest ratio first. Their forms may differ.
+    """Compare the scales of two calibration caches, largest ratio first. The caches may have different forms.
 
     Args:
-        first: a cache.
-        second: another.
+        first: path of the first cache.
+        second: path of the second cache.
         fail_on: conditions, such as `"ratio>1.01,removed"`; see `CacheDiffAnswer.conditions`.
-        form: of both, where the contents do not show it.
+        form: form of both caches, if it cannot be detected from the contents.
 
     Raises:
-        CalibrationError: a file cannot be read, or is damaged.
+        CalibrationError: A file cannot be read or is corrupt.
 
     Example:
         >>> dryfit.diff_caches("digits.cache", "minmax.cache").removed
@@ -113,18 +113,18 @@ def check_cache(
     form: str | None = None,
     shape: ShapesSaid | None = None,
 ) -> CacheCheckAnswer:
-    """What is wrong with a calibration cache, and whether it fits a model. All findings at once.
+    """Check a calibration cache, by itself and for a model, and report all findings at once.
 
     Args:
-        file: the cache.
-        model: the path of an ONNX model.
+        file: path of the cache.
+        model: path of an ONNX model.
         fail_on: conditions, such as `"damaged,missing>2"`; see `CacheCheckAnswer.conditions`.
-        form: of the cache, where the contents do not show it.
+        form: form of the cache, if it cannot be detected from the contents.
         shape: shapes of the model's dynamic inputs.
 
     Raises:
-        CalibrationError: the file cannot be read.
-        OnnxImportError: the model is damaged or has operators that are not supported.
+        CalibrationError: The file cannot be read.
+        OnnxImportError: The model is corrupt or has unsupported operators.
 
     Example:
         >>> [one.tensor for one in dryfit.check_cache("digits.cache", "model.onnx").findings if one.kind == "missing"]

@@ -1,4 +1,4 @@
-"""Which dynamic ranges do a model's tensors have? `dryfit.calibrate` and `dryfit calibrate`."""
+"""Find the dynamic ranges of a model's tensors: `dryfit.calibrate` and `dryfit calibrate`."""
 
 from __future__ import annotations
 
@@ -48,36 +48,37 @@ def calibrate(
     example_inputs: Any = None,
     progress: Callable[[int, int], SampleCount] = SampleCount,
 ) -> CalibrationAnswer:
-    """Find the dynamic ranges of a model's tensors for INT8, from samples; the model runs here, in FP32.
+    """Find the INT8 dynamic ranges of a model's tensors from samples; the model runs on this machine in FP32.
 
-    For networks, and for samples that are arrays in memory, there is `dryfit.calibration.calibrate.calibrate`.
+    For networks, and for samples held in memory as arrays, use `dryfit.calibration.calibrate.calibrate`.
 
     Args:
         model: a path, an ONNX model, or a PyTorch module with `example_inputs`.
-        data: the samples: a folder, a file, `module:function`, or a source of samples; None to solve `state` only.
-        calibrator: an installed calibrator, which finds the ranges, or its name.
-        output: where the calibration cache is written; `.json`: with origins and statistics.
-        state: a file in which what was gathered is kept, or which has it.
-        resume: go on with the samples that an earlier run has not seen.
-        reuse: run nothing where the output covers the model already.
-        limit: takes the first samples.
+        data: samples: a folder, a file, `module:function`, or a source of samples; None to solve `state` only.
+        calibrator: an installed calibrator or its name.
+        output: path of the calibration cache to write; a `.json` file also contains origins and statistics.
+        state: path of the file that stores the collected statistics, or already contains them.
+        resume: continue with the samples that an earlier run did not process.
+        reuse: skip the run if the output already covers the model.
+        limit: maximum number of samples to use, counted from the first.
         shape: shapes of dynamic inputs.
-        preparation: how pictures become inputs.
-        full_range: whether inputs, and outputs of softmax and sigmoid, keep their largest magnitude.
-        before_fusion: find ranges before layers are fused, also for the older calibrators.
-        device: whose fusions count for the older calibrators.
-        skip_nonfinite: count NaN and infinity and leave them out.
-        threads: of each process; as many as CPUs in all for None.
-        jobs: processes that share the samples.
-        example_inputs: of a PyTorch module.
-        progress: makes what counts the samples and may stop the run, from their number and how many were seen before.
+        preparation: how pictures are converted to inputs.
+        full_range: whether inputs, and the outputs of softmax and sigmoid, keep their largest magnitude.
+        before_fusion: collect ranges before layer fusion, also for the legacy calibrators.
+        device: device whose fusions apply for the legacy calibrators.
+        skip_nonfinite: skip and count NaN and infinity.
+        threads: number of threads per process; None for one per CPU in total.
+        jobs: number of processes that share the samples.
+        example_inputs: example inputs of a PyTorch module.
+        progress: function that receives the number of samples and how many were processed before, and returns the
+            monitor that counts the samples and may stop the run.
 
     Raises:
-        CalibrationError: there are no samples, they cannot be read, or a kept state is of something else.
-        ConfigError: a shape does not fit the model.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        KeyboardInterrupt: the run was stopped; its notes state what was kept.
-        UnknownNameError: there is no such calibrator.
+        CalibrationError: There are no samples, they cannot be read, or the stored state belongs to another run.
+        ConfigError: A shape does not fit the model.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        KeyboardInterrupt: The run was stopped; the notes of the exception state what was saved.
+        UnknownNameError: The calibrator does not exist.
 
     Example:
         >>> answer = dryfit.calibrate("digits.onnx", "images.npy", calibrator="minmax", output="new.cache")
@@ -129,16 +130,16 @@ def calibrate(
 def compare_calibrators(
     state: str | os.PathLike[str], *, calibrator: str | Calibrator = "entropy2", skip_nonfinite: bool = False
 ) -> CalibratorsAnswer:
-    """What each calibrator that takes the same state makes of it. Runs nothing.
+    """Compare the ranges that each calibrator computes from the same state. Runs no model.
 
     Args:
-        state: the file that `calibrate` wrote.
-        calibrator: one that takes it, or its name.
-        skip_nonfinite: whether non-finite values were left out.
+        state: path of the file that `calibrate` wrote.
+        calibrator: a calibrator that accepts the state, or its name.
+        skip_nonfinite: whether non-finite values were skipped.
 
     Raises:
-        CalibrationError: the state cannot be read, or is another calibrator's.
-        UnknownNameError: there is no such calibrator.
+        CalibrationError: The state cannot be read or belongs to another calibrator.
+        UnknownNameError: The calibrator does not exist.
 
     Example:
         >>> list(dryfit.compare_calibrators("digits.state").calibrators)

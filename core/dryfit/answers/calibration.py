@@ -1,4 +1,4 @@
-"""The answers of `dryfit.calibrate` and `dryfit.compare_calibrators`: ranges of tensors, and where they come from."""
+"""The answers of `dryfit.calibrate` and `dryfit.compare_calibrators`: dynamic ranges and their origins."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _NAMED = 4
 
 @attrs.frozen
 class CalibratedTensor:
-    """The range of one tensor.
+    """The dynamic range of one tensor.
 
     Attributes:
         name: name of the tensor.
-        threshold: the range reaches from minus this to this; None where there is none.
+        threshold: the range is [-threshold, threshold]; None if the tensor has no range.
         scale: threshold / 127, rounded to binary32.
-        largest: the largest magnitude that was seen; None where that is not known.
-        skipped: values that were not finite and left out.
-        reason: why there is no range; empty where there is one.
-        details: what else the calibrator tells, and whose range is shared.
+        largest: largest magnitude observed; None if unknown.
+        skipped: number of non-finite values that were skipped.
+        reason: why the tensor has no range; empty if it has one.
+        details: further results of the calibrator, and the tensor that the range is shared with.
     """
 
     name: str
@@ -43,12 +43,12 @@ class CalibratedTensor:
 
 @attrs.frozen
 class CalibrationRun:
-    """How long the samples took.
+    """The duration of a calibration run.
 
     Attributes:
-        samples_before: samples that earlier runs had seen.
-        images: by the first axis of the first input.
-        seconds: since the first sample was requested.
+        samples_before: number of samples processed by earlier runs.
+        images: number of images, counted along the first axis of the first input.
+        seconds: time since the first sample was requested.
         images_per_second: throughput of the whole run.
     """
 
@@ -60,19 +60,19 @@ class CalibrationRun:
 
 @attrs.frozen(repr=False, kw_only=True)
 class CalibrationAnswer(Answer):
-    """Dynamic ranges of a model's tensors.
+    """The dynamic ranges of a model's tensors.
 
     Attributes:
-        model: what the user calls it: the path of the file, or the network's name.
-        calibrator: the calibrator that found the ranges.
-        options: options of the calibrator and their values.
-        samples: those that the ranges come from, earlier runs included.
-        run: how the samples were run; None if none were.
-        tensors: in the order of execution.
-        cache: the calibration cache that was written, or that covers the model already.
-        state: the file of what was gathered.
-        solutions: tensor to its range, with all that the calibrator found.
-        is_covered: whether a cache covered the model already, so that nothing was run.
+        model: path of the model file, or name of the network.
+        calibrator: calibrator that computed the ranges.
+        options: options of the calibrator, with their values.
+        samples: number of samples behind the ranges, including earlier runs.
+        run: duration of the run; None if nothing was run.
+        tensors: tensors in execution order.
+        cache: calibration cache that was written, or that already covers the model.
+        state: file of the collected statistics.
+        solutions: full result of the calibrator by tensor.
+        is_covered: whether a cache already covered the model, so that nothing was run.
 
     Example:
         >>> answer = dryfit.calibrate("digits.onnx", "images.npy", output="new.cache")
@@ -94,13 +94,13 @@ class CalibrationAnswer(Answer):
     is_covered: bool = hidden(False)
 
     def summary_line(self) -> str:
-        """How many scales were found."""
+        """Return the number of scales, in one line."""
         scaled = sum(one.scale is not None for one in self.tensors)
         counts = f"{count_text(scaled, 'scale')} from {count_text(self.samples, 'sample')}"
         return f"{self.model}: {counts} by {self.calibrator}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """How many scales, what has none, what was not left to the calibrator, and where it went."""
+        """Return the number of scales, the tensors without one, the tensors set by other means, and the output path."""
         yield Line(self.summary_line())
         kept = ((SHARED_WITH, "share the range of another tensor"), (FULL_RANGE, "keep their largest magnitude"))
         for key, text in kept:
@@ -120,7 +120,7 @@ class CalibrationAnswer(Answer):
 
     @property
     def run_text(self) -> str:
-        """How long the samples took; "" where nothing was run."""
+        """Return the duration of the run; "" if nothing was run."""
         if self.run is None or not self.run.images:
             return ""
         return f"{self.run.images} images in {self.run.seconds:.1f} s, {self.run.images_per_second:.1f} images/s"
@@ -128,12 +128,12 @@ class CalibrationAnswer(Answer):
 
 @attrs.frozen(repr=False, kw_only=True)
 class CalibratorsAnswer(Answer):
-    """What each calibrator makes of the same samples, each tensor alone.
+    """The ranges that several calibrators compute from the same samples, tensor by tensor.
 
     Attributes:
-        state: the file of what was gathered.
+        state: file of the collected statistics.
         samples: number of samples in the state.
-        calibrators: name of each calibrator to its threshold for each tensor.
+        calibrators: threshold of each tensor by calibrator name.
 
     Example:
         >>> dryfit.compare_calibrators("digits.state").calibrators["minmax"]["image"]
@@ -147,11 +147,11 @@ class CalibratorsAnswer(Answer):
     calibrators: Mapping[str, Mapping[str, Amount | None]]
 
     def summary_line(self) -> str:
-        """Which calibrators were compared."""
+        """Return the names of the compared calibrators, in one line."""
         return f"{self.state}: {count_text(self.samples, 'sample')}, {', '.join(self.calibrators)}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """A row per tensor, a column per calibrator."""
+        """Return a table with one row per tensor and one column per calibrator."""
         found = list(self.calibrators.values())
         rows = [
             (tensor, *(None if (one := each[tensor]) is None else f"{one:.6g}" for each in found))

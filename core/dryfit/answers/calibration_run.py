@@ -1,4 +1,4 @@
-"""The run of a calibration: its samples, and what is kept of them between runs."""
+"""A calibration run: its samples, and the state that is kept between runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dryfit.quantization.picture_preparation import PicturePreparation
 
 @attrs.frozen(kw_only=True)
 class CalibrationRequest:
-    """What is calibrated, and how; see `calibrate` for most of the fields."""
+    """The settings of a calibration; see `calibrate` for most of the fields."""
 
     name: str
     source: ModelSource
@@ -52,19 +52,19 @@ class CalibrationRequest:
 
     @property
     def state_place(self) -> Path | None:
-        """Where what was gathered is kept: the file that was named, or one beside the output."""
+        """Return the path of the collected statistics: the given file, or a file next to the output."""
         beside = None if self.output is None else self.output.with_name(f"{self.output.name}.state")
         return self.state or beside
 
     @property
     def algorithm(self) -> CalibrationAlgoType:
-        """The algorithm that the cache's first line names: that of entropy2 where TensorRT has no such calibrator."""
+        """Return the algorithm name for the first line of the cache: entropy2 if TensorRT has no such calibrator."""
         algorithms = {name: algorithm for algorithm, name in CALIBRATOR_NAMES.items()}
         return algorithms.get(self.chosen.name, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
 
     @functools.cached_property
     def digest(self) -> str:
-        """Of the model's file, or of its bytes."""
+        """Return the digest of the model's file or bytes."""
         match self.source:
             case str() | os.PathLike():
                 data = Path(self.source).read_bytes()
@@ -76,17 +76,17 @@ class CalibrationRequest:
 
     @property
     def looks_before_fusion(self) -> bool:
-        """Whether tensors are looked at before layers are fused."""
+        """Return whether tensors are observed before layer fusion."""
         return self.chosen.before_fusion or self.before_fusion
 
 
 def run_samples(
     asked: CalibrationRequest, network: Network, progress: Callable[[int, int], SampleCount]
 ) -> tuple[CalibrationState, CalibrationRun]:
-    """Show the samples. A run that is stopped keeps what was gathered; with several jobs what processes have finished.
+    """Process the samples. An interrupted run keeps its statistics; with several jobs, those of finished processes.
 
     Raises:
-        KeyboardInterrupt: the run was stopped.
+        KeyboardInterrupt: The run was stopped.
     """
     data = asked.data
     if data is None:
@@ -119,7 +119,7 @@ def _keep_or_stop(asked: CalibrationRequest, names: Sequence[str], state: Calibr
     """Write or clean up the kept state.
 
     Raises:
-        KeyboardInterrupt: not all samples were seen.
+        KeyboardInterrupt: Not all samples were seen.
     """
     place, is_complete = asked.state_place, set(names) <= set(state.samples)
     is_kept = place is not None and bool(state.samples)
@@ -163,7 +163,7 @@ def _task(asked: CalibrationRequest, data: SampleSource, network: Network) -> Ca
 
 
 def kept_state(asked: CalibrationRequest) -> CalibrationState:
-    """The state that another run has gathered from this model."""
+    """Return the state that an earlier run collected from this model."""
     if asked.state is None:
         raise CalibrationError(
             "No samples were given", remedy="Give samples with --data, or what was gathered before with --state"
@@ -174,10 +174,10 @@ def kept_state(asked: CalibrationRequest) -> CalibrationState:
 
 
 def read_state(place: Path, chosen: Calibrator, *, skips_nonfinite: bool) -> CalibrationState:
-    """What an earlier run has kept.
+    """Return the state that an earlier run stored.
 
     Raises:
-        CalibrationError: the file cannot be read, or is of another collector.
+        CalibrationError: The file cannot be read or belongs to another collector.
     """
     try:
         data = place.read_bytes()

@@ -1,4 +1,4 @@
-"""Where can my layers run, and why not? `dryfit.check` and `dryfit check`. Builds nothing."""
+"""Check where layers can run, and why not, without a build: `dryfit.check` and `dryfit check`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dryfit.short_text import count_text
 
 @attrs.frozen(repr=False)
 class CheckAnswer(Placement, Answer):
-    """Where each layer of a model would run, with every rule that it fails.
+    """The device of each layer of a model, with every rule that the layer violates.
 
     Attributes:
-        conditions: the conditions that were requested, in their order.
-        notes: remarks about options that were adjusted, and about memory.
+        conditions: results of the requested conditions, in the requested order.
+        notes: remarks on options that were adjusted, and on memory.
 
     Example:
         >>> answer = dryfit.check("digits.onnx", device="DLA", precision="fp16")
@@ -40,15 +40,15 @@ class CheckAnswer(Placement, Answer):
 
     @property
     def has_failed(self) -> bool:
-        """Whether one of the conditions holds."""
+        """Whether at least one of the conditions holds."""
         return any(one.failed for one in self.conditions)
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
-        """What `dryfit check` prints."""
+        """Return the lines and tables that `dryfit check` prints."""
         return placement_blocks(self, verbose=verbose)
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return f"{heading(self)}: {summary_line(self)}"
 
 
@@ -59,19 +59,19 @@ def check(
     fail_on: str | Sequence[str | FailCondition] = (),
     **options: Unpack[Options],
 ) -> CheckAnswer:
-    """Where each layer of a model can run, and every rule that it violates. Builds nothing.
+    """Report where each layer of a model can run, and every rule that it violates. Builds nothing.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
-        config: how it would be built; None to configure it by options.
+        config: build settings; None to use the options.
         fail_on: conditions, such as `"fallback>3%"` or a rule's id; see `CheckAnswer.conditions`.
-        options: named as the options of `dryfit check`, with the same defaults.
+        options: keyword arguments named like the options of `dryfit check`, with the same defaults.
 
     Raises:
-        ConfigError: options, config and model do not fit together; not that a build would fail, which the answer has.
-        NetworkError: the network is wrong; all problems are listed.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        UnknownNameError: there is no such device, platform, word or condition.
+        ConfigError: The options, the config and the model conflict. A build that would fail is reported in the answer.
+        NetworkError: The network is invalid; the message lists all problems.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        UnknownNameError: A device, platform, option value or condition does not exist.
 
     Example:
         >>> answer = dryfit.check("digits.onnx", device="DLA", precision="fp16")
@@ -95,7 +95,7 @@ def check(
 
 
 def placement_outcomes(conditions: Sequence[FailCondition], answer: Placement) -> list[Outcome]:
-    """What each condition finds in a placement."""
+    """Return the outcome of each condition on a placement."""
     return [condition.outcome(*_measured(condition, answer)) for condition in conditions]
 
 

@@ -1,4 +1,4 @@
-"""Where does a device's arithmetic diverge from a reference? `dryfit.compare` and `dryfit compare`."""
+"""Find where a device's arithmetic diverges from a reference: `dryfit.compare` and `dryfit compare`."""
 
 from __future__ import annotations
 
@@ -49,30 +49,30 @@ def compare(
     progress: ProgressMonitor | None = None,
     **options: Unpack[Options],
 ) -> CompareAnswer:
-    """The results of a model on a device beside a reference, layer by layer, and where they diverge.
+    """Compare the results of a model on a device with a reference, layer by layer, and find where they diverge.
 
-    Each layer's error is split into what the layer adds itself, on the inputs that the other side has, and what it
-    inherits.
+    The error of each layer is split into the error that the layer itself adds, computed on the reference's inputs, and
+    the error that it inherits.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`, which is built; or an engine
             or the path of an engine file.
-        config: how a model is built; None where options say it.
-        data: the samples; see `Samples`.
-        against: `fp32`, the model by its definition; a device, such as `gpu`; or one with a software version, such as
-            `dla@8.6`; or several of these.
-        limit: takes the first samples of a folder or file.
-        tolerance: elements that differ by no more count as equal.
-        fail_below: a condition for each output: signal to noise, in dB; see `CompareAnswer.conditions`.
-        threads: of the host; as many as CPUs for None.
-        progress: is told how far the search for an engine's weights is.
-        options: named as the options of `dryfit compare`.
+        config: build settings of a model; None to use the options.
+        data: samples; see `Samples`.
+        against: one or more references: `fp32` for the model by its definition; a device, such as `gpu`; or a device
+            with a software version, such as `dla@8.6`.
+        limit: maximum number of samples to read from the start of a folder or file.
+        tolerance: largest difference between elements that still count as equal.
+        fail_below: minimum signal-to-noise ratio of each output, in dB; see `CompareAnswer.conditions`.
+        threads: number of host threads; None for one per CPU.
+        progress: monitor that receives the progress of the search for an engine's weights.
+        options: keyword arguments named like the options of `dryfit compare`.
 
     Raises:
-        ConfigError: options, config and model do not fit together, or sides are named twice.
-        BuildError: the network cannot be built for a side.
-        CalibrationError, ExecutionError: samples cannot be read, or do not fit the network.
-        UnknownNameError: there is no such device, platform or word.
+        ConfigError: The options, the config and the model conflict, or a side is named twice.
+        BuildError: The network cannot be built for one of the sides.
+        CalibrationError, ExecutionError: Samples cannot be read or do not match the network's inputs.
+        UnknownNameError: A device, platform or option value does not exist.
 
     Example:
         >>> on_dla = {"device": "DLA", "fallback": "GPU", "precision": "fp16"}
@@ -91,7 +91,7 @@ def compare(
 
 
 def samples_of(data: Samples, network: Network, plan: Plan, limit: int | None) -> Iterator[tuple[str, Feeds]]:
-    """Name and inputs of each sample."""
+    """Return the name and inputs of each sample."""
     if isinstance(data, str | os.PathLike):
         source = source_of(os.fspath(data))
         yield from source.samples(list(source.names(network))[:limit], network)

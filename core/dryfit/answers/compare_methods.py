@@ -1,4 +1,4 @@
-"""Where do quantize methods give other codes? `dryfit.compare_methods` and `dryfit compare --methods`."""
+"""Find where quantize methods produce different codes: `dryfit.compare_methods` and `dryfit compare --methods`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEAST_SHARE = 1e-5
 
 @attrs.frozen
 class LeftInReal:
-    """A layer that stays in real numbers.
+    """A layer that stays in floating point.
 
     Attributes:
         layer: name of the layer.
@@ -43,18 +43,18 @@ class LeftInReal:
 
 @attrs.frozen
 class ComparedMethod:
-    """A quantize method, and where it parts from the first.
+    """A quantize method, and where its codes first differ from those of the first method.
 
     Attributes:
         name: name of the method.
-        title: the library or device whose arithmetic it is.
-        library: what it was verified against; empty for a device.
+        title: library or device whose arithmetic the method reproduces.
+        library: library that the method was verified against; empty for a device.
         version: version of the library.
-        operators: number of layers that it computes.
+        operators: number of layers that the method computes.
         left: layers that stay in floating point.
-        compared: tensors of codes that it and the first method store; 0 for the first.
+        compared: number of code tensors stored by both this and the first method; 0 for the first.
         differing: number of compared layers whose codes differ.
-        first_parting: the first tensor whose layer itself gives other codes than by the first method.
+        first_parting: first tensor whose own layer produces codes that differ from those of the first method.
     """
 
     name: str
@@ -70,18 +70,18 @@ class ComparedMethod:
 
 @attrs.frozen(repr=False, kw_only=True)
 class CompareMethodsAnswer(Answer):
-    """A quantized model computed by several quantize methods, and the layers that make their codes part.
+    """The results of several quantize methods on one model, and the layers where their codes diverge.
 
     Attributes:
         model: path of the model, or name of the network.
         device: device of this machine.
-        plugins: plugins that were active, each as `name version (distribution)`; sorted.
+        plugins: active plugins, each as `name version (distribution)`; sorted.
         samples: names of the samples.
-        methods: in the order in which they were requested; the others are compared with the first.
-        layers: tensors of codes that a method computes, in the order in which it does.
+        methods: methods in the requested order; the others are compared with the first.
+        layers: code tensors that a method computes, in computation order.
         outputs: outputs of the model.
-        conditions: those of `fail_below`, for each output.
-        notes: remarks about options that were adjusted.
+        conditions: results of `fail_below` for each output.
+        notes: remarks on options that were adjusted.
 
     Example:
         >>> answer = dryfit.compare_methods("digits-qdq.onnx", ["tflite", "onnx"], data="images.npy")
@@ -102,7 +102,7 @@ class CompareMethodsAnswer(Answer):
     notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """For each method where it parts from the first."""
+        """Return the point of divergence of each method from the first."""
         first, *others = self.methods
         yield Line(f"{self.model} by quantize methods on this machine; compared with {first.name}")
         yield Line(count_text(len(self.samples), "sample"))
@@ -124,7 +124,7 @@ class CompareMethodsAnswer(Answer):
         yield from failed_blocks(self.conditions)
 
     def summary_line(self) -> str:
-        """How many layers give other codes, by method."""
+        """Return the number of layers with different codes by method, in one line."""
         return "; ".join(map(_differing_text, self.methods[1:]))
 
     def _method_blocks(self, method: ComparedMethod) -> Iterator[Block]:
@@ -154,23 +154,23 @@ def compare_methods(
     threads: int | None = None,
     **options: Unpack[Options],
 ) -> CompareMethodsAnswer:
-    """A quantized model computed by quantize methods on this machine, and where their codes part.
+    """Run a quantized model with several quantize methods on this machine, and compare their codes.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
-        methods: names; the others are compared with the first.
-        data: the samples; see `dryfit.answers.compare.Samples`.
-        limit: takes the first samples of a folder or file.
-        tolerance: codes that differ by no more count as equal.
-        fail_below: a condition for each output: signal to noise, in dB; see `CompareMethodsAnswer.conditions`.
-        threads: of the host; as many as CPUs for None.
-        options: named as the options of `dryfit compare`.
+        methods: names of the methods; the others are compared with the first.
+        data: samples; see `dryfit.answers.compare.Samples`.
+        limit: maximum number of samples to read from the start of a folder or file.
+        tolerance: largest difference between codes that still count as equal.
+        fail_below: minimum signal-to-noise ratio of each output, in dB; see `CompareMethodsAnswer.conditions`.
+        threads: number of host threads; None for one per CPU.
+        options: keyword arguments named like the options of `dryfit compare`.
 
     Raises:
-        ConfigError: an option does not go with methods, the file is an engine, or fewer than two methods are named.
-        CalibrationError, ExecutionError: samples cannot be read, or do not fit the network.
-        DryfitError: the network cannot be built.
-        UnknownNameError: there is no such method.
+        ConfigError: An option cannot be used with methods, the file is an engine, or fewer than two methods are given.
+        CalibrationError, ExecutionError: Samples cannot be read or do not match the network's inputs.
+        DryfitError: The network cannot be built.
+        UnknownNameError: A method does not exist.
 
     Example:
         >>> dryfit.compare_methods("digits-qdq.onnx", ["tflite", "onnx"], data="images.npy").methods[1].first_parting
@@ -203,7 +203,7 @@ def _on_host(options: Options, methods: Sequence[str]) -> Options:
     """The options for a build on this machine, where methods compute.
 
     Raises:
-        ConfigError: an option does not go with methods.
+        ConfigError: An option does not go with methods.
     """
     host = registry.host().device
     said = NetworkOptions.said({name: value for name, value in options.items() if name != EXAMPLE_INPUTS})

@@ -1,7 +1,7 @@
-"""Conditions on answers, such as `fallback>3%`: what `--fail-on` turns into the exit code 1.
+"""Conditions on answers, such as `fallback>3%`: `--fail-on` exits with code 1 if one of them holds.
 
-A condition is a subject, and where it has no limit of its own, more than 0: `fallback>3%`, `missing`, `ratio>1.01`,
-`dla.convolution.cbuf`. What the subjects are, and what is measured of them, each command says.
+A condition is a subject with an optional limit; the default is more than 0: `fallback>3%`, `missing`, `ratio>1.01`,
+`dla.convolution.cbuf`. Each command defines its subjects and the values that they measure.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ BYTES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1024, "mib": 1
 
 @attrs.frozen
 class Outcome:
-    """What a condition found.
+    """The result of a condition.
 
     Attributes:
         condition: the condition as the user wrote it.
-        actual: what was found, in words.
+        actual: measured value, in words.
         failed: whether the condition holds, so that the check fails.
     """
 
@@ -53,13 +53,13 @@ class Outcome:
 
 @attrs.frozen
 class FailCondition:
-    """One condition.
+    """A single condition.
 
     Attributes:
         text: the condition as the user wrote it.
-        subject: the value that the condition is about.
+        subject: subject whose value the condition limits.
         operator: one of `OPERATORS`.
-        limit: a number, a percentage or a size, as `unit` says.
+        limit: a number, a percentage or a size, depending on `unit`.
         unit: "", "%", or one of `BYTES`.
     """
 
@@ -70,11 +70,11 @@ class FailCondition:
     unit: str = ""
 
     def outcome(self, value: float, words: str | None = None) -> Outcome:
-        """What the condition finds in a value.
+        """Evaluate the condition for a value.
 
         Args:
-            value: in the unit of the limit; a size in bytes.
-            words: the value in words; None for the number alone.
+            value: value in the unit of the limit; a size in bytes.
+            words: the value in words; None for the plain number.
         """
         limit = self.limit * BYTES.get(self.unit, 1)
         found = f"{value:.7g}" if words is None else words
@@ -83,15 +83,15 @@ class FailCondition:
 
 @attrs.frozen
 class Subjects:
-    """What the conditions of a command may look at.
+    """The subjects that the conditions of a command can use.
 
     Attributes:
-        texts: name of each subject to its description.
-        aliases: other words for subjects.
-        units: subject to the units that its limit may have; none means a number.
-        limits: subject to the limit that counts where none is stated; 0 for the others.
-        rules: the ids of rules, and their beginnings, for a word that is not a subject: its first word is
-            given. None where there are no such subjects.
+        texts: description of each subject, by name.
+        aliases: alternative names of subjects.
+        units: units that a limit may have, by subject; none means a number.
+        limits: default limit by subject; 0 for the others.
+        rules: returns the ids of rules, and their prefixes, for a word that is not a subject, given its first word.
+            None if rules are not supported as subjects.
     """
 
     texts: Mapping[str, str]
@@ -102,14 +102,14 @@ class Subjects:
 
     @property
     def listed(self) -> str:
-        """All subjects in words; ids of rules are too many to list."""
+        """Return all subjects in words, without the ids of rules, which are too many to list."""
         return ", ".join(self.texts) + (" and the ids of rules" if self.rules else "")
 
     def condition(self, text: str) -> FailCondition:
-        """A condition such as `fallback>3%`.
+        """Parse a condition such as `fallback>3%`.
 
         Raises:
-            ValueError: the text is no condition, or there is no such subject; the message says what would be one.
+            ValueError: The text is not a condition, or the subject does not exist; the message states what is allowed.
         """
         text = text.strip()
         match = CONDITION.fullmatch(text)
@@ -127,10 +127,10 @@ class Subjects:
         return FailCondition(text, subject, match["operator"] or ">", limit, unit)
 
     def conditions(self, texts: str | Sequence[str | FailCondition]) -> tuple[FailCondition, ...]:
-        """The conditions of `"fallback>3%,loadables>8"`, or of several such texts.
+        """Parse the conditions of `"fallback>3%,loadables>8"`, or of several such texts.
 
         Raises:
-            ConfigError: a text is no condition; says what would be one.
+            ConfigError: A text is not a condition; the message states what is allowed.
         """
         found: list[FailCondition] = []
         for one in [texts] if isinstance(texts, str) else texts:
@@ -159,12 +159,12 @@ class Subjects:
 
 
 def counted_outcomes(conditions: Sequence[FailCondition], values: Mapping[str, float]) -> list[Outcome]:
-    """What each condition finds among values by subject."""
+    """Evaluate each condition, given the values by subject."""
     return [condition.outcome(values[condition.subject]) for condition in conditions]
 
 
 def beginnings(rule: str) -> Iterator[str]:
-    """The id of a rule, and its first words: `dla`, `dla.pooling`, `dla.pooling.window`."""
+    """Return the id of a rule and its prefixes: `dla`, `dla.pooling`, `dla.pooling.window`."""
     words = rule.split(".")
     return (".".join(words[:count]) for count in range(1, len(words) + 1))
 

@@ -1,7 +1,7 @@
-"""The defaults of questions about a model: one set for check, build, explain and estimate, shown as options.
+"""The defaults of questions about a model, shared by check, build, explain and estimate and shown as options.
 
-A board that is named is asked about its accelerator. A device that does not compute FP32 gets FP16, as trtexec sets it
-for a DLA, and INT8 too where scales are given. Layers that an accelerator refuses fall back to the GPU.
+For a named board, the default device is its accelerator. A device that does not support FP32 gets FP16, as trtexec does
+for a DLA, and also INT8 if scales are given. Layers that an accelerator rejects fall back to the GPU.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _WORDS = {"HALF": "fp16", **{flag: word for word, flag in PRECISION_FLAGS.items(
 
 
 def with_defaults(options: NetworkOptions, precision: str | None = "") -> tuple[NetworkOptions, list[str]]:
-    """The options with the defaults of what was left out, and these as options of the command line.
+    """Return the options with defaults filled in, and these defaults as command-line options.
 
     Args:
-        options: what was said.
-        precision: the default precision; "" for the device's own, None for none.
+        options: the given options.
+        precision: default precision; "" for the device's own, None for none.
 
     Raises:
-        UnknownNameError: there is no such device or platform.
+        UnknownNameError: The device or platform does not exist.
     """
     asked = _with_device(options)
     asked = attrs.evolve(asked, precision=without_best(asked.precision, asked.default_device))
@@ -40,7 +40,7 @@ def with_defaults(options: NetworkOptions, precision: str | None = "") -> tuple[
 
 
 def with_every_precision(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
-    """The defaults of questions that weigh what a board could do: its accelerator, in all types that it computes in."""
+    """Return the defaults for questions about what a board can do: its accelerator with all supported types."""
     asked = options if options.names_device else attrs.evolve(options, device=accelerator(options.platform))
     if not asked.precision and not asked.strongly_typed:
         asked = attrs.evolve(asked, precision=device_words(asked.default_device))
@@ -49,7 +49,7 @@ def with_every_precision(options: NetworkOptions) -> tuple[NetworkOptions, list[
 
 
 def with_scales(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
-    """The defaults for an estimate, whose figures do not depend on the scales: INT8 is taken to have them all."""
+    """Return the defaults for an estimate. Scale values do not matter, so every tensor is assumed to have one."""
     asked, _ = with_defaults(options)
     if "int8" in asked.precision and not has_scales(asked):
         asked = attrs.evolve(asked, assume_scales=True)
@@ -57,22 +57,22 @@ def with_scales(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
 
 
 def has_scales(options: NetworkOptions) -> bool:
-    """Whether the options say where INT8 scales come from."""
+    """Return whether the options provide INT8 scales."""
     return options.assume_scales or options.calibration_cache is not None or options.ranges is not None
 
 
 def device_words(device: str) -> tuple[str, ...]:
-    """The words for the types that a device computes in, but for FP32.
+    """Return the option values for the types that a device supports besides FP32.
 
     Raises:
-        UnknownNameError: there is no such device.
+        UnknownNameError: The device does not exist.
     """
     names = (dtype.name for dtype in registry.target(device).precisions)
     return tuple(_WORDS[name] for name in names if name in _WORDS)
 
 
 def without_best(precisions: Sequence[str], device: str) -> tuple[str, ...]:
-    """The words with `best` replaced by those of the device."""
+    """Return the values with `best` replaced by the types of the device."""
     if BEST not in precisions:
         return tuple(precisions)
     named = [word for word in precisions if word != BEST]
@@ -80,7 +80,7 @@ def without_best(precisions: Sequence[str], device: str) -> tuple[str, ...]:
 
 
 def accelerator(platform: str | None) -> str:
-    """The device that a board has cores of besides the GPU, and whose costs can be estimated; else the GPU."""
+    """Return the device besides the GPU that the board has cores of and that can be estimated; else the GPU."""
     for target in registry.targets_in_turn():
         if target.device == DEFAULT_FALLBACK or target.segment_rules.is_host or target.estimate_cost_at is None:
             continue

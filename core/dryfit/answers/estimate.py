@@ -1,4 +1,4 @@
-"""What does my network cost on a board, layer by layer? `dryfit.estimate` and `dryfit estimate`. Measures nothing."""
+"""Estimate the cost of a network on a board, layer by layer: `dryfit.estimate` and `dryfit estimate`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ NOTE = "All times, rates and energies are estimates by formula; nothing was meas
 
 @attrs.frozen(kw_only=True)
 class EstimatedStep(StepCost):
-    """Layers that a device runs as one.
+    """Layers that a device runs as one step.
 
     Attributes:
-        segment: index of their segment.
+        segment: index of the segment that contains the step.
         device: device that runs the step.
     """
 
@@ -45,11 +45,11 @@ class EstimatedStep(StepCost):
 
 @attrs.frozen
 class Throughput:
-    """How many images some cores of a device work on, each at a run of its own; copies and other devices left out.
+    """The throughput of several cores of a device, each on a run of its own; copies and other devices are not included.
 
     Attributes:
         cores: number of cores of the device that are used.
-        images_per_second: estimated, never measured; None where the target estimates no time, or nothing runs there.
+        images_per_second: estimated, never measured; None if the target does not estimate time or no layer runs there.
     """
 
     cores: Count
@@ -58,24 +58,26 @@ class Throughput:
 
 @attrs.frozen
 class NetworkEstimate:
-    """Figures of the whole network, for one run where nothing else is said. All are estimates.
+    """The totals of the whole network, per run unless stated otherwise. All values are estimates.
 
     Attributes:
         macs: multiply-accumulates of the whole network.
-        macs_on_device: those of the segments on the device that was requested.
-        latency_microseconds: segments and copies one after the other; None where a target estimates no time.
-        latency_error_factor: how far the latency may be off, as a factor up or down; None where that is not known.
-        latency_text: the latency to two digits, with its error.
-        lower_bounds: devices whose time is one that they cannot beat.
-        busy_microseconds: time of one core of the device; None where its target estimates none.
-        busy_error_factor: how far that time may be off; None where that is not known.
-        throughput: by how many cores of the device work.
-        tops_used: operations of all cores of the device, in 10^12 a second, two operations a multiply-accumulate; None
+        macs_on_device: multiply-accumulates of the segments on the requested device.
+        latency_microseconds: latency with segments and copies run sequentially; None if a target does not estimate
+            time.
+        latency_error_factor: error of the latency, as a factor up or down; None if unknown.
+        latency_text: latency to two digits, with its error.
+        lower_bounds: devices whose time is a lower bound.
+        busy_microseconds: time of one core of the device; None if its target does not estimate time.
+        busy_error_factor: error of that time, as a factor; None if unknown.
+        throughput: throughput by number of cores of the device.
+        tops_used: operations of all cores of the device, in 10^12 per second, with two operations per
+            multiply-accumulate; None without a time.
+        pipeline_images_per_second: throughput with all devices and copies working at once on different runs; None
             without a time.
-        pipeline_images_per_second: with all devices and copies at work at once on different runs; None without a time.
-        energy: of segments and copies; None where a target estimates none.
-        energy_error_factor: how far the energy may be off; None where that is not known.
-        without_time: devices whose targets estimate no time.
+        energy: energy of segments and copies; None if a target does not estimate energy.
+        energy_error_factor: error of the energy, as a factor; None if unknown.
+        without_time: devices whose targets do not estimate time.
     """
 
     macs: Count
@@ -96,27 +98,27 @@ class NetworkEstimate:
 
 @attrs.frozen(repr=False)
 class EstimateAnswer(Answer):
-    """What a model is estimated to cost as its layers would be placed.
+    """The estimated cost of a model with its layers placed.
 
     Attributes:
-        model: what the user calls it: the path of the file, or the name of the network.
+        model: path of the model file, or name of the network.
         device: default device of the layers.
         platform: name of the platform.
-        power_mode: of the board; None where the platform states none.
-        software: the version whose rules hold; empty where there is one rule set.
-        precisions: allowed computation types beside FP32.
-        fallback: device of layers that the first refuses; None for none.
-        assumed: the defaults that were used, as options of the command line.
-        sparsity: whether zeros of weights were taken to be skipped where a device does that.
-        sparse_layers: layers whose zeros were taken to be skipped.
-        note: that every figure is an estimate.
-        devices: devices that layers run on.
-        batch: images of one run: the first extent of the first input.
+        power_mode: power mode of the board; None if the platform has none.
+        software: software version whose rules apply; empty if the device has a single rule set.
+        precisions: allowed computation types besides FP32.
+        fallback: device for layers that the default device rejects; None if fallback is disabled.
+        assumed: defaults that were applied, as command-line options.
+        sparsity: whether weight zeros are assumed to be skipped on devices that support it.
+        sparse_layers: layers whose weight zeros are assumed to be skipped.
+        note: states that every value is an estimate.
+        devices: devices that run layers.
+        batch: images per run: the first extent of the first input.
         layers: steps of the segments, in execution order.
         segments: the segments in execution order.
         transfers: copies between devices.
-        network: figures of the whole network.
-        notes: remarks about options that were adjusted.
+        network: totals of the whole network.
+        notes: remarks on options that were adjusted.
 
     Example:
         >>> answer = dryfit.estimate("digits.onnx", platform="agx-orin-64")
@@ -146,29 +148,29 @@ class EstimateAnswer(Answer):
     notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit estimate` prints."""
+        """Return the lines and tables that `dryfit estimate` prints."""
         return _blocks(self)
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return f"{_heading(self)}: {self.network.latency_text} at batch {self.batch}"
 
 
 def estimate(model: Model, config: BuilderConfig | None = None, **options: Unpack[Options]) -> EstimateAnswer:
-    """What a model is estimated to cost on a board: multiplier cycles, bytes, time and throughput. Measures nothing.
+    """Estimate the cost of a model on a board: multiplier cycles, bytes, time and throughput. Measures nothing.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
-        config: how it would be built; None where options say it. It stays as it is: devices whose board it does not
-            name are estimated for their first platform.
-        options: named as the options of `dryfit estimate`, with the same defaults.
+        config: build settings; None to use the options. The config is not modified: a device whose board is not set is
+            estimated for its first platform.
+        options: keyword arguments named like the options of `dryfit estimate`, with the same defaults.
 
     Raises:
-        PlacementError: a layer unplaced.
-        ConfigError: options, config and model do not fit together.
-        NetworkError: the network is wrong; all problems are listed.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        UnknownNameError: there is no such device, platform, power mode or word.
+        PlacementError: A layer cannot be placed.
+        ConfigError: The options, the config and the model conflict.
+        NetworkError: The network is invalid; the message lists all problems.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        UnknownNameError: A device, platform, power mode or option value does not exist.
 
     Example:
         >>> answer = dryfit.estimate("digits.onnx", platform="agx-orin-64")

@@ -1,4 +1,4 @@
-"""Why do layers leave a device, and which edits would keep them there? `dryfit.explain` and `dryfit explain`."""
+"""Explain why layers leave a device, and which model edits avoid it: `dryfit.explain` and `dryfit explain`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from dryfit.passes.findings import LeftLayer
 
 @attrs.frozen
 class EstimatedSegment(EstimatedPart):
-    """What a segment is estimated to cost in one run.
+    """The estimated cost of one run of a segment.
 
     Attributes:
         segment: index of the segment.
@@ -61,17 +61,17 @@ class EstimatedSegment(EstimatedPart):
 
     @property
     def is_nominal(self) -> bool:
-        """Whether it rests on the figures of a machine that stands for the one that was asked about."""
+        """Whether the estimate uses the figures of a stand-in for the requested machine."""
         return self.estimate is not None and self.estimate.is_nominal
 
 
 @attrs.frozen
 class UnmeasuredEdit:
-    """An edit that could not be measured.
+    """A model edit that could not be measured.
 
     Attributes:
-        id: id of the edit, as `--apply` takes it.
-        reason: why it could not be measured.
+        id: edit id, as used by `--apply`.
+        reason: why the edit could not be measured.
     """
 
     id: str
@@ -80,27 +80,28 @@ class UnmeasuredEdit:
 
 @attrs.frozen(repr=False)
 class ExplainAnswer(PlacementHeading, Answer):
-    """Why layers leave a device, what that costs, and which edits of the model would keep them there.
+    """Why layers leave a device, what that costs, and which model edits would keep them on it.
 
     Attributes:
-        simulated: what of the device is simulated.
-        plugins: plugins that were active, each as `name version (distribution)`; sorted.
-        assumed: the defaults that were used, as options of the command line.
-        layer: the layer that was requested; None for all.
-        layers: in the order of the network.
-        causes: failed rules, that of the most multiply-accumulates first.
-        estimates: what each segment is estimated to cost, for devices whose targets estimate it; never measured.
-        arithmetic: how each device computes in each type that layers have there.
-        quantized_operators: layers that quantize methods compute in integers, with the rule of the method.
-        left: layers that stay in floating point though the network has a quantize method.
-        reformats: copies between types, formats or devices, at the layers that are explained.
-        io_formats: what all formats that remove a reformat do together; None where none does, or none was looked for.
-        dynamic_inputs: inputs with extents that are not fixed.
+        simulated: which aspects of the device are simulated.
+        plugins: active plugins, each as `name version (distribution)`; sorted.
+        assumed: defaults that were applied, as command-line options.
+        layer: requested layer; None for all.
+        layers: layers in network order.
+        causes: violated rules, the one that affects the most multiply-accumulates first.
+        estimates: estimated cost of each segment, for devices whose targets provide estimates; never measured.
+        arithmetic: arithmetic of each device, by computation type of its layers.
+        quantized_operators: layers that a quantize method computes in integers, with the rule of the method.
+        left: layers that stay in floating point although the network has a quantize method.
+        reformats: copies between types, formats or devices, at the explained layers.
+        io_formats: combined effect of all I/O formats that remove a reformat; None if there are none, or the search was
+            off.
+        dynamic_inputs: inputs with dynamic extents.
         summary: totals of the network.
-        edits: edits that pay, each measured alone, the largest saving first.
-        together: all that pay at once; None for one or none.
+        edits: suggested model edits, each measured alone, largest saving first.
+        together: combined effect of all suggested edits; None with fewer than two.
         unmeasured_edits: edits that could not be measured.
-        notes: remarks about options that were adjusted.
+        notes: remarks on options that were adjusted.
 
     Example:
         >>> answer = dryfit.explain("digits.onnx", device="DLA")
@@ -130,11 +131,11 @@ class ExplainAnswer(PlacementHeading, Answer):
     notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit explain` prints."""
+        """Return the lines and tables that `dryfit explain` prints."""
         return explanation_blocks(self)
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return explanation_line(self)
 
 
@@ -147,25 +148,25 @@ def explain(
     progress: ProgressMonitor | None = None,
     **options: Unpack[Options],
 ) -> ExplainAnswer:
-    """Why layers, or one layer, cannot run on a device, and which edits of the model would help.
+    """Explain why layers, or one layer, cannot run on a device, and which model edits would help.
 
-    Each edit, and each format of an input or output that would do without a reformat, is measured by applying it to the
-    model in memory. Edits rewrite ONNX nodes: a `dryfit.Network` has everything else explained.
+    Each edit, and each input or output format that avoids a reformat, is measured by applying it to the model in
+    memory. Edits rewrite ONNX nodes, so they are not available for a `dryfit.Network`; everything else is.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
         layer: name of a layer or of an ONNX node; None for all layers.
-        config: how it would be built; None where options say it.
-        edits: whether to look for edits, and for formats of inputs and outputs.
-        progress: is told of the placement and of everything that is tried, and can cancel.
-        options: named as the options of `dryfit explain`, with the same defaults.
+        config: build settings; None to use the options.
+        edits: whether to search for edits, and for input and output formats.
+        progress: monitor that receives the progress of the placement and of each trial, and can cancel.
+        options: keyword arguments named like the options of `dryfit explain`, with the same defaults.
 
     Raises:
-        UnknownNameError: there is no such layer, device, platform or word.
-        ConfigError: options, config and model do not fit together; not that a build would fail.
-        NetworkError: the network is wrong; all problems are listed.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        ExecutionError: `progress` cancelled.
+        UnknownNameError: A layer, device, platform or option value does not exist.
+        ConfigError: The options, the config and the model conflict. A build that would fail does not raise.
+        NetworkError: The network is invalid; the message lists all problems.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        ExecutionError: `progress` cancelled the work.
 
     Example:
         >>> answer = dryfit.explain("digits.onnx", "elu2", device="DLA")

@@ -1,4 +1,4 @@
-"""What does the quantization become? `dryfit.explain_quantization` and `dryfit explain --quantization`."""
+"""Explain the quantization of a model: `dryfit.explain_quantization` and `dryfit explain --quantization`."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from dryfit.quantization.scale_table import RangeConflict, ScaleEntry
 
 @attrs.frozen
 class LayerPrecision:
-    """The precision of a layer, and why.
+    """The precision of a layer, and the reason for it.
 
     Attributes:
         name: name of the layer in the network.
         kind: kind of the layer.
-        onnx_nodes: names of the nodes that the layer came from.
-        device: None for a layer that unplaced it may go.
-        precision: the type that the layer is computed in; where Q/DQ are part of its step, that of its operands.
-        cause: what decided; None for a layer without a place, and for a computation of shapes.
+        onnx_nodes: names of the ONNX nodes that the layer was imported from.
+        device: device that runs the layer; None for an unplaced layer.
+        precision: computation type of the layer; the type of its operands if Q/DQ layers are fused into its step.
+        cause: what determined the precision; None for an unplaced layer and for a shape computation.
         reason: reason for the precision, as a sentence.
-        missing_scales: tensors of the layer without a scale, where that is the cause.
+        missing_scales: tensors of the layer without a scale, if a missing scale is the cause.
     """
 
     name: str
@@ -55,19 +55,19 @@ class LayerPrecision:
 
 @attrs.frozen
 class QuantizationSummary:
-    """Counts over what was explained; multiply-accumulates are those of the whole network.
+    """Counts over the explained layers; multiply-accumulates are those of the whole network.
 
     Attributes:
-        layers: number of layers other than Q/DQ.
-        fallback_layers: layers that are not on the device that they were given, Q/DQ among them.
+        layers: number of layers, not counting Q/DQ.
+        fallback_layers: number of layers, including Q/DQ, that do not run on their assigned device.
         layers_by_precision: number of layers by precision.
         quantizations: number of quantize and dequantize layers.
-        quantizations_by_outcome: where they ended up, to how many.
-        tensors: number of tensors with an entry.
-        tensors_by_origin: where scales come from, to how many.
-        macs: multiply-accumulates of one run.
-        macs_by_type: the same by the type of the operands.
-        macs_integer_share: the share of those whose operands are all integers.
+        quantizations_by_outcome: number of Q/DQ layers by outcome.
+        tensors: number of listed tensors.
+        tensors_by_origin: number of tensors by origin of their scale.
+        macs: multiply-accumulates per run.
+        macs_by_type: multiply-accumulates by operand type.
+        macs_integer_share: share of multiply-accumulates whose operands are all integers.
     """
 
     layers: Count
@@ -84,22 +84,21 @@ class QuantizationSummary:
 
 @attrs.frozen(repr=False)
 class QuantizationAnswer(PlacementHeading, Answer):
-    """The precision of each layer with its reason, the scale of each tensor, and where each Q/DQ ended up.
+    """The precision of each layer with its reason, the scale of each tensor, and the outcome of each Q/DQ layer.
 
     Attributes:
-        simulated: what of the device is simulated.
-        plugins: plugins that were active, each as `name version (distribution)`; sorted.
-        assumed: the defaults that were used, as options of the command line.
-        layer: the layer that was requested; None for all.
-        layers: in the order of the network; constants belong to their readers, and Q/DQ are in `quantizations`.
-        quantizations: quantize and dequantize layers, in the order of the model.
-        tensors: floating-point tensors that are not constants, in the order of the network; none where Q/DQ have the
-            scales.
-        conflicts: ranges that contradict each other.
-        unknown: names of scales that no tensor of the network has.
-        warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
+        simulated: which aspects of the device are simulated.
+        plugins: active plugins, each as `name version (distribution)`; sorted.
+        assumed: defaults that were applied, as command-line options.
+        layer: requested layer; None for all.
+        layers: layers in network order; constants are listed with their readers, Q/DQ layers in `quantizations`.
+        quantizations: quantize and dequantize layers, in model order.
+        tensors: floating-point tensors that are not constants, in network order; empty if Q/DQ layers hold the scales.
+        conflicts: conflicting ranges.
+        unknown: names with a scale that do not match any tensor of the network.
+        warnings: one sentence for each layer or segment that fell back, and for each request that was not granted.
         summary: totals of the network.
-        notes: remarks about options that were adjusted.
+        notes: remarks on options that were adjusted.
 
     Example:
         >>> answer = dryfit.explain_quantization("digits.onnx")
@@ -123,32 +122,32 @@ class QuantizationAnswer(PlacementHeading, Answer):
     notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit explain --quantization` prints."""
+        """Return the lines and tables that `dryfit explain --quantization` prints."""
         return quantization_blocks(self)
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return f"{heading(self)}: {summary_text(self.summary)}"
 
 
 def explain_quantization(
     model: Model, layer: str | None = None, config: BuilderConfig | None = None, **options: Unpack[Options]
 ) -> QuantizationAnswer:
-    """The precision of each layer with its reason, the scale of each tensor, and where each Q/DQ ended up.
+    """Explain the precision of each layer, the scale of each tensor, and the outcome of each Q/DQ layer.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
-        layer: name of a layer or of an ONNX node; None for all. Tensors and Q/DQ are then those of these layers.
-        config: how it would be built; None where options say it.
-        options: named as the options of `dryfit explain`, with the same defaults; but without a precision a model
-            without Q/DQ is asked about INT8, and one with Q/DQ needs none.
+        layer: name of a layer or of an ONNX node; None for all. Tensors and Q/DQ layers are limited to these layers.
+        config: build settings; None to use the options.
+        options: keyword arguments named like the options of `dryfit explain`, with the same defaults, except the
+            precision: it defaults to INT8 for a model without Q/DQ, and a model with Q/DQ needs none.
 
     Raises:
-        UnknownNameError: there is no such layer, device, platform or word.
-        ConfigError: options, config and model do not fit together.
-        NetworkError: the network is wrong; all problems are listed.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        BuildError: no kernel runs one of the layers.
+        UnknownNameError: A layer, device, platform or option value does not exist.
+        ConfigError: The options, the config and the model conflict.
+        NetworkError: The network is invalid; the message lists all problems.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        BuildError: No kernel can run one of the layers.
 
     Example:
         >>> answer = dryfit.explain_quantization("digits.onnx", "conv1")

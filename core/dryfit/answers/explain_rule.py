@@ -1,4 +1,4 @@
-"""What is known about a rule: limits of devices, modes, copies, memory pools and the lint, told alike."""
+"""Explain a rule: limits of devices, modes, copies, memory pools and lint rules, in one common form."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Boundaries:
     """Values on both sides of a limit.
 
     Attributes:
-        inside: values that just pass.
-        outside: values that just fail.
+        inside: largest or smallest values that satisfy the limit.
+        outside: nearest values that violate the limit.
     """
 
     inside: Sequence[str] = ()
@@ -33,18 +33,18 @@ class Boundaries:
 
 @attrs.frozen(kw_only=True)
 class LimitScope:
-    """Where a rule on layers of a device applies.
+    """The scope of a rule on the layers of a device.
 
     Attributes:
         device: name of the device.
-        kinds: layer kinds that it is about; empty for every kind.
+        kinds: layer kinds that the rule applies to; empty for every kind.
         parameter: parameter that the rule limits.
         platform_families: platform families that it applies to; empty for all.
-        since: first software version, such as `8.5`; None for no bound.
-        until: last software version; None for no bound.
+        since: first software version, such as `8.5`; None for no lower bound.
+        until: last software version; None for no upper bound.
         precisions: computation types that it applies to; empty for all.
-        scope: families, versions and precisions in words; "" where it always applies.
-        boundaries: values on both sides of the limit, where it is a range or a list.
+        scope: platform families, versions and precisions in words; "" if the rule always applies.
+        boundaries: values on both sides of the limit, if it is a range or a list.
     """
 
     device: str
@@ -60,18 +60,18 @@ class LimitScope:
 
 @attrs.frozen(kw_only=True, repr=False)
 class RuleExplanation(Answer):
-    """One rule.
+    """A rule with its text, source and remedy.
 
     Attributes:
         rule: id of the rule.
-        number: short names by which documents cite it, with commas between them; "" for none.
+        number: short names used in documents, separated by commas; "" for none.
         text: what the rule requires, in one sentence.
-        severity: what it means when the rule is broken: `error` or `violation`, `warning`, `note`.
-        consequence: what dryfit does then; "" where the text says it.
-        remedy: what to do about a violation.
+        severity: severity of a violation: `error` or `violation`, `warning`, `note`.
+        consequence: what dryfit does on a violation; "" if the text states it.
+        remedy: how to fix a violation.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section.
-        limit: where the rule applies, for rules on layers of a device; None for the others.
+        limit: scope of a rule on the layers of a device; None for other rules.
 
     Example:
         >>> explain_rule("dla.convolution.kernel").limit.boundaries.outside
@@ -93,11 +93,11 @@ class RuleExplanation(Answer):
 
     @property
     def numbers(self) -> list[str]:
-        """The numbers by which documents cite it."""
+        """Return the numbers that documents use for the rule."""
         return [number.strip() for number in self.number.split(",") if number.strip()]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return f"{self.rule}: {self.text}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
@@ -130,12 +130,12 @@ class RuleExplanation(Answer):
 
 @attrs.frozen
 class RuleFamily:
-    """The rules whose ids begin with one word.
+    """The rules whose ids start with the same word.
 
     Attributes:
         word: the first word of the ids.
-        title: what the rules are about.
-        rules: in the order in which they are told.
+        title: topic of the rules.
+        rules: rules in display order.
     """
 
     word: str
@@ -145,10 +145,10 @@ class RuleFamily:
 
 @attrs.frozen(repr=False)
 class RulesAnswer(Answer):
-    """Several rules.
+    """Several rules, grouped by family.
 
     Attributes:
-        families: the rules by the first word of their ids.
+        families: rules grouped by the first word of their ids.
     """
 
     COMMAND: ClassVar[str] = "explain-rule"
@@ -158,15 +158,15 @@ class RulesAnswer(Answer):
 
     @property
     def rules(self) -> Sequence[RuleExplanation]:
-        """The rules of all families."""
+        """Return the rules of all families."""
         return [rule for family in self.families for rule in family.rules]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return ", ".join(f"{family.word} ({len(family.rules)})" for family in self.families if family.rules)
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit explain-rule` prints of several rules: a table for each family, one line per rule."""
+        """Return a table for each rule family, with one line per rule, as `dryfit explain-rule` prints it."""
         for family in self.families:
             title = f"{family.word}: {family.title}" if len(self.families) > 1 else ""
             limits = [rule.limit for rule in family.rules if rule.limit is not None]
@@ -182,13 +182,13 @@ class RulesAnswer(Answer):
 
 
 def explain_rule(rule_id: str) -> RuleExplanation:
-    """Everything that is known about one rule.
+    """Return everything that is known about one rule.
 
     Args:
-        rule_id: the rule's id, or a number by which documents cite it and no other, such as `IO-03`; in any case.
+        rule_id: id of the rule, or a number that documents use only for it, such as `IO-03`. Case-insensitive.
 
     Raises:
-        UnknownNameError: no rule is called so, or several are; `find_rules` returns those.
+        UnknownNameError: No rule has this name, or several rules do; `find_rules` returns those.
     """
     found = [rule for family in find_rules(rule_id) for rule in family.rules]
     if len(found) > 1:
@@ -198,13 +198,13 @@ def explain_rule(rule_id: str) -> RuleExplanation:
 
 
 def find_rules(words: str) -> list[RuleFamily]:
-    """The rule of this id; else the rules that documents cite so, or whose ids begin with these words.
+    """Return the rule with this id, or else the rules whose document number or id prefix matches.
 
     Args:
-        words: an id or its first words, or a number such as `SS-02` or its letters; in any case.
+        words: an id or its first words, or a number such as `SS-02` or its letters. Case-insensitive.
 
     Raises:
-        UnknownNameError: there is none. Names the closest, and counts the others.
+        UnknownNameError: No rule matches. The message names the closest rules and the number of the others.
     """
     first = words.lower().partition(".")[0]
     families = _families_of_device(first) or [one for one in _stated_families() if one.word == first] or all_rules()
@@ -217,7 +217,7 @@ def find_rules(words: str) -> list[RuleFamily]:
 
 
 def all_rules() -> list[RuleFamily]:
-    """Every rule: those of all installed devices, then the others."""
+    """Return every rule: first those of all installed devices, then the others."""
     from dryfit.plugins import registry
 
     return [*map(_device_family, registry.targets().values()), *_stated_families()]

@@ -1,4 +1,4 @@
-"""Explanations as text: reasons with the layers behind them, and a table of edits that help."""
+"""Explanations as text: reasons with the affected layers, and a table of suggested edits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def explanation_blocks(answer: ExplainAnswer) -> Iterator[Block]:
-    """What `dryfit explain` prints."""
+    """Return the lines and tables that `dryfit explain` prints."""
     yield Line(_summary(answer))
     yield Line(heading(answer))
     yield from defaults_line(answer.assumed)
@@ -52,7 +52,7 @@ def explanation_blocks(answer: ExplainAnswer) -> Iterator[Block]:
 
 
 def explanation_line(answer: ExplainAnswer) -> str:
-    """The explanation in one line."""
+    """Return a one-line summary of the explanation."""
     best = answer.together or next(iter(answer.edits), None)
     helps = f"; {best.text} would help" if best is not None else ""
     return f"{heading(answer)}: {_summary(answer)}{helps}"

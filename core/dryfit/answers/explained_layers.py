@@ -1,4 +1,4 @@
-"""What a device has against the layers of a model: each layer with its rules, and each failed rule with its layers."""
+"""The layers that a device rejects: each layer with its violated rules, and each violated rule with its layers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dryfit.target.verdict import Violation
 
 @attrs.frozen
 class ExplainedLayer(PlacedLayer):
-    """A layer with what the device that was asked for has against it.
+    """A layer with the rules of the requested device that it violates.
 
     Attributes:
-        macs: multiply-accumulates of one run; dynamic extents count as 1.
-        supported: whether the device that was requested takes it; None for what no device was requested.
-        violations: every rule that the layer fails there.
-        warnings: rules that do not decide, and did not hold.
-        notes: what the device does with the layer that was not asked for.
+        macs: multiply-accumulates per run; dynamic extents count as 1.
+        supported: whether the requested device supports the layer; None without a requested device.
+        violations: every rule of that device that the layer violates.
+        warnings: violated rules that do not reject the layer.
+        notes: further information on how the device handles the layer.
     """
 
     macs: Count
@@ -34,17 +34,17 @@ class ExplainedLayer(PlacedLayer):
 
 @attrs.frozen
 class FailedRule:
-    """A rule that layers fail.
+    """A rule that layers violate.
 
     Attributes:
         rule: id of the rule.
-        remedy: what can be done; may be empty.
+        remedy: how to fix the violation; may be empty.
         source: document and section.
         fidelity: `documented`, `inferred` or `confirmed`.
-        layers: the layers that fail it, each once.
+        layers: layers that violate the rule, each listed once.
         macs: multiply-accumulates of these layers.
-        macs_share: those as a share of all.
-        edits: ids of the edits that may cure it, whether or not they can be made here.
+        macs_share: multiply-accumulates of these layers as a share of all.
+        edits: ids of the edits that can fix the violation, whether or not they apply to this model.
     """
 
     rule: str
@@ -59,16 +59,16 @@ class FailedRule:
 
 @attrs.frozen
 class ExplainSummary:
-    """Counts over the layers that were explained; loadables and bytes are those of the whole network.
+    """Counts over the explained layers; loadables and bytes are those of the whole network.
 
     Attributes:
         layers: number of layers in the network.
-        layers_leaving: those that leave the device that was requested.
+        layers_leaving: number of layers that leave the requested device.
         macs: multiply-accumulates of the whole network.
-        macs_leaving: those of the layers that leave.
+        macs_leaving: multiply-accumulates of the layers that leave.
         macs_leaving_share: `macs_leaving` as a share of `macs`.
         loadables: number of segments on the device.
-        border_bytes: bytes that are copied between types, formats or devices; None where that is not known.
+        border_bytes: bytes copied between types, formats or devices; None if unknown.
     """
 
     layers: Count
@@ -81,7 +81,7 @@ class ExplainSummary:
 
 
 def explained_layer(found: PlacedModel, layer: LayerAnswer) -> ExplainedLayer:
-    """The layer with what its device has against it."""
+    """Return the layer with the rules that it violates on its device."""
     verdict = layer.verdicts.get(found.placement.device)
     return ExplainedLayer(
         **{field.name: getattr(layer, field.name) for field in attrs.fields(PlacedLayer)},
@@ -94,7 +94,7 @@ def explained_layer(found: PlacedModel, layer: LayerAnswer) -> ExplainedLayer:
 
 
 def failed_rules(found: PlacedModel, leaving: Sequence[LayerAnswer]) -> list[FailedRule]:
-    """Each failed rule with the layers that fail it; that of the most multiply-accumulates first."""
+    """Return each violated rule with its layers, the one with the most multiply-accumulates first."""
     layers: dict[str, dict[str, Violation]] = {}
     for layer in leaving:
         for one in layer.violations(found.placement.device):
@@ -120,12 +120,12 @@ def failed_rules(found: PlacedModel, leaving: Sequence[LayerAnswer]) -> list[Fai
 
 
 def summary_of(found: PlacedModel, leaving: Sequence[LayerAnswer], layers: int) -> ExplainSummary:
-    """Counts over layers of a model.
+    """Return the counts over the layers of a model.
 
     Args:
-        found: the model.
-        leaving: those of the layers that leave the device.
-        layers: how many were explained.
+        found: the placed model.
+        leaving: layers that leave the device.
+        layers: number of explained layers.
     """
     total = sum(found.macs.values())
     macs = sum(found.macs.get(layer.name, 0) for layer in leaving)

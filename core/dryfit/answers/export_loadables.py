@@ -1,4 +1,4 @@
-"""Which segments can a device's own runtime load? `dryfit.export_loadables` and `dryfit export loadables`."""
+"""Export the segments that a device's own runtime can load: `dryfit.export_loadables`, `dryfit export loadables`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dryfit.errors import BuildError, ConfigError, EngineFileError
 
 @attrs.frozen(kw_only=True)
 class WrittenLoadable(Segment):
-    """A file that was written, and the segment that is in it.
+    """A loadable that was written, with its segment.
 
     Attributes:
         file: path of the loadable.
@@ -40,7 +40,7 @@ class WrittenLoadable(Segment):
 
 @attrs.frozen
 class RefusedSegment:
-    """A segment of which there is no loadable.
+    """A segment that cannot be exported as a loadable.
 
     Attributes:
         segment: index of the segment.
@@ -57,8 +57,8 @@ class ExportLoadablesAnswer(Placement, Answer):
 
     Attributes:
         loadables: the loadables that were written.
-        refused: segments that their device's exporter cannot write.
-        notes: remarks about options that were adjusted.
+        refused: segments that the exporter of their device cannot write.
+        notes: remarks on options that were adjusted.
     """
 
     COMMAND: ClassVar[str] = "export loadables"
@@ -69,16 +69,16 @@ class ExportLoadablesAnswer(Placement, Answer):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What the command prints after the answer: why segments have no loadable, and what is simulated."""
+        """Return what the command prints after the answer: why segments have no loadable, and what is simulated."""
         simulated = [f"Simulated: {self.simulated}."] if self.simulated else []
         return [*(f"No loadable: {one.reason}" for one in self.refused), *simulated]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return f"{heading(self)}: {summary_line(self, is_built=True)}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit export loadables` prints."""
+        """Return the lines and tables that `dryfit export loadables` prints."""
         yield Line(summary_line(self, is_built=True))
         yield Line(heading(self))
         yield from defaults_line(self.assumed)
@@ -98,23 +98,23 @@ def export_loadables(
     force: bool = False,
     **options: Unpack[Options],
 ) -> ExportLoadablesAnswer:
-    """Write one file for each segment of a model that its device's own runtime would load.
+    """Write one file for each segment that its device's own runtime can load.
 
-    Those of the DLA are dryfit's own and run here, by emulation; no board takes them.
+    DLA loadables use dryfit's own format: they run here by emulation and do not load on a board.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
-        output: the folder for the files `NAME.segmentN.loadable`; it is made.
-        config: how the model is built; None where options say it.
-        force: whether the loadables of a model of this name that the folder has are replaced.
-        options: named as the options of `dryfit export loadables`.
+        output: folder for the files `NAME.segmentN.loadable`; created if missing.
+        config: build settings; None to use the options.
+        force: whether to replace loadables of the same model name in the folder.
+        options: keyword arguments named like the options of `dryfit export loadables`.
 
     Raises:
-        ConfigError: options, config and model do not fit together, or the folder has loadables of this name.
-        BuildError: no segment has a loadable, or none of them can be written.
-        EngineFileError: a file cannot be written, or an earlier one not be removed.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        UnknownNameError: there is no such device, platform or word.
+        ConfigError: The options, the config and the model conflict, or the folder already has loadables of this name.
+        BuildError: No segment has a loadable, or none of them can be written.
+        EngineFileError: A file cannot be written, or an earlier one cannot be removed.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        UnknownNameError: A device, platform or option value does not exist.
 
     Example:
         >>> answer = dryfit.export_loadables("digits.onnx", "loadables", device="DLA", precision="fp16", fallback="GPU")
@@ -136,11 +136,11 @@ def export_loadables(
 
 
 def build_standalone(subject: Asked, builder: Builder, output: Path) -> ExportLoadablesAnswer:
-    """Build one standalone loadable and write it to a file.
+    """Build a standalone loadable and write it to a file.
 
     Raises:
-        BuildError: what was asked for cannot be one loadable.
-        EngineFileError: the file cannot be written.
+        BuildError: The build cannot be a single loadable.
+        EngineFileError: The file cannot be written.
     """
     built = builder.build_loadables(subject.network, subject.config)
     [(segment, contents)] = built.files.items()

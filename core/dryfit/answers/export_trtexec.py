@@ -1,4 +1,4 @@
-"""What is a board told of this build? `dryfit.export_trtexec` and `dryfit export trtexec`. Builds nothing."""
+"""Export a build for a board: `dryfit.export_trtexec` and `dryfit export trtexec`. Builds nothing."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from dryfit.short_text import printable
 
 @attrs.frozen(repr=False)
 class ExportTrtexecAnswer(Answer):
-    """A build as trtexec's command line or a Python script tells it to a board.
+    """A build as a trtexec command line or a Python script for a board.
 
     Attributes:
-        model: what was exported: a model or an engine.
-        tensorrt: the version of TensorRT that it is for.
-        command: trtexec and its arguments, unquoted; None where a script alone was requested.
-        shell: the same as a shell takes it.
+        model: the exported model or engine.
+        tensorrt: TensorRT version that the export targets.
+        command: trtexec and its arguments, unquoted; None if only a script was requested.
+        shell: the command line, quoted for a shell.
         files: the files that were written.
-        notes: the defaults that were used, what trtexec adds, and what means nothing to the board.
-        option_notes: remarks about options that were adjusted.
-        is_printed: whether the command line is to be shown: no file was requested.
+        notes: defaults that were applied, settings that trtexec adds, and settings without effect on the board.
+        option_notes: remarks on options that were adjusted.
+        is_printed: whether to print the command line because no file was requested.
     """
 
     COMMAND: ClassVar[str] = "export trtexec"
@@ -55,12 +55,12 @@ class ExportTrtexecAnswer(Answer):
 
     @property
     def file_lines(self) -> Sequence[str]:
-        """The files with their uses, one line each."""
+        """Return the files with their purpose, one line each."""
         return [f"{one.file}: {one.use}" for one in self.files]
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What the command prints after the answer: files beside a line that is shown, and the notes."""
+        """Return what the command prints after the answer: files written besides the command line, and the notes."""
         escaped = self._is_printed and self.shell is not None and printable(self.shell) != self.shell
         text = "control characters in names are shown as escapes; --output writes them as they are"
         notes = [*self.notes, *([text] if escaped else [])]
@@ -68,12 +68,12 @@ class ExportTrtexecAnswer(Answer):
         return [*(self.file_lines if self._is_printed else ()), *(f"Note: {note}." for note in notes)]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         written = ", ".join(one.file for one in self.files)
         return f"{self.model} for TensorRT {self.tensorrt}: {written or self.shell}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit export trtexec` prints: the command line, or the files that were written."""
+        """Return what `dryfit export trtexec` prints: the command line, or the files that were written."""
         if self._is_printed and self.shell is not None:
             yield Line(self.shell)
         else:
@@ -95,32 +95,33 @@ def export_trtexec(
     trtexec: str = "trtexec",
     **options: Unpack[Options],
 ) -> ExportTrtexecAnswer:
-    r"""The command line of trtexec, or a Python script, that builds a model on a board as a config says.
+    r"""Return the trtexec command line, or a Python script, that builds a model on a board with a given config.
 
-    What is written is read back and compared first. Builds nothing.
+    The output is read back and compared with the config before it is returned. Builds nothing.
 
     Args:
-        model: a path, an ONNX model, a network that came from one, or a PyTorch module with `example_inputs`; with
-            `onnx` the path of an engine file. The board is told the path; of a model in memory its name with `.onnx`.
-        config: how the board is to build it; None where options say it.
-        onnx: the model that the engine was built from.
-        output: a shell script with the command line.
-        script: a Python script for TensorRT's API; without `output` there is no command line then.
-        scales: where the scales of the board's INT8 are written; by default the model's name with `.trtexec.cache` in
+        model: a path, an ONNX model, a network imported from one, or a PyTorch module with `example_inputs`; with
+            `onnx`, the path of an engine file. The export refers to the model by its path, or for a model in memory by
+            its name with the suffix `.onnx`.
+        config: build settings for the board; None to use the options.
+        onnx: path of the ONNX model that the engine was built from.
+        output: path of a shell script for the command line.
+        script: path of a Python script for the TensorRT API; without `output`, no command line is exported.
+        scales: path of the INT8 scales for the board; by default the model's name with the suffix `.trtexec.cache` in
             the current folder.
-        every_layer: whether the device of every layer is stated as it is placed here.
-        tensorrt: TensorRT's version on the board; that of the devices for None.
-        save_engine: where the board saves what it builds.
-        timing_cache_file: the board's own.
+        every_layer: whether to pin every layer to the device on which it is placed here.
+        tensorrt: TensorRT version of the board; None for the version of the devices.
+        save_engine: path on the board where the engine is saved.
+        timing_cache_file: path of the timing cache on the board.
         trtexec: path of trtexec on the board.
-        options: named as the options of `dryfit export trtexec`.
+        options: keyword arguments named like the options of `dryfit export trtexec`.
 
     Raises:
-        ConfigError: options, config and model do not fit together, the board cannot be told what the config says, or a
+        ConfigError: The options, the config and the model conflict, TensorRT or trtexec cannot express the config, or a
             file cannot be written.
-        EngineFileError: the engine is damaged, or of another version of dryfit.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        UnknownNameError: there is no such device, platform or word.
+        EngineFileError: The engine is corrupt, or belongs to another version of dryfit.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        UnknownNameError: A device, platform or option value does not exist.
 
     Example:
         >>> print(dryfit.export_trtexec("digits.onnx", device="DLA", precision="fp16", fallback="GPU").shell)

@@ -1,4 +1,4 @@
-"""What `dryfit export trtexec` exports: the network and the config of a model with options, or of an engine."""
+"""The network and config that `dryfit export trtexec` exports, from a model with options or from an engine."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from dryfit.onnx.parser import network_from_onnx
 
 
 def config_for_board(model: Model, config: BuilderConfig | None, options: Mapping[str, Any]) -> Asked:
-    """The network of a model, dynamic inputs left dynamic, and its config.
+    """Return the network of a model, with its dynamic inputs left dynamic, and its config.
 
     Args:
-        model: what is exported.
-        config: the user's own; None where options describe one.
+        model: model to export.
+        config: the user's config; None to use the options.
         options: keyword arguments, see `dryfit.answers.options.Options`.
 
     Raises:
-        ConfigError: the options do not fit together or to the model, or ask for other weights than it has.
+        ConfigError: The options conflict with each other or with the model, or require other weights than it has.
     """
     return asked(model, config, options, defaults=_as_board_takes_them)
 
@@ -57,15 +57,15 @@ def _as_board_takes_them(options: NetworkOptions) -> tuple[NetworkOptions, list[
 
 
 def config_of_engine(engine: Engine, onnx: Path, options: NetworkOptions) -> tuple[Network, BuilderConfig]:
-    """The network of an engine's model, and the config that it was built with.
+    """Return the network of an engine's model, and the config that the engine was built with.
 
     Args:
-        engine: what is exported.
-        onnx: the model that it was built from.
-        options: which DLA of the board runs it is no part of an engine; everything else is.
+        engine: engine to export.
+        onnx: path of the ONNX model that the engine was built from.
+        options: DLA core of the board, which an engine does not store; no other option is allowed.
 
     Raises:
-        ConfigError: the engine was built from another model, or options stand beside it.
+        ConfigError: The engine was built from another model, or other options were given.
     """
     _require_no_options(options)
     network, config = _of_engine(engine, onnx)
@@ -78,7 +78,7 @@ def _require_no_options(options: NetworkOptions) -> None:
     """Refuse options beside an engine, which has its own settings.
 
     Raises:
-        ConfigError: names what was given.
+        ConfigError: Names what was given.
     """
     usual = NetworkOptions()
     # Which DLA of the board runs an engine is no part of it.
@@ -141,12 +141,12 @@ def _fix_shapes(network: Network, config: BuilderConfig, shapes: Mapping[str, tu
 def every_device_stated(
     network: Network, config: BuilderConfig, placed: Sequence[LayerPlacement]
 ) -> Iterator[list[str]]:
-    """Give each layer the device on which it is placed, so that the board need not decide; afterwards all is as it was.
+    """Assign each layer to the device on which it is placed; on exit the previous state is restored.
 
     Args:
-        network: the user's.
-        config: takes the devices.
-        placed: where dryfit places the layers; shape computations, and nodes whose layers are apart, stay the board's.
+        network: the user's network.
+        config: config that receives the devices.
+        placed: placement of the layers. Shape computations, and nodes whose layers are split, are left to the board.
 
     Yields:
         Notes on what is left to the builder on the board.
@@ -171,10 +171,10 @@ def every_device_stated(
 
 
 def board_version(config: BuilderConfig, stated: str | None) -> Version:
-    """TensorRT's version on the board: the one that is stated, or whose rules hold for the devices of the config.
+    """Return the TensorRT version of the board: the given one, or the one whose rules apply to the config's devices.
 
     Raises:
-        ConfigError: it is no version.
+        ConfigError: The text is not a version.
     """
     if stated is None:
         return config.software(config.default_device_type) or config.software(DeviceType.DLA)

@@ -1,4 +1,4 @@
-"""What does an engine have inside? `dryfit inspect`."""
+"""Show the contents of an engine: `dryfit inspect`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dryfit.short_text import count_text
 
 @attrs.frozen
 class EngineTensor:
-    """A tensor of an engine layer, in TensorRT's words.
+    """A tensor of an engine layer, described as TensorRT does.
 
     Attributes:
         name: name of the tensor.
         location: `Host` for a shape tensor, else `Device`.
-        dimensions: its shape; -1 where an extent is dynamic.
-        format: format and type in TensorRT's words.
-        pool: the memory pool that has it; None where it has no fixed place.
+        dimensions: shape of the tensor; -1 for a dynamic extent.
+        format: format and type, as TensorRT names them.
+        pool: memory pool of the tensor; None if it has no fixed place.
         offset: offset of the tensor in the pool.
         size: size of the tensor in the pool, in bytes.
     """
@@ -56,7 +56,7 @@ class EngineTensor:
 
 @attrs.frozen
 class EngineWeights:
-    """Weights of an engine layer.
+    """The weights of an engine layer.
 
     Attributes:
         type: type of the values.
@@ -71,25 +71,25 @@ class EngineWeights:
 
 @attrs.frozen
 class EngineLayer:
-    """An engine layer in TensorRT's words, and what TensorRT does not tell.
+    """An engine layer described as TensorRT does, with details that TensorRT does not report.
 
     Attributes:
         name: name of the engine layer.
-        layer_type: the kind of its main layer.
-        inputs: tensors that it reads.
-        outputs: tensors that it writes.
+        layer_type: kind of the main layer.
+        inputs: tensors that the layer reads.
+        outputs: tensors that the layer writes.
         parameter_type: kind of layer that the parameters belong to.
-        fused: kinds of the layers that were fused into it.
-        tactic: the host kernel that runs it here.
-        stream: always 0: the host has one.
-        metadata: the ONNX nodes that it came from.
+        fused: kinds of the layers that were fused into the layer.
+        tactic: host kernel that runs the layer on this machine.
+        stream: always 0, because the host has one stream.
+        metadata: ONNX nodes that the layer was imported from.
         device: device that runs the layer.
-        segment: index of its segment; -1 where it belongs to none.
-        precision: the type that it is computed in.
-        multiply_accumulates: of one run; dynamic extents count as 1.
+        segment: index of the layer's segment; -1 for none.
+        precision: computation type of the layer.
+        multiply_accumulates: multiply-accumulates per run; dynamic extents count as 1.
         source_layers: layers of the user's network.
-        weights: name of each of its weights to their type and count.
-        parameters: those of its kind, under TensorRT's names; in JSON they are members of the layer.
+        weights: type and count of the weights, by name.
+        parameters: parameters of the layer kind, by their TensorRT names; in JSON they are members of the layer.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {
@@ -136,9 +136,9 @@ class EngineBinding:
     Attributes:
         name: name of the input or output.
         mode: `input` or `output`.
-        shape: -1 where an extent is dynamic.
+        shape: shape of the tensor; -1 for a dynamic extent.
         type: type of its values.
-        format: layout of its values in memory.
+        format: memory layout of the values.
     """
 
     name: str
@@ -150,19 +150,19 @@ class EngineBinding:
 
 @attrs.frozen(repr=False, kw_only=True)
 class InspectAnswer(Placement, Answer):
-    """What an engine has inside.
+    """The contents of an engine.
 
     Attributes:
         model: name of the engine.
         engine: path of the engine file.
         refittable: whether `dryfit refit` can exchange its weights.
-        stripped: whether it has no weights before a refit.
-        pools: DEVICE/POOL to the number of bytes used.
-        arithmetic: how each device computes in each type that layers have there.
-        engine_layers: in execution order, in TensorRT's words.
-        binding_names: names of inputs, then of outputs.
+        stripped: whether the engine has no weights until a refit.
+        pools: number of bytes used, by DEVICE/POOL.
+        arithmetic: arithmetic of each device, by computation type of its layers.
+        engine_layers: engine layers in execution order, described as TensorRT does.
+        binding_names: names of the inputs, then of the outputs.
         bindings: inputs, then outputs.
-        profiles: the shapes that the engine was built for.
+        profiles: shapes that the engine was built for.
     """
 
     COMMAND: ClassVar[str] = "inspect"
@@ -186,15 +186,15 @@ class InspectAnswer(Placement, Answer):
 
     @property
     def binding_names(self) -> Sequence[str]:
-        """Names of inputs, then of outputs."""
+        """Return the names of the inputs, then of the outputs."""
         return [one.name for one in self.bindings]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return f"{self.engine}: engine {self.model!r}, {count_text(len(self.engine_layers), 'engine layer')}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
-        """What `dryfit inspect` prints."""
+        """Return the lines and tables that `dryfit inspect` prints."""
         yield Line(self.summary_line())
         if self.refittable:
             yield Line(self._refit)
@@ -220,10 +220,10 @@ class InspectAnswer(Placement, Answer):
 
 
 def inspect_engine(engine_file: Path) -> InspectAnswer:
-    """What an engine file has inside.
+    """Return the contents of an engine file.
 
     Raises:
-        EngineFileError: the file is damaged, or of another version.
+        EngineFileError: The file is corrupt, or belongs to another version.
     """
     engine = Engine.load(engine_file)
     plan = engine.plan

@@ -1,4 +1,4 @@
-"""Is dryfit installed well: versions, the processor, the folder of compiled kernels, and the plugins of packages?"""
+"""Check the dryfit installation: versions, the processor, the cache of compiled kernels, and installed plugins."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ EXTRAS = {"images": "pillow", "dask": "distributed", "testing": "pytest"}
 
 @attrs.frozen
 class PackageVersion:
-    """A package.
+    """A package and its version.
 
     Attributes:
         name: name of the installed package.
-        version: "" where it is not installed.
+        version: version of the package; "" if it is not installed.
     """
 
     name: str
@@ -37,12 +37,12 @@ class PackageVersion:
 
 @attrs.frozen
 class InstallationProblem:
-    """Something that is wrong with the installation.
+    """A problem with the installation.
 
     Attributes:
-        subject: what it is about: `packages`, `processor`, `cache` or the name of a plugin.
-        text: what is wrong.
-        remedy: what to do.
+        subject: subject of the problem: `packages`, `processor`, `cache` or the name of a plugin.
+        text: description of the problem.
+        remedy: how to fix the problem.
     """
 
     subject: str
@@ -56,19 +56,19 @@ class InstallationAnswer(Answer):
 
     Attributes:
         version: version of dryfit.
-        python: version and implementation of Python, and where it is.
+        python: version, implementation and path of Python.
         system: operating system and architecture.
         packages: versions of the packages that dryfit requires.
-        extras: optional parts, by the package that each needs.
-        tier: the instruction set tier that kernels are compiled for; "" where that cannot be found out.
-        tiers: all tiers of this machine, best first.
+        extras: optional features, by the package that each requires.
+        tier: instruction set tier that kernels are compiled for; "" if it cannot be determined.
+        tiers: all instruction set tiers of this machine, best first.
         processors: number of CPUs that this process may use.
-        cache: the folder in which compiled kernels are kept.
+        cache: folder of compiled kernels.
         kernels: number of kernel functions for this machine.
-        kernels_compiled: how many of them are compiled and kept.
-        plugins: number of plugins that are installed, ours included.
+        kernels_compiled: number of kernel functions that are compiled and cached.
+        plugins: number of installed plugins, including those of dryfit.
         packages_with_plugins: other packages that provide plugins.
-        problems: what is wrong; none in a good installation.
+        problems: problems found; empty for a healthy installation.
     """
 
     COMMAND: ClassVar[str] = "doctor"
@@ -89,12 +89,12 @@ class InstallationAnswer(Answer):
     problems: Sequence[InstallationProblem]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         count = len(self.problems)
         return f"{count} problem{'s' * (count > 1)} found" if count else "No problems found"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is nothing more to say
-        """Versions, processor, cache and plugins, then the problems."""
+        """Return the versions, processor, cache and plugins, followed by the problems."""
         yield Line(f"dryfit {self.version}")
         extras = ", ".join(f"{one.name} {'yes' if one.version else 'no'}" for one in self.extras)
         others = ", ".join(self.packages_with_plugins)
@@ -121,7 +121,7 @@ class InstallationAnswer(Answer):
 
 
 def doctor() -> InstallationAnswer:
-    """Check the installation. Plugins are loaded in this process; `dryfit plugins doctor` tries each in its own.
+    """Check the installation. Plugins load in this process; `dryfit plugins doctor` tries each one in its own process.
 
     Example:
         >>> doctor().summary_line()
@@ -156,14 +156,14 @@ def doctor() -> InstallationAnswer:
 
 
 def version_text() -> str:
-    """The versions that matter for a bug report, a line each."""
+    """Return the versions for a bug report, one per line."""
     packages = ", ".join(f"{name} {installed_version(name) or 'missing'}" for name in PACKAGES)
     python = f"Python {platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}"
     return f"dryfit {__version__}\n{python}\n{packages}"
 
 
 def installed_version(package: str) -> str:
-    """The version of an installed package; "" where it is not installed."""
+    """Return the version of an installed package; "" if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Records as JSON, and the JSON Schema that follows from their types.
+"""Conversion of records to JSON, and the JSON Schema derived from their types.
 
 Each field of a record is a member of the JSON object, in order. Fields that are made by `hidden`, or begin with an
 underscore, are left out. A record whose JSON has other members or names says so in `JSON_NAMES`, attribute to member.

@@ -1,4 +1,4 @@
-"""Are the Q/DQ of a model where they should be? `dryfit.lint` and `dryfit qdq lint`. Looks at the model as it is."""
+"""Check the Q/DQ placement of a model without changing it: `dryfit.lint` and `dryfit qdq lint`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LISTED = 5
 
 @attrs.frozen
 class LintRule:
-    """A rule of the lint, and how often a model violates it.
+    """A lint rule, with its number of violations in a model.
 
     Attributes:
         rule: id of the rule.
         severity: `error`, `warning` or `note`.
         text: what the rule recommends.
-        remedy: what to do about a finding.
+        remedy: how to fix a finding.
         source: document and section.
         findings: number of findings.
     """
@@ -49,9 +49,9 @@ class LintSummary:
     Attributes:
         quantizes: number of quantize layers.
         dequantizes: number of dequantize layers.
-        findings: number of all findings.
-        errors: number of findings that devices refuse.
-        warnings: findings that cost accuracy or time.
+        findings: total number of findings.
+        errors: number of findings that devices reject.
+        warnings: number of findings that cost accuracy or latency.
         notes: number of findings for information only.
     """
 
@@ -65,14 +65,14 @@ class LintSummary:
 
 @attrs.frozen(repr=False)
 class LintAnswer(Answer):
-    """What the lint finds in a model.
+    """The lint findings of a model.
 
     Attributes:
-        model: what the user calls it: the path of the file, or the network's name.
-        findings: rule by rule, and in each in the order of the model.
-        rules: all rules: errors first, then warnings and notes.
+        model: path of the model file, or name of the network.
+        findings: findings grouped by rule, in model order within each rule.
+        rules: all lint rules: errors first, then warnings and notes.
         summary: totals of the findings.
-        conditions: the conditions that were requested, in their order.
+        conditions: results of the requested conditions, in the requested order.
 
     Example:
         >>> [(one.rule, one.layer) for one in dryfit.lint("digits-qdq.onnx").findings]
@@ -88,11 +88,11 @@ class LintAnswer(Answer):
     conditions: Sequence[Outcome] = ()
 
     def findings_of(self, rule: str) -> list[LintFinding]:
-        """The findings of one rule."""
+        """Return the findings of one rule."""
         return [one for one in self.findings if one.rule == rule]
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
-        """The findings of each rule together, errors first, with what to do."""
+        """Return the findings grouped by rule, errors first, with their remedies."""
         for rule in self.rules:
             found = self.findings_of(rule.rule)
             if not found:
@@ -106,7 +106,7 @@ class LintAnswer(Answer):
         yield Line(self.summary_line())
 
     def summary_line(self) -> str:
-        """The counts in one line."""
+        """Return a one-line summary of the counts."""
         one = self.summary
         counts = [(one.errors, "error"), (one.warnings, "warning"), (one.notes, "note")]
         found = ", ".join(count_text(number, noun) for number, noun in counts if number)
@@ -121,17 +121,17 @@ def lint(
     fail_on: str | Sequence[str | FailCondition] = (),
     example_inputs: Any = None,
 ) -> LintAnswer:
-    """Where the Q/DQ layers of a model deviate from TensorRT's recommendations. Looks at the model as it is.
+    """Find Q/DQ layers that deviate from TensorRT's recommendations. The model is not changed.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
         shape: shapes of dynamic inputs.
         fail_on: conditions, such as `"errors"` or a rule's id; see `LintAnswer.conditions`.
-        example_inputs: of a PyTorch module.
+        example_inputs: example inputs of a PyTorch module.
 
     Raises:
-        ConfigError: a shape does not fit the model.
-        OnnxImportError: the model is damaged or has operators that are not supported.
+        ConfigError: A shape does not fit the model.
+        OnnxImportError: The model is corrupt or has unsupported operators.
 
     Example:
         >>> dryfit.lint("digits-qdq.onnx", fail_on="errors").summary.warnings

@@ -1,6 +1,6 @@
-"""A model with edits applied: proved, measured and written. `dryfit.apply_edits` and `dryfit explain --apply`.
+"""Apply model edits, verify and measure them, and write the model: `dryfit.apply_edits`, `dryfit explain --apply`.
 
-How a model is placed for an edit, and what its placement costs, is here too: `dryfit.explain` measures edits with it.
+This module also places a model for an edit and computes the cost; `dryfit.explain` uses it to measure edits.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _FIGURES = {"refused_layers": "layers leave", "loadables": "loadables", "border_
 
 @attrs.frozen(eq=False)
 class PlacedModel:
-    """A model on its device.
+    """A model placed on its device.
 
     Attributes:
-        placement: where each layer runs, and why.
-        macs: layer name to multiply-accumulates.
-        left: layers that stay in floating point though the network has a quantize method.
-        design: the decisions behind the placement.
+        placement: device of each layer, with the reasons.
+        macs: multiply-accumulates by layer name.
+        left: layers that stay in floating point although the network has a quantize method.
+        design: decisions behind the placement.
     """
 
     placement: Placement
@@ -58,12 +58,12 @@ class PlacedModel:
 
     @property
     def leaving(self) -> Sequence[LayerAnswer]:
-        """The layers that the device that was asked for refuses, or that moved from it."""
+        """Return the layers that the requested device rejects, or that moved away from it."""
         return [layer for layer in self.placement.layers if has_left(layer, self.placement.device)]
 
     @property
     def cost(self) -> Cost:
-        """What the placement costs."""
+        """Return the cost of the placement."""
         summary = self.placement.summary
         return Cost(
             refused_layers=len(self.leaving),
@@ -74,7 +74,7 @@ class PlacedModel:
 
 
 def placed(name: str, network: Network, config: BuilderConfig, assumed: Sequence[str] = ()) -> PlacedModel:
-    """Where the layers of a network would run. Raises what `dryfit.building.assess` raises."""
+    """Place the layers of a network. Raises what `dryfit.building.assess` raises."""
     design = design_for_assessment(network, config)
     assessment = assessment_of(design, config)
     placement = placement_of(name, assessment, config.settings(network), assumed, network)
@@ -84,7 +84,7 @@ def placed(name: str, network: Network, config: BuilderConfig, assumed: Sequence
 
 
 def measure_of(subject: Asked, progress: ProgressMonitor | None = None) -> Measure:
-    """A function that places an edited model as the model was asked about, and returns what that costs."""
+    """Return a function that places an edited model with the original settings and returns its cost."""
 
     def measured(model: ModelProto) -> Cost:
         if subject.options is None:
@@ -98,7 +98,7 @@ def measure_of(subject: Asked, progress: ProgressMonitor | None = None) -> Measu
 
 
 def fixed_shapes(subject: Asked) -> dict[str, tuple[int, ...]]:
-    """Input name to shape, for the inputs that got one shape and no range."""
+    """Return the shapes of inputs that have a single shape and no range, by input name."""
     said = {} if subject.options is None else subject.options.shape
     return {name: shapes[0] for name, shapes in said.items() if len(shapes) == 1}
 
@@ -108,12 +108,12 @@ def fixed_shapes(subject: Asked) -> dict[str, tuple[int, ...]]:
 
 @attrs.frozen
 class AppliedEdit:
-    """One edit that was applied.
+    """A model edit that was applied.
 
     Attributes:
-        id: id of the edit, as `--apply` takes it.
-        title: what it does, in a few words.
-        nodes: the ONNX nodes that it rewrote.
+        id: edit id, as used by `--apply`.
+        title: short description of the edit.
+        nodes: ONNX nodes that the edit rewrote.
     """
 
     id: str
@@ -123,18 +123,18 @@ class AppliedEdit:
 
 @attrs.frozen(repr=False)
 class EditedModelAnswer(Answer):
-    """A model with edits applied, which was proved to compute the same.
+    """An edited model that was verified to compute the same results.
 
     Attributes:
-        model: what the user calls the model that was edited.
-        output: the file that was written; None for none.
-        device: the device that the edits are for.
-        edits: the edits that were applied, in order.
-        proof: how the edited model was compared with the model as it was.
-        before: what the placement of the model as it was costs.
-        after: what that of the edited model costs.
+        model: path or name of the original model.
+        output: file that was written; None for none.
+        device: device that the edits target.
+        edits: edits that were applied, in order.
+        proof: comparison of the edited model with the original.
+        before: cost of the original model's placement.
+        after: cost of the edited model's placement.
         edited: the edited ONNX model.
-        notes: remarks about options that were adjusted.
+        notes: remarks on options that were adjusted.
 
     Example:
         >>> answer = dryfit.apply_edits("digits.onnx", "gemm-convolution", device="DLA")
@@ -156,11 +156,11 @@ class EditedModelAnswer(Answer):
 
     @property
     def edited(self) -> ModelProto:
-        """The edited ONNX model."""
+        """Return the edited ONNX model."""
         return self._edited
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit explain --apply` prints."""
+        """Return the lines and tables that `dryfit explain --apply` prints."""
         for edit in self.edits:
             yield Line(f"{edit.id}: {edit.title}, at {', '.join(edit.nodes)}")
         values = self.proof.values
@@ -175,7 +175,7 @@ class EditedModelAnswer(Answer):
             yield Line(f"Written to {self.output}")
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return f"{self.model} with {', '.join(edit.id for edit in self.edits)}: {change_text(self.before, self.after)}"
 
 
@@ -188,20 +188,20 @@ def apply_edits(
     force: bool = False,
     **options: Unpack[Options],
 ) -> EditedModelAnswer:
-    """Apply edits to an ONNX model, prove that it computes the same, measure what they save, and write it.
+    """Apply edits to an ONNX model, verify that it computes the same, measure the savings, and write it.
 
     Args:
-        model: a path, an ONNX model, or a PyTorch module with `example_inputs`; it stays as it is.
-        edits: ids of edits as `dryfit.explain` gives them, each everywhere or at one node: `"rank-four@pool5"`.
-        output: the file to write; None for none.
-        config: how it would be built; None where options say it.
-        force: overwrite the output, also where it is the model itself.
-        options: named as the options of `dryfit explain`, with the same defaults.
+        model: a path, an ONNX model, or a PyTorch module with `example_inputs`; it is not modified.
+        edits: edit ids from `dryfit.explain`, each applied everywhere or at one node: `"rank-four@pool5"`.
+        output: path of the file to write; None for none.
+        config: build settings; None to use the options.
+        force: whether to overwrite the output, even if it is the model itself.
+        options: keyword arguments named like the options of `dryfit explain`, with the same defaults.
 
     Raises:
-        ConfigError: no edit is named, the output exists, or the model is a network, which has no ONNX nodes to edit.
-        UnknownNameError: there is no such edit or node.
-        OnnxImportError: an edit finds no place, the edited model computes something else, or it cannot be written.
+        ConfigError: No edit is given, the output exists, or the model is a network, which has no ONNX nodes to edit.
+        UnknownNameError: An edit or node does not exist.
+        OnnxImportError: An edit does not apply, the edited model computes other results, or it cannot be written.
 
     Example:
         >>> answer = dryfit.apply_edits("digits.onnx", "gemm-convolution", device="DLA")
@@ -258,12 +258,12 @@ def apply_edits(
 
 
 def change_text(before: Cost, after: Cost) -> str:
-    """What changes between two placements: `4 -> 3 layers leave, 2 loadables, 1.5 KiB -> 1.0 KiB at borders`."""
+    """Return the change between two placements: `4 -> 3 layers leave, 2 loadables, 1.5 KiB -> 1.0 KiB at borders`."""
     return ", ".join(f"{text} {words}" for text, words in zip(changes(before, after), _FIGURES.values(), strict=True))
 
 
 def changes(before: Cost, after: Cost) -> list[str]:
-    """What becomes of the layers that leave, the loadables and the bytes at borders; one figure where it stays."""
+    """Return the change in leaving layers, loadables and border bytes; a single value if unchanged."""
     found = []
     for name in _FIGURES:
         old, new = (_figure(name, getattr(cost, name)) for cost in (before, after))

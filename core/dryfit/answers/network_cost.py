@@ -1,4 +1,4 @@
-"""What a network is estimated to cost as its layers are placed: segments, copies, latency, throughput."""
+"""The estimated cost of a placed network: segments, copies, latency and throughput."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dryfit.target.cost import CostEstimate, Energy, combined_error
 
 @attrs.frozen
 class EstimatedPart:
-    """A part of a network with what a target estimates of one run of it; nothing of it was measured.
+    """A part of a network with the target's estimate for one run; nothing is measured.
 
     Attributes:
-        estimate: the target's; None where it estimates nothing.
+        estimate: estimate of the target; None if it provides none.
     """
 
     NO_ESTIMATE: ClassVar[str] = "not estimated by its target"
@@ -31,12 +31,12 @@ class EstimatedPart:
 
     @property
     def microseconds(self) -> Amount | None:
-        """Estimated, never measured; null where a target estimates none."""
+        """Estimated time in microseconds, never measured; null if the target does not estimate time."""
         return None if self.estimate is None else self.estimate.microseconds
 
     @property
     def dram_bytes(self) -> Count:
-        """Bytes between the device and its memory."""
+        """Bytes transferred between the device and its memory."""
         return 0 if self.estimate is None else self.estimate.bytes_moved
 
     @property
@@ -46,17 +46,17 @@ class EstimatedPart:
 
     @property
     def energy(self) -> Energy | None:
-        """Estimated, never measured; null where a target estimates none."""
+        """Estimated energy, never measured; null if the target does not estimate energy."""
         return None if self.estimate is None else self.estimate.energy
 
     @property
     def basis(self) -> str:
-        """How it was estimated."""
+        """Method of the estimate."""
         return self.NO_ESTIMATE if self.estimate is None else self.estimate.basis
 
     @property
     def source(self) -> str:
-        """What the estimate rests on."""
+        """Source of the estimate."""
         return "" if self.estimate is None else self.estimate.source
 
     @property
@@ -66,23 +66,23 @@ class EstimatedPart:
 
     @property
     def error_factor(self) -> float | None:
-        """How far the time may be off, as a factor up or down: 1.15 for 15 %; null where that is not known."""
+        """Error of the time, as a factor up or down: 1.15 for 15 %; null if unknown."""
         return None if self.estimate is None else self.estimate.error_factor
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether the time is one that the device cannot beat and does not reach."""
+        """Whether the time is a lower bound that the device does not reach."""
         return self.estimate is not None and self.estimate.is_lower_bound
 
     @property
     def text(self) -> str:
-        """The time to two digits, with its error."""
+        """Time to two digits, with its error."""
         return time_text(self.microseconds, self.error_factor, is_lower_bound=self.is_lower_bound)
 
 
 @attrs.frozen
 class SegmentCost(EstimatedPart):
-    """One segment; the estimate is for one core.
+    """The cost of one segment, estimated for one core.
 
     Attributes:
         index: index of the segment in execution order.
@@ -102,18 +102,18 @@ class SegmentCost(EstimatedPart):
 
     @property
     def layer_count(self) -> Count:
-        """How many layers of the network."""
+        """Number of network layers in the segment."""
         return len(self.layers)
 
 
 @attrs.frozen
 class TransferCost(EstimatedPart):
-    """A tensor that goes from one device to another.
+    """The cost of copying a tensor from one device to another.
 
     Attributes:
         tensor: name of the tensor.
-        sender, destination: the two devices.
-        copier: the one of them that makes the copy: not the one whose target estimates it, whose border it crosses.
+        sender, destination: source and destination device.
+        copier: the device of the two that performs the copy.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
@@ -128,11 +128,11 @@ class TransferCost(EstimatedPart):
 
 @attrs.frozen
 class TotalEnergy:
-    """What several parts of a network draw.
+    """The total energy of several parts of a network.
 
     Attributes:
-        amount: energy in the unit.
-        unit: unit of the energies that were added.
+        amount: energy in `unit`.
+        unit: unit of the summed energies.
     """
 
     amount: Amount
@@ -141,13 +141,13 @@ class TotalEnergy:
 
 @attrs.frozen
 class NetworkCost:
-    """A placed network. All times are estimates.
+    """The cost of a placed network. All times are estimates.
 
     Attributes:
         segments: the segments in execution order.
-        transfers: the copies between devices.
-        batch: images of one run: the first extent of the first input.
-        cores: device to the number of its cores on the platform.
+        transfers: copies between devices.
+        batch: images per run: the first extent of the first input.
+        cores: number of cores on the platform, by device.
     """
 
     segments: Sequence[SegmentCost]
@@ -157,61 +157,61 @@ class NetworkCost:
 
     @property
     def without_time(self) -> Sequence[str]:
-        """Devices that segments run on and whose targets estimate no time."""
+        """Return the devices that run segments and whose targets do not estimate time."""
         return sorted({one.device for one in self.segments if one.microseconds is None})
 
     @property
     def latency_microseconds(self) -> float | None:
-        """The time of one run, with segments and copies one after the other; None where a part has no time."""
+        """Return the latency with segments and copies run sequentially; None if a part has no time."""
         if self.without_time:
             return None
         return sum((one.microseconds or 0.0 for one in (*self.segments, *self.transfers)), 0.0)
 
     @property
     def lower_bounds(self) -> Sequence[str]:
-        """Devices whose time is one that they cannot beat, rather than one that they are thought to take."""
+        """Return the devices whose time is a lower bound rather than an expected value."""
         return sorted({one.device for one in self.segments if one.is_lower_bound})
 
     @property
     def latency_error(self) -> float | None:
-        """How far the latency may be off, as `CostEstimate.error_factor`; a time that is a lower bound counts as it is.
+        """Return the error of the latency, as `CostEstimate.error_factor`. Lower bounds count as exact.
 
-        None where the error of a part is not known, and where times that are lower bounds are more than the error.
+        None: the error of a part is unknown, or the lower bounds exceed the error.
         """
         return _error([*self.segments, *self.transfers])
 
     def busy_error(self, device: str) -> float | None:
-        """How far `busy_microseconds` of a device may be off."""
+        """Return the error of a device's `busy_microseconds`, as a factor."""
         return _error([one for one in self.segments if one.device == device])
 
     @property
     def energy_error(self) -> float | None:
-        """How far the energy may be off."""
+        """Return the error of the energy, as a factor."""
         return combined_error((one.amount, one.error_factor) for _, one in self.energies if one is not None)
 
     def busy_microseconds(self, device: str) -> float | None:
-        """The time that one run keeps one core of a device at its segments; None where one of them has no time."""
+        """Return the time that one core of a device spends on its segments per run; None if a segment has no time."""
         times = [one.microseconds for one in self.segments if one.device == device]
         known = [time for time in times if time is not None]
         return sum(known) if len(known) == len(times) else None
 
     def images_per_second(self, device: str, cores: int) -> float | None:
-        """How many images that many cores of a device can work on, each at a run of its own; copies are not its work.
+        """Return the throughput of several cores of a device, each on a run of its own, without copies.
 
-        None where it has nothing to do, or no time is estimated.
+        None: the device has no segments, or a time is missing.
         """
         busy = self.busy_microseconds(device)
         return None if not busy else cores * self.batch / busy * 1e6
 
     @property
     def pipeline_images_per_second(self) -> float | None:
-        """Images a second where all devices work at once on different runs; the busiest one decides."""
+        """Return the images per second with all devices working on different runs; the busiest device is the limit."""
         busy = self.pipeline_microseconds
         return None if not busy else self.batch / max(busy.values()) * 1e6
 
     @property
     def pipeline_microseconds(self) -> Mapping[str, float] | None:
-        """Device to the time between two runs that it could do, copies included; None where a part has no time."""
+        """Return the shortest time between two runs by device, including copies; None if a part has no time."""
         if self.without_time:
             return None
         times = {
@@ -224,13 +224,13 @@ class NetworkCost:
 
     @property
     def energies(self) -> Sequence[tuple[str, Energy | None]]:
-        """What each segment draws, with its device, and each copy that is estimated, with the device that makes it."""
+        """Return the energy of each segment with its device, and of each estimated copy with its copying device."""
         copies = [(one.copier, one.energy) for one in self.transfers if one.estimate is not None]
         return [*((one.device, one.energy) for one in self.segments), *copies]
 
     @property
     def energy(self) -> TotalEnergy | None:
-        """What one run draws; None where a part has no energy, or parts have several units."""
+        """Return the energy of one run; None if a part has no energy or the units differ."""
         known = [energy for _, energy in self.energies if energy is not None]
         units = {energy.unit for energy in known}
         if len(units) != 1 or len(known) != len(self.energies):
@@ -238,12 +238,12 @@ class NetworkCost:
         return TotalEnergy(sum(energy.amount for energy in known), units.pop())
 
     def macs(self, device: str | None = None) -> int:
-        """Multiply-accumulates of one run, on one device or on all."""
+        """Return the multiply-accumulates of one run, on one device or on all."""
         return sum(one.macs for one in self.segments if device is None or one.device == device)
 
 
 def network_cost(design: Design) -> NetworkCost:
-    """The estimate of a network whose layers all have a place."""
+    """Return the estimate of a network whose layers are all placed."""
     segments = [
         SegmentCost(
             index=index,
@@ -270,7 +270,7 @@ def network_cost(design: Design) -> NetworkCost:
 
 
 def transfer_cost(variants: Mapping[str, TargetVariant], copy: Reformat, source: str, destination: str) -> TransferCost:
-    """A copy between devices, as the device estimates it that can: the destination before the source."""
+    """Return the cost of a copy between devices, estimated by the destination if it can, else by the source."""
     for device, copier in ((destination, source), (source, destination)):
         found = transfer_estimate(variants[device], copy.size) if device in variants else None
         if found is not None:

@@ -1,6 +1,6 @@
-"""What a question about a model may state: the keyword arguments of answers, which are the command line's options.
+"""The keyword arguments of questions about a model, which are also the command line's options.
 
-`Options` types the keywords of public functions; `NetworkOptions` is the record of what was said, in one form.
+`Options` types the keywords of public functions; `NetworkOptions` stores the given options in one canonical form.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _COLON = re.compile(rf"(?P<name>.+):(?P<shapes>{_NUMBERS})", re.DOTALL)
 
 
 class Options(TypedDict, total=False):
-    """Keyword arguments of questions about a model, named as the command line's options; absent means the default.
+    """Keyword arguments of questions about a model, named like the command-line options; a missing one has its default.
 
-    `example_inputs` is for PyTorch modules alone: tensors, as torch.onnx.export takes them.
+    `example_inputs` applies to PyTorch modules only: tensors, in the form that torch.onnx.export expects.
     """
 
     device: str | None
@@ -91,7 +91,7 @@ class Options(TypedDict, total=False):
 
 
 def parse_named_shapes(text: str) -> tuple[tuple[str, Shapes], ...] | None:
-    """The names and shapes of `x=1x3x8x8`, `x=1x8:4x8:16x8` or trtexec's `x:1x3x8x8,y:1x8`; None for other texts."""
+    """Parse names and shapes: `x=1x3x8x8`, `x=1x8:4x8:16x8` or trtexec's `x:1x3x8x8,y:1x8`; None for other texts."""
     whole = _EQUALS.fullmatch(text) or _COLON_RANGE.fullmatch(text)
     matches = [whole] if whole else [_COLON.fullmatch(entry) for entry in text.split(",")]
     found = [match for match in matches if match is not None]
@@ -101,7 +101,7 @@ def parse_named_shapes(text: str) -> tuple[tuple[str, Shapes], ...] | None:
 
 
 def shape_text(shape: Iterable[int | str]) -> str:
-    """A shape as the options take it: `1x3x224x224`."""
+    """Format a shape for the command line: `1x3x224x224`."""
     return "x".join(map(str, shape))
 
 
@@ -165,7 +165,7 @@ def _lower(said: str) -> str:
 
 
 def one_of(allowed: Sequence[str]) -> Callable[[Any, Any, Any], None]:
-    """A validator: one of these words."""
+    """Return a validator that accepts only these words."""
 
     def check(_: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         if value is not None and value not in allowed:
@@ -187,37 +187,37 @@ def _wrong(option: str, found: object, allowed: str) -> ConfigError:
 
 @attrs.frozen(kw_only=True)
 class NetworkOptions:
-    """What was said about how a model is placed, computed and built; None, "" or nothing where nothing was said.
+    """The given options to place, compute and build a model. None, "" or empty: the option was not given.
 
     Attributes:
-        device: default device of the layers; see `default_device` for what counts where it is None.
-        platform: variant of that device, such as `agx-orin-64`.
-        power_mode: of the board, for estimates, such as `MAXN`.
-        software: version of that device's software whose rules hold, such as `10.3` or `jetpack-6.1`.
-        fallback: device of the layers that the default device refuses, or `none`.
-        use_dla_core: which DLA of the board; without a device every layer is for the DLA.
-        precision: types that layers may be computed in beside FP32: `fp16`, `int8`, `bf16`, `fp8`; `best` for all
-            types of the device.
-        precision_constraints: what becomes of a layer's own precision that cannot be granted: `obey` or `prefer`.
-        no_tf32: whether the flag TF32 is cleared.
-        strongly_typed: whether every layer is computed in the types that the model has.
-        assume_scales: whether every tensor is taken to have an INT8 scale.
-        calibration_cache: a file of scales that calibration found.
-        ranges: a file of dynamic ranges, which win over the cache.
-        shape: input name to its shape, or to (minimum, optimum, maximum).
-        shape_values: name of an input that carries dimensions to its values, or to (minimum, optimum, maximum).
+        device: default device of the layers; None to use `default_device`.
+        platform: platform of that device, such as `agx-orin-64`.
+        power_mode: power mode of the board for estimates, such as `MAXN`.
+        software: software version of that device whose rules apply, such as `10.3` or `jetpack-6.1`.
+        fallback: device for layers that the default device rejects, or `none`.
+        use_dla_core: DLA core of the board; without a device, every layer is assigned to the DLA.
+        precision: allowed computation types besides FP32: `fp16`, `int8`, `bf16`, `fp8`; `best` for all types of the
+            device.
+        precision_constraints: handling of a layer precision that cannot be granted: `obey` or `prefer`.
+        no_tf32: whether to clear the TF32 flag.
+        strongly_typed: whether to compute every layer in the types of the model.
+        assume_scales: whether to assume that every tensor has an INT8 scale.
+        calibration_cache: file of scales from a calibration.
+        ranges: file of dynamic ranges, which override the cache.
+        shape: shape, or (minimum, optimum, maximum) shapes, by input name.
+        shape_values: values, or (minimum, optimum, maximum) values, by name of an input that carries dimensions.
         placement: devices of single layers: the path of a script or of rules, a mapping of patterns to devices, or a
-            function that is called with network and config.
-        layer_device_types: devices of single layers, as trtexec spells them; they win over `placement`.
-        layer_precisions, layer_output_types: types of single layers and of their outputs, as trtexec spells them, or @
-            and the name of a file with such a list.
-        input_io_formats, output_io_formats: types and formats of inputs and outputs, as trtexec spells them.
-        direct_io: whether a copy at an input or output whose format was set is an error.
+            function called with network and config.
+        layer_device_types: devices of single layers, in trtexec syntax; they override `placement`.
+        layer_precisions, layer_output_types: types of single layers and of their outputs, in trtexec syntax, or @
+            followed by the name of a file with such a list.
+        input_io_formats, output_io_formats: types and formats of inputs and outputs, in trtexec syntax.
+        direct_io: whether a copy at an input or output with a set format is an error.
         engine_capability: `standard`, `safety` or `dla_standalone`.
-        standalone: whether one loadable is built, as trtexec's --buildDLAStandalone does.
-        mem_pool_size: limits of memory pools in MiB, as trtexec spells them, or pool to MiB.
-        sparsity: `disable`, `enable` or `force`: whether zeros of weights count, and are made by pruning.
-        quantize_method: pattern of layers ("" for all) to name of a quantize method.
+        standalone: whether to build a single loadable, as trtexec's --buildDLAStandalone does.
+        mem_pool_size: memory pool limits in MiB, in trtexec syntax, or MiB by pool.
+        sparsity: `disable`, `enable` or `force`: whether weight zeros are used, or also created by pruning.
+        quantize_method: name of a quantize method by layer pattern ("" for all).
     """
 
     device: str | None = None
@@ -250,11 +250,11 @@ class NetworkOptions:
 
     @classmethod
     def said(cls, options: Mapping[str, Any]) -> NetworkOptions:
-        """The record of keyword arguments.
+        """Create the record from keyword arguments.
 
         Raises:
-            UnknownNameError: there is no such option, or an option has no such word; names the closest.
-            ConfigError: an option has another form.
+            UnknownNameError: An option or option value does not exist; the message names the closest one.
+            ConfigError: An option has the wrong form.
         """
         known = [field.name for field in attrs.fields(cls)]
         for name in options:
@@ -264,12 +264,12 @@ class NetworkOptions:
 
     @property
     def names_device(self) -> bool:
-        """Whether a device was named."""
+        """Whether a device was given."""
         return self.device is not None or (self.use_dla_core is not None and self.use_dla_core >= 0)
 
     @property
     def default_device(self) -> str:
-        """The device of the layers: the one that was named, else GPU; the host for quantize methods."""
+        """Default device of the layers: the given device, else the GPU; the host for quantize methods."""
         if self.device is not None:
             return self.device
         if self.use_dla_core is not None and self.use_dla_core >= 0:
@@ -282,23 +282,23 @@ class NetworkOptions:
 
     @property
     def fallback_device(self) -> str | None:
-        """The device of refused layers; None for no fallback."""
+        """Device for rejected layers; None if fallback is disabled."""
         return None if self.fallback is None or self.fallback.lower() == NO_FALLBACK else self.fallback
 
     @property
     def is_standalone(self) -> bool:
-        """Whether one loadable is asked for, beside which nothing runs."""
+        """Whether a single loadable is requested, with nothing else running."""
         return self.standalone or self.engine_capability == "dla_standalone"
 
     @property
     def network_method(self) -> str:
-        """The quantize method of the network: the last without a pattern; "none" where only layers have one."""
+        """Quantize method of the network: the last one without a pattern; "none" if only layers have one."""
         own = (method for pattern, method in reversed(self.quantize_method) if not pattern)
         return next(own, "none" if self.quantize_method else "")
 
     @property
     def creation_flags(self) -> int:
-        """The creation flags of the network."""
+        """Network creation flags."""
         from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 
         return self.strongly_typed << NetworkDefinitionCreationFlag.STRONGLY_TYPED

@@ -1,4 +1,4 @@
-"""Which layers should leave the default device? `dryfit.place` and `dryfit place`. Measures nothing."""
+"""Propose which layers to move to another device, by estimates: `dryfit.place` and `dryfit place`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ MODEL = (
 
 @attrs.frozen
 class EstimateBasis:
-    """What estimates of a device, or of copies, rest on.
+    """The basis of the estimates for a device or for copies.
 
     Attributes:
-        of: a device, copies, or the energy of one of these.
+        of: subject of the estimates: a device, copies, or the energy of one of these.
         basis: how the values were estimated.
         source: document and section.
         fidelity: `documented`, `inferred` or `confirmed`.
@@ -50,24 +50,26 @@ class EstimateBasis:
 
 @attrs.frozen
 class ComparedPlacement:
-    """One placement that was compared, as a build would make it. Its figures are estimates.
+    """One of the compared placements, as a build would realize it. All values are estimates.
 
     Attributes:
-        title: what it is, and how it was found.
-        is_before: whether it is what a build does by itself.
+        title: description of the placement, and how it was found.
+        is_before: whether this is the default placement of a build.
         is_chosen: whether it is the proposed placement.
-        is_exact: whether its method finds the best by the method's own model.
-        value: what the objective compares; less is better.
-        latency_microseconds: segments and copies one after the other; None where a target estimates no time.
-        error_factor: how far the latency may be off, as a factor up or down; None where that is not known.
-        lower_bounds: devices whose time is one that they cannot beat.
-        images_per_second: with all devices and copies at work at once on different runs; None without a time.
-        energy: None where a target estimates none.
-        energy_error_factor: how far the energy may be off; None where that is not known.
+        is_exact: whether the search method finds the optimum of its own model.
+        value: value of the objective; lower is better.
+        latency_microseconds: latency with segments and copies run sequentially; None if a target does not estimate
+            time.
+        error_factor: error of the latency, as a factor up or down; None if unknown.
+        lower_bounds: devices whose time is a lower bound.
+        images_per_second: throughput with all devices and copies working at once on different runs; None without a
+            time.
+        energy: energy per run; None if a target does not estimate energy.
+        energy_error_factor: error of the energy, as a factor; None if unknown.
         layers_by_device: number of layers by device.
-        segments_by_device: device to its segments; of a DLA: loadables.
-        macs_by_device: device to its multiply-accumulates of one run.
-        copies: of tensors between devices, in one run.
+        segments_by_device: number of segments by device; for a DLA, loadables.
+        macs_by_device: multiply-accumulates per run by device.
+        copies: number of tensor copies between devices per run.
     """
 
     title: str
@@ -89,29 +91,29 @@ class ComparedPlacement:
 
 @attrs.frozen(repr=False)
 class PlaceAnswer(Answer):
-    """The best placement that was found for an objective, between two devices.
+    """The best placement found for an objective, between two devices.
 
     Attributes:
-        model: what the user calls it: the path of the file, or the name of the network.
-        device: the default device: layers stay there unless they are given another.
+        model: path of the model file, or name of the network.
+        device: default device; layers stay on it unless another device is assigned.
         platform: name of the platform.
-        power_mode: of the board; None where the platform states none.
-        software: the version whose rules hold; empty where there is one rule set.
-        precisions: allowed computation types beside FP32.
-        fallback: the other device that layers can run on.
-        assumed: the defaults that were used, as options of the command line.
-        note: that every figure is an estimate.
-        objective: what the placement is the best for.
-        unit: of the values that are compared.
-        compared_by: the model of the comparison, and those of the search.
-        bases: what the estimates rest on.
-        lower_bounds: devices whose time is a lower bound, so that layers are sent there too readily; None where there
-            are none, or times do not count.
-        options: all placements that were compared; the first is what a build does by itself.
-        changes: what the proposal changes.
-        placement: layer to device, for all layers that have one of their own: the contents of the file.
-        output: the file that was written; None for none.
-        notes: remarks about options that were adjusted, and about memory.
+        power_mode: power mode of the board; None if the platform has none.
+        software: software version whose rules apply; empty if the device has a single rule set.
+        precisions: allowed computation types besides FP32.
+        fallback: second device that can run layers.
+        assumed: defaults that were applied, as command-line options.
+        note: states that every value is an estimate.
+        objective: objective of the optimization.
+        unit: unit of the compared values.
+        compared_by: model used for the comparison, and the models used for the search.
+        bases: bases of the estimates.
+        lower_bounds: devices whose time is a lower bound, so that too many layers are moved to them; None if there are
+            none, or if time is not part of the objective.
+        options: all compared placements; the first is the default placement of a build.
+        changes: changes that the proposal makes.
+        placement: device by layer, for all layers with a device of their own: the contents of the file.
+        output: file that was written; None for none.
+        notes: remarks on options that were adjusted, and on memory.
 
     Example:
         >>> answer = dryfit.place("digits.onnx", objective="dla-coverage")
@@ -143,20 +145,20 @@ class PlaceAnswer(Answer):
 
     @property
     def before(self) -> ComparedPlacement:
-        """What a build does by itself."""
+        """The default placement of a build."""
         return next(one for one in self.options if one.is_before)
 
     @property
     def after(self) -> ComparedPlacement:
-        """The proposal; the same where nothing is better."""
+        """The proposed placement; the default placement if none is better."""
         return next(one for one in self.options if one.is_chosen)
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit place` prints."""
+        """Return the lines and tables that `dryfit place` prints."""
         return proposal_blocks(self)
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return f"{proposal_heading(self)}: {conclusion(self)}"
 
 
@@ -169,25 +171,26 @@ def place(
     force: bool = False,
     **options: Unpack[Options],
 ) -> PlaceAnswer:
-    """Propose devices for the layers of a model, by estimates, under the limits of loadables and memory pools.
+    """Propose a device for each layer of a model, by estimates, within the limits of loadables and memory pools.
 
-    By its own model the proposal is never worse than what a build does by itself. Nothing is measured.
+    By its own model, the proposal is never worse than the default placement of a build. Nothing is measured.
 
     Args:
-        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`; it stays as it is.
-        config: how it would be built; None where options say it. It stays as it is.
-        objective: `latency`, `throughput`, `energy` or `dla-coverage`: what the placement is chosen for.
-        output: the file to write, for the option `placement`: JSON for the suffix `.json`, else rules; None for none.
-        force: overwrite the output.
-        options: named as the options of `dryfit place`, with the same defaults.
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`; it is not modified.
+        config: build settings, which are not modified; None to use the options.
+        objective: objective to optimize: `latency`, `throughput`, `energy` or `dla-coverage`.
+        output: path of the file to write for the option `placement`: JSON for the suffix `.json`, else rules. None for
+            none.
+        force: whether to overwrite the output.
+        options: keyword arguments named like the options of `dryfit place`, with the same defaults.
 
     Raises:
-        ConfigError: options, config and model do not fit together, there are no two devices to choose between, a target
-            estimates no such thing, or the output exists or cannot hold the names.
-        PlacementError: a layer can run on neither device.
-        NetworkError: the network is wrong; all problems are listed.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        UnknownNameError: there is no such device, platform, objective or word.
+        ConfigError: The options, the config and the model conflict, there are no two devices to choose between, a
+            target does not estimate the objective, or the output exists or cannot represent the names.
+        PlacementError: A layer can run on neither device.
+        NetworkError: The network is invalid; the message lists all problems.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        UnknownNameError: A device, platform, objective or option value does not exist.
 
     Example:
         >>> answer = dryfit.place("digits.onnx", platform="agx-orin-64")

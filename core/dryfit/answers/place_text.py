@@ -1,4 +1,4 @@
-"""Proposed placements as text, and as the file that `--placement` reads."""
+"""Proposed placements as text, and as files for `--placement`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def proposal_blocks(answer: PlaceAnswer) -> Iterator[Block]:
-    """What was compared, what changes and why, and the figures before and after."""
+    """Return the comparison, the changes with their reasons, and the values before and after."""
     before, after = answer.before, answer.after
     yield Line(_outcome(answer))
     yield Line(proposal_heading(answer))
@@ -64,14 +64,14 @@ def _outcome(answer: PlaceAnswer) -> str:
 
 
 def proposal_heading(answer: PlaceAnswer) -> str:
-    """The model, devices and objective that the answer is about."""
+    """Return the model, devices and objective of the answer."""
     mode = "" if answer.power_mode is None else f" in power mode {answer.power_mode}"
     device = device_text(answer.device, answer.platform, answer.software)
     return f"Placement of {answer.model} between {device} and {answer.fallback}{mode}, for {answer.objective}"
 
 
 def conclusion(answer: PlaceAnswer) -> str:
-    """What to do next."""
+    """Return the suggested next step."""
     if answer.after is answer.before:
         kept = "" if answer.output is None else f" {answer.output} has the devices that you set, and no others."
         return f"No placement is estimated to be better than the default placement of a build.{kept}"
@@ -148,10 +148,11 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def write_placement(path: Path, network: Network, answer: PlaceAnswer) -> None:
-    """Write a placement: JSON for the suffix `.json`, else rules with a heading that says where they come from.
+    """Write a placement: JSON for the suffix `.json`, else rules with a header that states their origin.
 
     Raises:
-        ConfigError: the suffix is that of a script, the names cannot be written as rules, or the file not at all.
+        ConfigError: The suffix is that of a script, the names cannot be written as rules, or the file cannot be
+            written.
     """
     devices = answer.placement
     if path.suffix == ".py":
@@ -171,7 +172,7 @@ def write_placement(path: Path, network: Network, answer: PlaceAnswer) -> None:
 
 
 def rules_text(devices: Mapping[str, str], heading: str = "") -> str:
-    """Devices of layers as rules, one a line, below a comment."""
+    """Return the layer devices as rules, one per line, below a comment."""
     comment = "".join(f"# {line}\n" for line in heading.splitlines())
     return comment + "".join(f"{name} = {device}\n" for name, device in devices.items())
 

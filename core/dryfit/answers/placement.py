@@ -1,4 +1,4 @@
-"""Where layers run and why: the answer of `check`, and what answers about a built network share with it."""
+"""The placement of layers with its reasons: the answer of `check`, shared with answers about built networks."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from dryfit.target.verdict import Verdict, Violation
 
 @attrs.frozen
 class PlacedLayer:
-    """Where one layer runs.
+    """The placement of one layer.
 
     Attributes:
         name: name of the layer in the network.
         kind: kind of the layer.
-        onnx_nodes: names of the nodes that the layer came from.
-        device: None for a layer that unplaced it may go.
-        segment: index of its segment; None for layers that are unplaced or on the host.
-        precision: the type that it is computed in.
-        cause: why the layer is on this device.
+        onnx_nodes: names of the ONNX nodes that the layer was imported from.
+        device: device that runs the layer; None for an unplaced layer.
+        segment: index of the layer's segment; None for layers that are unplaced or on the host.
+        precision: computation type of the layer.
+        cause: why the layer runs on this device.
     """
 
     name: str
@@ -44,21 +44,21 @@ class PlacedLayer:
 
 @attrs.frozen
 class LayerAnswer(PlacedLayer):
-    """Where one layer runs, and what devices have against it.
+    """The placement of one layer, with the rules that it violates.
 
     Attributes:
-        verdicts: device to verdict, for the devices that were asked.
+        verdicts: verdict of each checked device, by device name.
     """
 
     verdicts: Mapping[str, Verdict]
 
     def violations(self, device: str) -> Sequence[Violation]:
-        """The rules of a device that the layer fails; none where the device was not asked."""
+        """Return the rules of a device that the layer violates; empty if the device was not checked."""
         return self.verdicts[device].violations if device in self.verdicts else ()
 
     @property
     def is_host_work(self) -> bool:
-        """Whether it is a shape computation, which the host does before the run."""
+        """Whether the layer is a shape computation, which the host performs before the run."""
         return self.device is not None and self.segment is None
 
 
@@ -69,14 +69,14 @@ class PlacementSummary:
     Attributes:
         layers: number of layers.
         layers_by_device: number of layers by device.
-        precisions_by_device: device to the types that its layers are computed in, each with the number of layers.
-        fallback_layers: layers that are not on the device that they were given.
-        unplaced_layers: layers that unplaced they may go.
+        precisions_by_device: number of layers by computation type, for each device.
+        fallback_layers: number of layers that do not run on their assigned device.
+        unplaced_layers: number of layers that no allowed device can run.
         segments: number of segments.
         segments_by_device: number of segments by device.
-        reformats: copies between types, formats or devices.
-        reformat_bytes: bytes that these reformats write.
-        warnings: warnings about layers on the device where they run.
+        reformats: number of copies between types, formats or devices.
+        reformat_bytes: number of bytes that the reformats write.
+        warnings: number of warnings about layers on the device that runs them.
     """
 
     layers: Count
@@ -93,15 +93,15 @@ class PlacementSummary:
 
 @attrs.frozen(repr=False)
 class PlacementHeading:
-    """What a placement is of: a model, and how it is to be placed.
+    """The model and settings of a placement.
 
     Attributes:
-        model: what the user calls it: the path of the file, or the name of the network or engine.
+        model: path of the model file, or name of the network or engine.
         device: default device of the layers.
         platform: name of the platform.
-        software: the version whose rules hold; empty where there is one rule set.
-        precisions: allowed computation types beside FP32.
-        fallback: device of layers that the first refuses; None for none.
+        software: software version whose rules apply; empty if the device has a single rule set.
+        precisions: allowed computation types besides FP32.
+        fallback: device for layers that the default device rejects; None if fallback is disabled.
     """
 
     model: str
@@ -114,22 +114,22 @@ class PlacementHeading:
 
 @attrs.frozen(repr=False)
 class Placement(PlacementHeading):
-    """What a placement shows, of a network that was assessed or of an engine's plan.
+    """The placement of an assessed network or of an engine's plan.
 
     Attributes:
-        assumed: the defaults that were used, as options of the command line.
-        simulated: what of the device is simulated.
-        plugins: plugins that were active, each as `name version (distribution)`; sorted.
-        layers: in the order of the network.
-        segments: in the order in which they run.
-        offloading: devices with memory pools for their segments, and what they got.
+        assumed: defaults that were applied, as command-line options.
+        simulated: which aspects of the device are simulated.
+        plugins: active plugins, each as `name version (distribution)`; sorted.
+        layers: layers in network order.
+        segments: segments in execution order.
+        offloading: use of segment memory pools, by device that has them.
         reformats: copies between types, formats or devices.
-        quantized_operators: layers that quantize methods compute in integers, with the rule of the method.
-        warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
-        refusals: the errors that a build would raise; none where it can be built.
+        quantized_operators: layers that a quantize method computes in integers, with the rule of the method.
+        warnings: one sentence for each layer or segment that fell back, and for each request that was not granted.
+        refusals: errors that a build would raise; empty if the build would succeed.
         summary: totals of the placement.
-        errors: the errors of `refusals` themselves.
-        own_devices: layer name to device, of the layers that were given a device of their own.
+        errors: the exceptions behind `refusals`.
+        own_devices: device by layer name, for layers with a device of their own.
     """
 
     assumed: Sequence[str]
@@ -148,24 +148,24 @@ class Placement(PlacementHeading):
 
     @property
     def errors(self) -> Sequence[DryfitError]:
-        """What a build raises."""
+        """Exceptions that a build would raise."""
         return self._errors
 
     @property
     def own_devices(self) -> Mapping[str, str]:
-        """Layer name to device, of the layers that were given a device of their own."""
+        """Device by layer name, for layers with a device of their own."""
         return self._own_devices
 
     @property
     def placement_fields(self) -> dict[str, Any]:
-        """The fields of the placement as keyword arguments, for an answer that has more."""
+        """Return the fields of the placement as keyword arguments, for an answer that extends it."""
         return {field.name.lstrip("_"): getattr(self, field.name) for field in attrs.fields(Placement)}
 
     def layer(self, name: str) -> LayerAnswer:
-        """One layer by its name.
+        """Return a layer by name.
 
         Raises:
-            UnknownNameError: there is no such layer; names the closest.
+            UnknownNameError: The layer does not exist; the message names the closest one.
         """
         found = next((one for one in self.layers if one.name == name), None)
         if found is None:
@@ -180,14 +180,14 @@ def placement_of(
     assumed: Sequence[str] = (),
     network: Network | None = None,
 ) -> Placement:
-    """The placement of a network that was assessed, or of an engine's plan.
+    """Return the placement of an assessed network or of an engine's plan.
 
     Args:
-        model: what the user calls it.
-        found: the decisions. Those of a plan were built, so that there are no refusals.
-        settings: `BuilderConfig.settings()`, or those that the plan was built with.
-        assumed: the defaults that were used, as options.
-        network: the user's, so that remedies can name its dynamic inputs; None where they need not.
+        model: path or name of the model.
+        found: decisions about the network. Those of a plan were built and have no refusals.
+        settings: `BuilderConfig.settings()`, or the settings that the plan was built with.
+        assumed: defaults that were applied, as options.
+        network: the user's network, so that remedies can name its dynamic inputs; None to omit these names.
     """
     device = settings["default_device_type"]
     # An engine may be looked at where its device's package is not installed.
@@ -283,6 +283,6 @@ KNOWN_NAMES = 20
 
 
 def unknown_layer(name: str, known: Collection[str]) -> UnknownNameError:
-    """The error about a layer that does not exist; of many names it has the closest only."""
+    """Return the error for an unknown layer; with many names, it lists only the closest ones."""
     told = f"{len(known)} names, which `dryfit check --verbose` lists" if len(known) > KNOWN_NAMES else None
     return UnknownNameError("layer or ONNX node", name, known, told=told)

@@ -29,8 +29,8 @@ def placement_blocks(answer: Placement, *, verbose: bool = False, is_built: bool
 
     Args:
         answer: the placement.
-        verbose: also every layer, the causes of cuts, and the reformats.
-        is_built: whether there is an engine already.
+        verbose: whether to include every layer, the causes of cuts, and the reformats.
+        is_built: whether the engine is already built.
     """
     yield from outcome_lines(answer, is_built=is_built)
     yield Line(heading(answer))
@@ -52,13 +52,13 @@ def placement_blocks(answer: Placement, *, verbose: bool = False, is_built: bool
 
 
 def defaults_line(defaults: Sequence[str]) -> Iterator[Block]:
-    """One line with the defaults that were used; none where every option was given."""
+    """Return one line with the defaults that were applied; none if every option was given."""
     if defaults:
         yield Line(f"Defaults: {' '.join(defaults)}")
 
 
 def outcome_lines(answer: Placement, *, is_built: bool = False) -> Iterator[Block]:
-    """Return the first lines: whether it builds, and what runs where."""
+    """Return the first lines: whether the network builds, and what runs where."""
     if answer.errors:
         first, *others = answer.errors
         more = f" (and {count_text(len(others), 'more problem')})" if others else ""
@@ -93,9 +93,9 @@ def _lists_unplaced(answer: Placement) -> bool:
 
 
 def offloading_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Block]:
-    """For each device with memory pools for its segments: how many candidates it got, what they need, and the others.
+    """Return the use of segment memory pools by device: number of granted candidates, their size, and the rest.
 
-    A memory pool that falls short is named.
+    Memory pools that are too small are named.
     """
     for one in answer.offloading:
         needs = pools_text(one.pools)
@@ -106,7 +106,7 @@ def offloading_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[B
 
 
 def segment_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Block]:
-    """Segments and, where `verbose`, the causes of their cuts, and reformats with theirs."""
+    """Return the segments, and if `verbose` the causes of their cuts and of reformats."""
     segments = [
         (one.index, one.device, len(one.layers), _span(one.layers, is_full=verbose), pools_text(one.pools))
         for one in answer.segments
@@ -141,7 +141,7 @@ def _precision_lines(answer: Placement) -> Iterator[Block]:
 
 
 def operator_blocks(operators: Sequence[OperatorRule], left: Sequence[LeftLayer] = ()) -> Iterator[Block]:
-    """The rules of quantize methods with the count of their layers, and the layers that stay in real numbers."""
+    """Return the rules of quantize methods with their layer counts, and the layers that stay in floating point."""
     rules = Counter((one.method, one.operator, one.formula, one.fidelity, one.source) for one in operators)
     if rules:
         rows = [(method, operator, count, *facts) for (method, operator, *facts), count in rules.items()]
@@ -152,7 +152,7 @@ def operator_blocks(operators: Sequence[OperatorRule], left: Sequence[LeftLayer]
 
 
 def estimate_text(estimate: CostEstimate) -> str:
-    """A target's estimate in one line, the time with its error."""
+    """Return a target's estimate in one line, the time with its error."""
     time = estimate.microseconds
     facts = [
         *([] if time is None else [time_text(time, estimate.error_factor, is_lower_bound=estimate.is_lower_bound)]),
@@ -163,7 +163,7 @@ def estimate_text(estimate: CostEstimate) -> str:
 
 
 def heading(answer: PlacementHeading) -> str:
-    """The model, device, precisions and fallback that the answer is about."""
+    """Return the model, device, precisions and fallback of the answer."""
     device = device_text(answer.device, answer.platform, answer.software)
     precisions = ", ".join(word.upper() for word in answer.precisions) or "FP32"
     fallback = f"fallback to {answer.fallback}" if answer.fallback else "no fallback"
@@ -175,7 +175,7 @@ def summary_line(answer: Placement, *, is_built: bool = False) -> str:
 
     Args:
         answer: the placement.
-        is_built: whether there is an engine already; otherwise the line says whether a build would succeed.
+        is_built: whether the engine is already built; if not, the line states whether a build would succeed.
     """
     summary = answer.summary
     placed = ", ".join(f"{count} on {device}" for device, count in summary.layers_by_device.items())
@@ -214,12 +214,12 @@ def _reasons(answer: Placement, which: str) -> list[tuple[str, str, str]]:
 
 
 def other_causes(causes: Mapping[str, str], *, is_full: bool = False) -> list[tuple[str, str, str]]:
-    """(layers, cause, "") for each cause other than "the default device" and its like: votes of plugins, moves.
+    """Return (layers, cause, "") for each cause other than the default device and similar ones: plugin votes, moves.
 
-    Args:
-        causes: layer name to cause, of the layers that the device asked for does not refuse: the verdicts of the
+    causes: cause by layer name, for layers that the requested device does not reject; the verdicts of the others are
+    listed elsewhere.
             others are shown elsewhere.
-        is_full: whether each layer has an entry of its own.
+        is_full: whether each layer has its own entry.
     """
     usual = (DEFAULT_DEVICE, OWN_DEVICE, SHAPE_COMPUTATION)
     entries = [(name, cause, "") for name, cause in causes.items() if cause not in usual]
@@ -227,7 +227,7 @@ def other_causes(causes: Mapping[str, str], *, is_full: bool = False) -> list[tu
 
 
 def grouped_entries(entries: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """Entries of (name, text, remedy), where those that differ in names and numbers only are one, with all names."""
+    """Merge entries of (name, text, remedy) that differ only in names and numbers, and list all names."""
     groups: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for entry in entries:
         groups.setdefault((likeness(entry[1]), likeness(entry[2])), []).append(entry)
@@ -241,7 +241,7 @@ def grouped_entries(entries: Sequence[tuple[str, str, str]]) -> list[tuple[str, 
 
 
 def listed_names(names: Sequence[str]) -> str:
-    """The first names, shortened, and how many more there are."""
+    """Return the first names, shortened, and the number of the others."""
     shown = ", ".join(map(short_name, names[:LISTED_NAMES]))
     return shown if len(names) <= LISTED_NAMES else f"{shown} + {len(names) - LISTED_NAMES} more"
 
@@ -264,12 +264,12 @@ def _span(layers: Sequence[str], *, is_full: bool = False) -> str:
 
 
 def pools_text(pools: Mapping[str, int], *, with_empty: bool = False) -> str:
-    """Memory pools with the bytes that they hold; those that hold nothing only with `with_empty`."""
+    """Return memory pools with the bytes that they hold; empty pools only if `with_empty`."""
     return ", ".join(f"{pool} {bytes_text(size)}" for pool, size in pools.items() if size or with_empty)
 
 
 def has_left(layer: LayerAnswer, device: str) -> bool:
-    """Whether a device refuses a layer, or the layer moved away from it."""
+    """Whether the device rejects the layer, or the layer moved away from it."""
     if layer.device is None or layer.violations(device):
         return True
     return layer.device != device and layer.segment is not None and device in layer.verdicts

@@ -1,7 +1,7 @@
-"""Trying one plugin alone, in a process of its own: `python -m` this module `GROUP NAME DISTRIBUTION [COMMAND ...]`.
+"""Examine one plugin in a separate process: `python -m` this module `GROUP NAME DISTRIBUTION [COMMAND ...]`.
 
-A plugin that never comes to an end, or ends the interpreter, then ends nothing else. The answer is one marked line of
-JSON on stdout, so that whatever the plugin prints stands beside it.
+A plugin that hangs or crashes the interpreter cannot affect anything else. The answer is one marked line of JSON on
+stdout, so that output printed by the plugin does not interfere.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from dryfit.target.target import Target
 
 
 def examine(group: str, name: str, distribution: str, *commands: str) -> list[PluginFailure]:
-    """What is wrong with a plugin, tried beside dryfit's own plugins and no others.
+    """Return the problems of a plugin, examined with only dryfit's own plugins active.
 
     Args:
-        group: of the plugin's entry point.
-        name: of its entry point.
-        distribution: its package.
-        commands: names of the command line's own commands.
+        group: entry point group of the plugin.
+        name: entry point name of the plugin.
+        distribution: package of the plugin.
+        commands: names of dryfit's own commands.
     """
 
     def is_asked(entry: EntryPoint) -> bool:

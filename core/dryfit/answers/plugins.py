@@ -1,4 +1,4 @@
-"""Which plugins are installed, and what is wrong with them? `dryfit plugins list` and `dryfit plugins doctor`."""
+"""List and check installed plugins: `dryfit plugins list` and `dryfit plugins doctor`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PluginsAnswer(Answer):
     """The plugins of installed packages.
 
     Attributes:
-        plugins: sorted by package, group and name.
+        plugins: plugins, sorted by package, group and name.
     """
 
     COMMAND: ClassVar[str] = "plugins list"
@@ -36,11 +36,11 @@ class PluginsAnswer(Answer):
     plugins: Sequence[InstalledPlugin]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         return f"{len(self.plugins)} plugins"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit plugins list` prints."""
+        """Return the lines and tables that `dryfit plugins list` prints."""
         rows = [
             (
                 f"{one.distribution} {one.version}",
@@ -57,13 +57,12 @@ class PluginsAnswer(Answer):
 
 @attrs.frozen(repr=False)
 class PluginsDoctorAnswer(Answer):
-    """What is wrong with plugins that were tried.
+    """The problems of the examined plugins.
 
     Attributes:
-        plugins: those that were tried: all that are not switched off.
-        findings: what is wrong; empty where all is well.
-        idle_switches: for each environment variable that switches plugins its words that name nothing that is
-            installed.
+        plugins: examined plugins: all that are not disabled.
+        findings: problems found; empty if there are none.
+        idle_switches: words of the environment variables for plugins that match no installed plugin, by variable.
     """
 
     COMMAND: ClassVar[str] = "plugins doctor"
@@ -75,18 +74,18 @@ class PluginsDoctorAnswer(Answer):
 
     @property
     def has_failed(self) -> bool:
-        """Whether something is wrong."""
+        """Whether at least one problem was found."""
         return bool(self.findings or self.idle_switches)
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         broken = len({one.owner for one in self.findings})
         wrong = f"problems found in {broken}" if broken else "all is well"
         off = f"; {self._disabled} switched off" if self._disabled else ""
         return f"{len(self.plugins)} plugins checked: {wrong}{off}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit plugins doctor` prints."""
+        """Return the lines and tables that `dryfit plugins doctor` prints."""
         yield from (Line(failure_text(one)) for one in self.findings)
         for variable, words in self.idle_switches.items():
             named = ", ".join(words)
@@ -97,7 +96,7 @@ class PluginsDoctorAnswer(Answer):
 
 
 def failure_text(failure: PluginFailure) -> str:
-    """What failed, where in the plugin's files, what can be done, and the traceback, in lines."""
+    """Return the failure, its location in the plugin's files, a remedy, and the traceback, as lines."""
     lines = [str(failure), *([f"    at {failure.place}"] if failure.place else []), f"    {failure.remedy}"]
     if failure.traceback:
         lines.append(textwrap.indent(failure.traceback.rstrip(), "    | "))
@@ -105,16 +104,16 @@ def failure_text(failure: PluginFailure) -> str:
 
 
 def plugins() -> PluginsAnswer:
-    """Every installed plugin with its package and its state. Nothing is imported."""
+    """List every installed plugin with its package and state. Imports nothing."""
     return PluginsAnswer(installed_plugins(registry))
 
 
 def examine_plugins(seconds: float, commands: Collection[str] = ()) -> PluginsDoctorAnswer:
-    """Try every plugin that is not switched off, each in a process of its own.
+    """Examine every plugin that is not disabled, each in its own process.
 
     Args:
-        seconds: how long one plugin may take.
-        commands: names of the command line's own commands, which a package's command must not have.
+        seconds: timeout per plugin, in seconds.
+        commands: names of dryfit's own commands, which a plugin command must not reuse.
     """
     installed = installed_plugins(registry)
     tried = [one for one in installed if one.state != "disabled"]

@@ -1,4 +1,4 @@
-"""A copy of a model whose weights have the zeros that a device skips: `dryfit.prune` and `dryfit sparsity prune`."""
+"""Prune a model to the sparsity pattern of a device: `dryfit.prune` and `dryfit sparsity prune`."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _NOT_STORED = "the model computes them, has them in a function, or uses them els
 
 @attrs.frozen(repr=False, kw_only=True, eq=False)
 class PruneAnswer(SparsityQuestion, Answer):
-    """A pruned copy of a model, and what was pruned.
+    """A pruned copy of a model, with a report of the changes.
 
     Attributes:
-        output: the file that was written; None for none.
-        pruning: what was pruned, and what was not.
-        before: sparsity of the model.
+        output: file that was written; None for none.
+        pruning: weights that were pruned, and weights that were not.
+        before: sparsity of the original model.
         after: sparsity of the pruned copy.
-        note: what pruning means for the accuracy.
-        pruned_model: the copy: an ONNX model, or a network where one was given.
-        notes: remarks about options that were adjusted.
+        note: effect of pruning on accuracy.
+        pruned_model: the pruned copy: an ONNX model, or a network if the input was a network.
+        notes: remarks on options that were adjusted.
 
     Example:
         >>> answer = dryfit.prune("digits.onnx", "pruned.onnx", platform="agx-orin-64")
@@ -77,16 +77,16 @@ class PruneAnswer(SparsityQuestion, Answer):
 
     @property
     def pruned(self) -> Sequence[PrunedWeights]:
-        """In the order of the network."""
+        """Pruned weights, in network order."""
         return self.pruning.pruned
 
     @property
     def left(self) -> Sequence[LeftWeights]:
-        """What would have gained and stays."""
+        """Weights that would have gained from pruning but were not pruned."""
         return self.pruning.left
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What was pruned, what was left and why, and what it gains."""
+        """Return what was pruned, what was not and why, and the gain."""
         yield from defaults_line(self.assumed)
         rows = [
             (one.name, one.layers, f"{one.zeroed:,}", f"{one.size:,}", f"{100 * one.energy_kept:.1f} %")
@@ -99,7 +99,7 @@ class PruneAnswer(SparsityQuestion, Answer):
         yield Line(str(self.after))
 
     def summary_line(self) -> str:
-        """What was pruned, in one line."""
+        """Return a one-line summary of the pruning."""
         return f"{self.output or self.model}: {self.pruning}"
 
 
@@ -110,22 +110,23 @@ def prune(
     force: bool = False,
     **options: Unpack[Options],
 ) -> PruneAnswer:
-    """A copy of a model, pruned by magnitude where the device then skips the zeros. The model stays as it is.
+    """Return a copy of a model, pruned by magnitude where the device skips the resulting zeros.
 
-    Of each four neighbors along the input channels the two largest stay; of equal ones the first. Pruned weights
-    compute something else: measure the accuracy, and train again.
+    Of every four neighbors along the input channels, the two largest are kept; on a tie, the first one wins. The model
+    itself is not modified. Pruning changes the results: measure the accuracy and retrain.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
-        output: the file of the copy; None for none: see `PruneAnswer.pruned_model`. Networks are not written.
-        force: whether to overwrite the file.
-        options: named as the options of `dryfit sparsity prune`, with the defaults of `find_sparsity`.
+        output: path of the pruned copy; None to write no file, see `PruneAnswer.pruned_model`. Networks are not
+            written.
+        force: whether to overwrite an existing file.
+        options: keyword arguments of `dryfit sparsity prune`, with the defaults of `find_sparsity`.
 
     Raises:
-        ConfigError: the file exists, or is the model itself; options and model do not fit together.
-        NetworkError: the network is wrong; all problems are listed.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        UnknownNameError: there is no such device, platform or word.
+        ConfigError: The file exists or is the model itself, or the options conflict with each other or with the model.
+        NetworkError: The network is invalid; the message lists all problems.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        UnknownNameError: A device, platform or option value does not exist.
 
     Example:
         >>> dryfit.prune("digits.onnx", "sparse.onnx").after.sparse_macs_share
@@ -171,7 +172,7 @@ def _require_free(model: Model, output: Path, *, force: bool) -> None:
     """Refuse an output that is there, or that cannot be written.
 
     Raises:
-        ConfigError: it is the model, exists and may not be overwritten, or a network was given.
+        ConfigError: It is the model, exists and may not be overwritten, or a network was given.
     """
     where = f"--output {output}"
     if isinstance(model, Network):

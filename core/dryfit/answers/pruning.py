@@ -1,7 +1,7 @@
-"""Weights pruned by magnitude to the pattern whose zeros a device skips: what trtexec calls `--sparsity=force`.
+"""Prune weights by magnitude to the pattern whose zeros a device skips, like trtexec's `--sparsity=force`.
 
-Only layers are pruned of which the device would skip the zeros; others would lose accuracy for nothing. Weights that
-several layers share stay shared, so they are pruned where all of their readers gain, and else left as they are.
+A layer is pruned only if the device would skip its zeros; pruning others would lose accuracy for no gain. Weights
+shared by several layers stay shared: they are pruned only if all of their readers gain.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ ACCURACY = (
 
 @attrs.frozen(eq=False)
 class PrunedWeights:
-    """Weights of which some became 0.
+    """Weights that were partly set to 0.
 
     Attributes:
-        name: as the network names them; the initializer's in an ONNX model.
-        layers: names of the layers that compute with them.
-        before: as they were; not written to.
-        after: as they are now; quantized ones have their zero point where they were pruned.
-        zeroed: how many were other than 0, and are 0 now.
-        energy_kept: what is left of the sum of their squares, 0 to 1.
+        name: name of the weights in the network; in an ONNX model, of the initializer.
+        layers: names of the layers that use the weights.
+        before: values before pruning; not modified.
+        after: values after pruning; pruned elements of quantized weights equal the zero point.
+        zeroed: number of elements that were changed to 0.
+        energy_kept: share of the sum of squares that is left, 0 to 1.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("name layers size zeroed energy_kept")
@@ -61,18 +61,18 @@ class PrunedWeights:
 
     @property
     def size(self) -> Count:
-        """How many weights there are."""
+        """Number of elements."""
         return self.after.size
 
 
 @attrs.frozen
 class LeftWeights:
-    """Weights that could have been pruned and were not.
+    """Weights that could have been pruned but were not.
 
     Attributes:
-        name: as the network names them; "" where they are not constant.
+        name: name of the weights in the network; "" if they are not constant.
         layers: names of the layers that would have gained.
-        reason: why they were left unchanged.
+        reason: why the weights were not changed.
     """
 
     name: str
@@ -82,12 +82,12 @@ class LeftWeights:
 
 @attrs.frozen(eq=False)
 class Pruning:
-    """What is pruned in a network. Weights that have the pattern already are in neither list.
+    """The pruning of a network. Weights that already have the pattern are in neither list.
 
     Attributes:
-        pruned: by weights, in the order of the network.
-        left: that would have gained, and why not.
-        already: names of eligible layers whose weights have the pattern.
+        pruned: weights that are pruned, in network order.
+        left: weights that would gain but are not pruned, with the reason.
+        already: names of eligible layers whose weights already have the pattern.
     """
 
     pruned: Sequence[PrunedWeights]
@@ -103,7 +103,7 @@ class Pruning:
         return f"{zeroed:,} of {total:,} weights of {count_text(layers, 'layer')} were set to 0 in a copy"
 
     def apply(self, network: Network) -> None:
-        """Give the layers of a network, or of a copy of it, the pruned weights. No array is written to."""
+        """Set the pruned weights in the network, or in a copy of it. No existing array is modified."""
         names = {one.name: one for one in self.pruned}
         own = network.named_weights()
         for weights in own:
@@ -114,22 +114,22 @@ class Pruning:
 
 
 def plan_pruning(network: Network, config: BuilderConfig) -> Pruning:
-    """What pruning by magnitude would change in a network. Changes nothing.
+    """Return the changes that pruning by magnitude would make to a network, without making them.
 
     Raises:
-        DryfitError: the network cannot be assessed; what `dryfit.building.assess` raises.
+        DryfitError: The network cannot be assessed; see `dryfit.building.assess`.
     """
     design = designed(network, config, f"Looking for weights to prune in {network.name}")
     return planned_pruning(network, design, TargetVariant.chosen(config, config.default_device_type))
 
 
 def planned_pruning(network: Network, design: Design, default: TargetVariant) -> Pruning:
-    """What pruning would change in a network whose design is known.
+    """Return the changes that pruning would make to a network with known design.
 
     Args:
-        network: the user's.
-        design: what was decided about it.
-        default: is asked about layers on devices that skip no zeros.
+        network: the user's network.
+        design: decisions about the network.
+        default: target whose rules apply to layers on devices that do not skip zeros.
     """
     patterns: dict[str, SparsePattern] = {}
     already = []
@@ -145,7 +145,7 @@ def planned_pruning(network: Network, design: Design, default: TargetVariant) ->
 
 
 def pruned_copy(network: Network, pruning: Pruning) -> Network:
-    """A copy of a network with pruned weights."""
+    """Return a copy of a network with pruned weights."""
     copy = copy_network(network)
     keep_weights_names(network, copy)
     pruning.apply(copy)
@@ -153,7 +153,7 @@ def pruned_copy(network: Network, pruning: Pruning) -> Network:
 
 
 def keep_weights_names(network: Network, copy: Network) -> None:
-    """Give the weights of a copy the names that they have in the network."""
+    """Name the weights of a copy as in the original network."""
     copy.set_weights_names({one.name: one.values for one in network.named_weights()})
 
 
@@ -206,14 +206,14 @@ def _pruned(weights: NamedWeights, reader: WeightReader, pattern: SparsePattern)
 
 @attrs.frozen(eq=False)
 class WeightReader:
-    """One use of weights.
+    """A use of weights by a layer.
 
     Attributes:
-        layer: name of the one that computes with them; "" where they are an output of the network.
-        is_weights: whether they are the kernel of a convolution or deconvolution, rather than a bias or data.
-        shape: in which it reads them.
-        scale: of quantized weights, as it broadcasts against them; 1 for real ones.
-        zero: what represents 0 among quantized weights; broadcasts too.
+        layer: name of the layer that uses the weights; "" if they are a network output.
+        is_weights: whether the weights are the kernel of a convolution or deconvolution, rather than a bias or data.
+        shape: shape in which the layer reads the weights.
+        scale: scale of quantized weights, broadcastable to their shape; 1 for floating-point weights.
+        zero: stored value that represents 0 in quantized weights; broadcastable to their shape.
     """
 
     layer: str
@@ -223,14 +223,14 @@ class WeightReader:
     zero: Array | int = 0
 
     def real(self, values: Array) -> Array:
-        """The real numbers of stored values: float32, or float64 of float64."""
+        """Return the real values of the stored values: float32, or float64 for float64."""
         wide = np.float64 if values.dtype == np.float64 else np.float32
         real: Array = (values.astype(wide) - np.asarray(self.zero, wide)) * np.asarray(self.scale, wide)
         return real
 
 
 def weight_readers(weights: NamedWeights) -> list[WeightReader]:
-    """Every use of weights, in the order of their places."""
+    """Return every use of weights, in order of their places."""
     found: list[WeightReader] = []
     for layer, role in weights.places:
         if role is WeightsRole.CONSTANT:

@@ -1,4 +1,4 @@
-"""The quantization of a network as text: precisions of layers, paths of Q/DQ, scales of tensors, what is missing."""
+"""The quantization of a network as text: layer precisions, paths of Q/DQ layers, tensor scales, missing scales."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def quantization_blocks(answer: QuantizationAnswer) -> Iterator[Block]:
-    """What `dryfit explain --quantization` prints."""
+    """Return the lines and tables that `dryfit explain --quantization` prints."""
     yield Line(heading(answer))
     if answer.simulated:
         yield Line(f"Simulated: {answer.simulated}.")
@@ -70,7 +70,7 @@ def _conflict(conflict: RangeConflict) -> tuple[str, str, str]:
 
 
 def summary_text(summary: QuantizationSummary) -> str:
-    """The counts in one line."""
+    """Return a one-line summary of the counts."""
     texts = []
     if summary.layers or not summary.quantizations:
         texts.append(f"{count_text(summary.layers, 'layer')}: {_counts(summary.layers_by_precision)}")

@@ -1,7 +1,7 @@
-"""Where each quantize and dequantize layer of the user's network ended up, or what keeps it a step of its own.
+"""The outcome of each quantize and dequantize layer of the user's network, or why it remains a step of its own.
 
-It is told from three sources: the journal of the passes that moved, merged and folded; the groups that fusing makes,
-which need no kernel to be compiled or measured; and, for what stands alone in the end, what stands around it.
+It combines three sources: the journal of the passes that moved, merged and folded layers; the fusion groups, which
+require no kernel to be compiled or measured; and, for layers that remain, their neighbors.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ _TYPES = " x "
 
 @attrs.frozen
 class QuantizationTrace:
-    """All of them, and how much is computed in which type.
+    """The outcomes of all Q/DQ layers, and the amount of computation by type.
 
     Attributes:
-        quantizations: in the order of the user's network.
-        macs_by_type: name of a type to the multiply-accumulates whose operands are of it; empty where there are no
-            steps.
-        computed_in: name of each layer whose step has quantized operands, to the type of these.
+        quantizations: Q/DQ layers in the order of the user's network.
+        macs_by_type: multiply-accumulates by operand type; empty if there are no steps.
+        computed_in: operand type by layer name, for layers whose step has quantized operands.
     """
 
     quantizations: Sequence[TracedQuantization]
@@ -48,7 +47,7 @@ class QuantizationTrace:
 
     @property
     def integer_share(self) -> float:
-        """The share of multiply-accumulates whose operands are all integers; 0 where there are none."""
+        """Share of multiply-accumulates whose operands are all integers; 0 if there are none."""
         total = sum(self.macs_by_type.values())
         whole = sum(
             count
@@ -59,10 +58,10 @@ class QuantizationTrace:
 
 
 def trace_quantizations(network: Network, design: Design, config: BuilderConfig) -> QuantizationTrace:
-    """Follow every quantize and dequantize layer of a network through the decisions about it. Compiles nothing.
+    """Follow every quantize and dequantize layer of a network through the build decisions. Compiles nothing.
 
     Raises:
-        BuildError: no kernel runs one of the layers.
+        BuildError: No kernel can run one of the layers.
     """
     if not is_explicit(network):
         return QuantizationTrace((), _macs_by_precision(design))
@@ -198,12 +197,12 @@ def _added_up(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def operand_type(fused: FusedGroup, layer: Layer) -> str:
-    """The type of what a layer multiplies: that of its quantized operands where all of them are, else its result's."""
+    """Return the type that a layer multiplies in: that of its operands if all are quantized, else of its result."""
     return quantized_type(fused, layer) or layer.outputs[0].dtype.name
 
 
 def quantized_type(fused: FusedGroup, layer: Layer) -> str:
-    """The type, or the two types, of a layer's operands where the step dequantizes all of them; "" where not."""
+    """Return the type or types of a layer's operands if its step dequantizes all of them; else ""."""
     inside = {one.name for one in fused.group.layers}
     operands = [tensor for tensor in layer.inputs[:2] if tensor is not None]
     sources = [

@@ -1,4 +1,4 @@
-"""Which quantize methods are there, and how does one compute each operator?"""
+"""List the quantize methods, and how each one computes each operator."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dryfit.quantization.methods.operators import OPERATORS
 
 @attrs.frozen
 class OperatorArithmetic:
-    """How a method computes an operator in one case; of a method's rules, the first whose case holds counts.
+    """The arithmetic of an operator in one case; the first rule of the method whose case applies is used.
 
     Attributes:
         operator: operator, such as `convolution`.
         case: when the rule applies.
-        formula: in the notation of the reference page "Quantize methods".
+        formula: formula in the notation of the reference page "Quantize methods".
         requires: requirements on the operands.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document or library that states or confirms it.
@@ -40,12 +40,12 @@ class MethodAnswer:
     """A quantize method.
 
     Attributes:
-        name: name of the method, as `quantize_method` takes it.
-        title: the library or device whose arithmetic it is.
-        library: that it is verified against; empty for none.
+        name: name of the method, as used by `quantize_method`.
+        title: library or device whose arithmetic the method reproduces.
+        library: library that the method was verified against; empty for none.
         version: version of the library.
         source: document and section.
-        rules: rules per operator and case.
+        rules: rules by operator and case.
     """
 
     name: str
@@ -62,7 +62,7 @@ class QuantizeMethodsAnswer(Answer):
 
     Attributes:
         methods: the methods with their rules.
-        shows_rules: whether the text has the rules too.
+        shows_rules: whether the text includes the rules.
     """
 
     COMMAND: ClassVar[str] = "quantize-methods"
@@ -71,7 +71,7 @@ class QuantizeMethodsAnswer(Answer):
     _shows_rules: bool = False
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
-        """One line per method; with rules, a table for each."""
+        """Return one line per method; with rules, one table per method."""
         if not (self._shows_rules or verbose):
             rows = [
                 (one.name, one.title, one.library, len({rule.operator for rule in one.rules})) for one in self.methods
@@ -86,19 +86,19 @@ class QuantizeMethodsAnswer(Answer):
             yield Table("", columns, [attrs.astuple(rule) for rule in method.rules])
 
     def summary_line(self) -> str:
-        """The names of the methods."""
+        """Return the names of the methods."""
         return ", ".join(one.name for one in self.methods)
 
 
 def quantize_methods(name: str | None = None, operator: str | None = None) -> QuantizeMethodsAnswer:
-    """The quantize methods that are installed, or one of them: the arithmetic of a library or a device.
+    """Return the installed quantize methods, or one of them, with the arithmetic of each library or device.
 
     Args:
-        name: of one method; None for all.
-        operator: whose rules are wanted, such as `convolution`; None for all.
+        name: name of a method; None for all.
+        operator: operator to list, such as `convolution`; None for all.
 
     Raises:
-        UnknownNameError: there is no such method or operator.
+        UnknownNameError: The method or operator does not exist.
 
     Example:
         >>> dryfit.quantize_methods("tflite", "relu").methods[0].title

@@ -1,4 +1,4 @@
-"""Which weights of an engine can be exchanged, and the engine with others: `dryfit refit`."""
+"""List the weights of an engine that can be refitted, and refit them: `dryfit refit`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LISTED_REASONS = 20
 
 @attrs.frozen(repr=False)
 class RefitAnswer(Answer):
-    """The weights of an engine that can be exchanged.
+    """The refittable weights of an engine.
 
     Attributes:
-        engine: the file that was written; with --list the one that was read.
+        engine: path of the engine file that was written; with --list, of the file that was read.
         engine_bytes: size of the engine file in bytes.
         stripped: whether the engine has no weights.
         weights: the refittable weights.
@@ -41,11 +41,11 @@ class RefitAnswer(Answer):
     _summary: str
 
     def summary_line(self) -> str:
-        """The answer in one line: what may be exchanged, or what was."""
+        """Return a one-line summary: the weights that can be refitted, or that were."""
         return self._summary
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit refit --list` prints."""
+        """Return the lines and tables that `dryfit refit --list` prints."""
         yield Line(self.summary_line())
         rows = [
             (one.name, one.dtype.text, one.shape, ", ".join(f"{at.layer} {at.role.name}" for at in one.places))
@@ -55,11 +55,11 @@ class RefitAnswer(Answer):
 
 
 def refittable_weights(engine_file: Path) -> RefitAnswer:
-    """Which weights of an engine can be exchanged.
+    """Return the weights of an engine that can be refitted.
 
     Raises:
-        EngineFileError: the file is damaged, or of another version.
-        ConfigError: the engine was built without the flag REFIT.
+        EngineFileError: The file is corrupt, or belongs to another version.
+        ConfigError: The engine was built without the flag REFIT.
     """
     engine = Engine.load(engine_file)
     Refitter(engine)  # refuses an engine whose weights stay
@@ -70,14 +70,14 @@ def refit(engine_file: Path, model: Path, output: Path) -> RefitAnswer:
     """Write an engine with the weights of another model.
 
     Args:
-        engine_file: built with the flag REFIT or STRIP_PLAN.
-        model: the ONNX model that it was built from, trained on or not.
-        output: where the engine is written; it may be `engine_file`.
+        engine_file: path of an engine that was built with the flag REFIT or STRIP_PLAN.
+        model: path of the ONNX model that the engine was built from, possibly retrained.
+        output: path of the engine to write; may be the same as `engine_file`.
 
     Raises:
-        EngineFileError: the file is damaged, or of another version, or the new one cannot be written.
-        ConfigError: the engine was built without the flag REFIT.
-        OnnxImportError: the model is not the engine's; all reasons are listed.
+        EngineFileError: The file is corrupt or belongs to another version, or the new file cannot be written.
+        ConfigError: The engine was built without the flag REFIT.
+        OnnxImportError: The model does not match the engine; the message lists all reasons.
     """
     engine = Engine.load(engine_file)
     refitter = Refitter(engine)
@@ -108,7 +108,7 @@ def _answer(engine: Engine, file: Path, summary: str) -> RefitAnswer:
 
 
 def refit_line(plan: Plan) -> str:
-    """What a refit of an engine may change, in one line; "" where nothing."""
+    """Return one line on what a refit of the engine can change; "" for nothing."""
     record = plan.refit
     if record is None:
         return ""

@@ -1,6 +1,6 @@
-"""Why tensors are copied, and which formats of inputs and outputs avoid it: each is set and tried.
+"""Find why tensors are copied, and which input and output formats avoid it, by trying each format.
 
-Nothing here is reckoned from a table: what is told of a format was found by applying it.
+Nothing is derived from a table: every reported format was applied to the network and evaluated.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from dryfit.network.tensor import Tensor
 
 @attrs.frozen
 class FormatTrial:
-    """A type and format of one input or output, and what became of the network with it.
+    """A type and format of one input or output, and its effect on the network.
 
     Attributes:
         tensor: name of the input or output.
-        io_format: what it was given.
-        tensor_bytes: what it takes so.
-        removes: whether the tensor is copied no more.
-        reformats, reformat_bytes: copies of the whole network then, and their bytes.
-        moved_bytes: these and what devices convert inside; None where the network cannot be built so.
-        problem: why not; "" where it can.
+        io_format: type and format that were tried.
+        tensor_bytes: size of the tensor in this format, in bytes.
+        removes: whether this format removes the copy of the tensor.
+        reformats, reformat_bytes: number of copies in the whole network with this format, and their bytes.
+        moved_bytes: `reformat_bytes` plus bytes converted inside devices; None if the network cannot be built this way.
+        problem: why the network cannot be built; "" if it can.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("option_text:io_format reformats reformat_bytes moved_bytes")
@@ -55,20 +55,19 @@ class FormatTrial:
 
     @property
     def option_text(self) -> str:
-        """Type and format of the tensor, as `--input-io-formats` takes them."""
+        """Type and format of the tensor, in the syntax of `--input-io-formats`."""
         return str(self.io_format)
 
 
 @attrs.frozen
 class Removals:
-    """What formats of inputs and outputs can do for a network.
+    """The effect of input and output formats on the copies of a network.
 
     Attributes:
-        trials: name of each input and output that is copied to what was tried for it: what moves the fewest bytes
-            first, then what takes the fewest.
-        together: for each of them the first that removes its copy, all set at once; None where there is none, or the
-            network cannot be built so.
-        io_formats: name of every input and output to its type and format then.
+        trials: formats tried for each copied input and output, by name; fewest bytes moved first, then smallest tensor.
+        together: for each input and output, the first format that removes its copy, all set at once; None if there is
+            none, or the network cannot be built this way.
+        io_formats: resulting type and format of every input and output, by name.
     """
 
     trials: Mapping[str, Sequence[FormatTrial]]
@@ -76,17 +75,17 @@ class Removals:
     io_formats: Mapping[str, IoFormat]
 
     def best(self, tensor: str) -> FormatTrial | None:
-        """What removes the copy of an input or output and moves the fewest bytes; None where nothing does."""
+        """Return the format that removes the copy and moves the fewest bytes; None if no format removes it."""
         return next((one for one in self.trials.get(tensor, ()) if one.removes), None)
 
 
 @attrs.frozen
 class ExplainedReformat(Reformat):
-    """A copy between two types, formats or devices, and what does without it.
+    """A copy between two types, formats or devices, with the format that avoids it.
 
     Attributes:
-        removed_by: the type and format of the input or output that was tried and does without the copy; None where none
-            does, or none was looked for.
+        removed_by: type and format of the input or output that avoids the copy; None if there is none, or the search
+            was off.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
@@ -97,12 +96,12 @@ class ExplainedReformat(Reformat):
 
     @property
     def remedy(self) -> str:
-        """What can be done about copies of this rule."""
+        """Remedy for copies caused by this rule."""
         return REFORMAT_RULES[self.rule].remedy
 
     @property
     def rule_source(self) -> str:
-        """What the rule rests on."""
+        """Source of the rule."""
         return REFORMAT_RULES[self.rule].source
 
 
@@ -112,7 +111,7 @@ class Copies:
 
     Attributes:
         reformats: number of reformats.
-        reformat_bytes: bytes that the reformats write.
+        reformat_bytes: number of bytes that the reformats write.
     """
 
     reformats: Count
@@ -121,7 +120,7 @@ class Copies:
 
 @attrs.frozen
 class IoFormats:
-    """What all formats that remove a copy do together.
+    """The combined effect of all formats that remove a copy.
 
     Attributes:
         apply: command-line options that set these formats.
@@ -137,7 +136,7 @@ class IoFormats:
 def explained_reformats(
     reformats: Sequence[Reformat], network: Network, layers: Collection[str], removals: Removals | None
 ) -> list[ExplainedReformat]:
-    """The copies at some layers, each with what does without it."""
+    """Return the copies at the given layers, each with the format that avoids it."""
     tensors = {
         tensor.name
         for layer in network.layers
@@ -153,7 +152,7 @@ def explained_reformats(
 
 
 def io_formats_together(reformats: Sequence[Reformat], network: Network, removals: Removals | None) -> IoFormats | None:
-    """All formats that remove a copy; None where none does, or none was looked for."""
+    """Return the combined effect of all formats that remove a copy; None if there are none, or the search was off."""
     if removals is None or removals.together is None:
         return None
     together = removals.together
@@ -167,17 +166,17 @@ def io_formats_together(reformats: Sequence[Reformat], network: Network, removal
 
 
 def find_removals(network: Network, config: BuilderConfig, design: Design | None = None) -> Removals:
-    """Try every format that a device reads or writes for each input and output that is copied.
+    """Try every format that a device can read or write, for each input and output that is copied.
 
-    The network gets other types and formats for a while, and has its own again afterwards.
+    The types and formats of the network are changed during the search and restored afterwards.
 
     Args:
-        network: the user's.
-        config: flags and devices. Its progress monitor is told of each trial.
-        design: what was decided of the network as it is; decided here where it is left out.
+        network: the user's network.
+        config: flags and devices. Its progress monitor receives each trial.
+        design: decisions about the unchanged network; computed if omitted.
 
     Raises:
-        DryfitError: the network cannot be assessed as it is.
+        DryfitError: The unchanged network cannot be assessed.
     """
     design = design or design_for_assessment(network, config)
     sides = Sides(design.partition, design.precisions, design.variants, design.specs, config)

@@ -1,4 +1,4 @@
-"""What does an engine, a loadable or a model compute here? `dryfit run`."""
+"""Run an engine, a loadable or a model on this machine: `dryfit run`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RunOutput:
 
     Attributes:
         name: name of the output.
-        file: where it was written; None where it was not.
+        file: path of the written file; None if not written.
         values: the computed array.
     """
 
@@ -58,37 +58,37 @@ class RunOutput:
 
     @property
     def shape(self) -> Sequence[int]:
-        """The shape, all samples joined along the first axis."""
+        """Shape of the output, with all samples joined along the first axis."""
         return list(self.values.shape)
 
     @property
     def type(self) -> str:
-        """The type, as numpy names it."""
+        """Type of the output, as a numpy name."""
         return str(self.values.dtype)
 
     @property
     def range_text(self) -> str:
-        """The least and the largest value; "-" where there is none."""
+        """Minimum and maximum value; "-" for an empty output."""
         is_number = self.values.size and self.values.dtype.kind in "fiu"
         return f"{self.values.min():.6g} to {self.values.max():.6g}" if is_number else "-"
 
 
 @attrs.frozen(repr=False)
 class RunAnswer(Answer):
-    """What a run gave. Times are this machine's, and say nothing of the device's.
+    """The results of a run. Times are those of this machine and do not indicate the speed of the device.
 
     Attributes:
-        engine: the file: an engine, or a model that was built for the run.
+        engine: path of the file: an engine, or a model that was built for the run.
         name: name of the engine.
-        outputs: the outputs, in the engine's order.
+        outputs: outputs in engine order.
         runs: number of runs.
-        host_milliseconds_a_run: the time of one run on this machine, warm-up included.
-        host_milliseconds_by_layer: engine layer to median; None without a profile.
-        quantized_operators: layers that quantize methods compute in integers, with the rule of the method.
-        plugins: plugins that were active, each as `name version (distribution)`; sorted.
-        top_classes: of each sample, for pictures and with labels.
-        assumed: the defaults that a model was built with, as options.
-        notes: remarks about options that were adjusted.
+        host_milliseconds_a_run: time per run on this machine, including warm-up.
+        host_milliseconds_by_layer: median time by engine layer; None without a profile.
+        quantized_operators: layers that a quantize method computes in integers, with the rule of the method.
+        plugins: active plugins, each as `name version (distribution)`; sorted.
+        top_classes: most likely classes of each sample, for pictures with labels.
+        assumed: defaults that the model was built with, as options.
+        notes: remarks on options that were adjusted.
     """
 
     COMMAND: ClassVar[str] = "run"
@@ -106,20 +106,20 @@ class RunAnswer(Answer):
     notes: Sequence[str] = hidden(())
 
     def output(self, name: str) -> Array:
-        """The values of an output.
+        """Return the values of an output.
 
         Raises:
-            KeyError: there is none of this name.
+            KeyError: The output does not exist.
         """
         return {one.name: one.values for one in self.outputs}[name]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         runs = count_text(self.runs, "run")
         return f"{self.host_milliseconds_a_run:.3g} ms per run on this host ({runs}, including warm-up)"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit run` prints."""
+        """Return the lines and tables that `dryfit run` prints."""
         yield from defaults_line(self.assumed)
         rows = [
             (table_name(one.name), one.shape, type_text(one.type), one.range_text, one.file) for one in self.outputs
@@ -133,7 +133,7 @@ class RunAnswer(Answer):
 
 
 def profile_table(medians: Mapping[str, float]) -> Table:
-    """The host's time of each engine layer and its share, the slowest first."""
+    """Return the host time of each engine layer with its share, slowest first."""
     total = sum(medians.values()) or 1.0
     ordered = sorted(medians.items(), key=lambda item: -item[1])
     rows = [(table_name(name), f"{ms:.4f}", f"{100 * ms / total:.1f} %") for name, ms in ordered]
@@ -160,27 +160,27 @@ def run(
     """Run an engine, a loadable or a model on this machine.
 
     Args:
-        model: the path of an engine or a loadable; or what is built for the run: the path of an ONNX model, an ONNX
-            model, a network, or a PyTorch module with `example_inputs`.
-        inputs: `NAME=FILE` texts, or arrays by the names of inputs.
-        data: samples instead: a folder, a file, or `module:function`.
-        limit: takes the first samples.
-        random: the seed of random inputs instead.
-        preparation: how pictures become inputs.
-        labels: a file with the names of classes, one a line.
-        batches: whether inputs are cut into runs of the engine's batch size.
-        output_dir: where outputs are written as .npy.
-        threads: of the host; as many as CPUs for None.
-        repeat: how often everything is run.
-        profile: whether the layers' times are taken.
-        progress: is told of each run.
-        options: of a model: named as the options of `dryfit build`, with the same defaults.
+        model: path of an engine or a loadable; or a model to build for the run: path of an ONNX model, an ONNX model, a
+            network, or a PyTorch module with `example_inputs`.
+        inputs: `NAME=FILE` texts, or arrays by input name.
+        data: samples, instead of `inputs`: a folder, a file, or `module:function`.
+        limit: maximum number of samples to use, counted from the first.
+        random: seed of random inputs, instead of `inputs`.
+        preparation: how pictures are converted to inputs.
+        labels: path of a file with class names, one per line.
+        batches: whether to split the inputs into runs of the engine's batch size.
+        output_dir: folder where the outputs are written as .npy files.
+        threads: number of host threads; None for one per CPU.
+        repeat: number of times to run all inputs.
+        profile: whether to measure the time of each layer.
+        progress: monitor that receives the progress of each run.
+        options: for a model, keyword arguments named like the options of `dryfit build`, with the same defaults.
 
     Raises:
-        ConfigError: options say how to build what is built, or do not fit the model.
-        BuildError: the model cannot be built.
-        CalibrationError, ExecutionError: samples cannot be read, or do not fit the engine.
-        EngineFileError: the file is damaged.
+        ConfigError: Build options were given for an engine, or they conflict with the model.
+        BuildError: The model cannot be built.
+        CalibrationError, ExecutionError: Samples cannot be read or do not match the engine's inputs.
+        EngineFileError: The file is corrupt.
     """
     classes = None if labels is None else read_labels(labels)
     engine, assumed, notes = _engine_of(model, options)

@@ -1,4 +1,4 @@
-"""The inputs of `dryfit run`: arrays and pictures from files, samples of a folder, or random numbers."""
+"""The inputs of `dryfit run`: arrays and pictures from files, samples from a folder, or random numbers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class RunInputs:
-    """What is run, one set of inputs after another.
+    """The sets of inputs of a run, processed one after another.
 
     Attributes:
-        names: of the samples.
-        has_pictures: whether pictures were read.
+        names: names of the samples.
+        has_pictures: whether the inputs were read from pictures.
     """
 
     def __init__(self, names: Sequence[str], feeds: Callable[[], Iterable[Feeds]], *, has_pictures: bool) -> None:
@@ -47,10 +47,10 @@ class RunInputs:
         *,
         batches: bool,
     ) -> RunInputs:
-        """The inputs that the options of `dryfit run` name, or arrays by the names of inputs.
+        """Load the inputs given by the options of `dryfit run`, or arrays by input name.
 
         Raises:
-            CalibrationError, ExecutionError: samples cannot be read, or do not fit the engine.
+            CalibrationError, ExecutionError: Samples cannot be read or do not match the engine's inputs.
         """
         from dryfit.quantization.calibration_data import PICTURES, PictureFolder, source_of
 
@@ -75,12 +75,12 @@ class RunInputs:
 
 
 def read_inputs(engine: Engine, files: Sequence[str], preparation: PicturePreparation) -> Arrays:
-    """Arrays by input name, from `name=file.npy`, a picture, or from `file.npz` with the names inside.
+    """Read arrays by input name from `name=file.npy`, from a picture, or from `file.npz`, which contains the names.
 
-    Where the engine has one input, its name may be left out.
+    The name can be omitted if the engine has one input.
 
     Raises:
-        ExecutionError: a file cannot be read, or it is not clear which input it is for.
+        ExecutionError: A file cannot be read, or its input is ambiguous.
     """
     from dryfit.quantization.calibration_data import PICTURES
 
@@ -107,10 +107,10 @@ def read_inputs(engine: Engine, files: Sequence[str], preparation: PicturePrepar
 
 
 def random_inputs(engine: Engine, seed: int) -> Arrays:
-    """Random inputs of the shapes that the engine was best built for: numbers in 0 to 1, integers 0 to 9, bits.
+    """Return random inputs in the optimum shapes of the engine: numbers in 0 to 1, integers 0 to 9, bits.
 
     Raises:
-        ExecutionError: the machine does not have the memory.
+        ExecutionError: The machine does not have enough memory.
     """
     import numpy as np
 
@@ -132,15 +132,15 @@ def random_inputs(engine: Engine, seed: int) -> Arrays:
 
 
 def input_names(engine: Engine) -> list[str]:
-    """Names of the engine's inputs, in its order."""
+    """Return the names of the engine's inputs, in its order."""
     return [tensor.name for tensor in engine.plan.network.inputs]
 
 
 class Batches:
-    """Inputs cut along their first axis into as many runs as the engine's batch size needs.
+    """Inputs split along their first axis into as many runs as the engine's batch size requires.
 
     Raises:
-        ExecutionError: an engine input has no first axis of a fixed extent, or the arrays are no multiple of it.
+        ExecutionError: An engine input has no static first axis, or the array length is not a multiple of it.
     """
 
     def __init__(self, engine: Engine, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:

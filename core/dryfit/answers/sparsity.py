@@ -1,4 +1,4 @@
-"""Which layers have weights whose zeros a device skips? `dryfit.find_sparsity` and `dryfit sparsity check`."""
+"""Find the layers with weight zeros that a device skips: `dryfit.find_sparsity` and `dryfit sparsity check`."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ NOTE = (
 
 @attrs.frozen(repr=False, kw_only=True)
 class SparsityAnswer(SparsityQuestion, Answer):
-    """Of which layers a device skips zeros of the weights, and every rule against the others.
+    """The layers whose weight zeros a device skips, and for the others every rule that prevents it.
 
     Attributes:
-        note: that nothing was measured, and that results are those of dense kernels.
-        layers: those with known weights, in the order of the network.
+        note: states that nothing was measured, and that results are those of dense kernels.
+        layers: layers with constant weights, in network order.
         summary: totals of the network.
-        conditions: the conditions that were requested, in their order.
-        notes: remarks about options that were adjusted.
+        conditions: results of the requested conditions, in the requested order.
+        notes: remarks on options that were adjusted.
 
     Example:
         >>> answer = dryfit.find_sparsity("digits.onnx", device="DLA")
@@ -59,7 +59,7 @@ class SparsityAnswer(SparsityQuestion, Answer):
     notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
-        """A table of layers, and each reason once with its layers; `verbose` also shows warnings and notes."""
+        """Return a table of layers, and each reason once with its layers; `verbose` adds warnings and notes."""
         variant = " ".join(filter(None, [self.platform, self.software]))
         pattern = f" (pattern {self.pattern})" if self.pattern else ", which skips no zeros"
         yield Line(f"Sparse weights of {self.model} on {self.device} {variant}{pattern}")
@@ -88,7 +88,7 @@ class SparsityAnswer(SparsityQuestion, Answer):
         yield Line(str(self.summary))
 
     def summary_line(self) -> str:
-        """The counts in one line."""
+        """Return a one-line summary of the counts."""
         return f"{self.model}: {self.summary}"
 
     def _reasons(self, severity: str) -> list[tuple[str, str, str]]:
@@ -111,22 +111,22 @@ def find_sparsity(
     fail_on: str | Sequence[str | FailCondition] = (),
     **options: Unpack[Options],
 ) -> SparsityAnswer:
-    """The layers of a model whose zeros of weights the device skips, and every rule against the others. Builds nothing.
+    """Find the layers whose weight zeros the device skips, and the rules that the others violate. Builds nothing.
 
-    What counts are the weights as the device stores them.
+    Weights are checked in the form in which the device stores them.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
-        config: how it would be built; None where options say it.
+        config: build settings; None to use the options.
         fail_on: conditions, such as `"dense>20%"` or a rule's id; see `SparsityAnswer.conditions`.
-        options: named as the options of `dryfit sparsity check`. Defaults: the accelerator, all its precisions, scales
-            for every tensor, fallback to the GPU.
+        options: keyword arguments named like the options of `dryfit sparsity check`. Defaults: the accelerator, all of
+            its precisions, scales for every tensor, fallback to the GPU.
 
     Raises:
-        ConfigError: options, config and model do not fit together.
-        NetworkError: the network is wrong; all problems are listed.
-        OnnxImportError: the model is damaged or has operators that are not supported.
-        UnknownNameError: there is no such device, platform or word.
+        ConfigError: The options, the config and the model conflict.
+        NetworkError: The network is invalid; the message lists all problems.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        UnknownNameError: A device, platform or option value does not exist.
 
     Example:
         >>> dryfit.find_sparsity("digits.onnx", platform="agx-orin-64").summary.sparse_macs_share

@@ -1,4 +1,4 @@
-"""Layers with weights whose zeros a device skips or could skip: the records that answers about sparsity share."""
+"""Records of layers whose weight zeros a device skips or could skip, shared by all answers about sparsity."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from dryfit.target.verdict import Violation
 
 @attrs.frozen(kw_only=True)
 class SparsityLayer:
-    """One layer with known weights.
+    """A layer with constant weights.
 
     Attributes:
         name: name of the layer in the network.
         kind: kind of the layer.
-        onnx_nodes: names of the nodes that the layer came from.
-        device: where it runs; None where nothing can run it.
-        asked: the device whose rules were asked; None where none skips zeros.
-        macs: multiply-accumulates of one run, zeros counted.
-        macs_share: of all that layers with weights have.
-        eligible: whether other weights of the same shape would have their zeros skipped.
-        has_pattern: whether the stored weights have the pattern; None where that does not matter.
-        sparse: whether zeros are skipped where the layer runs.
+        onnx_nodes: names of the ONNX nodes that the layer was imported from.
+        device: device that runs the layer; None for an unplaced layer.
+        asked: device whose rules were checked; None if no device skips zeros.
+        macs: multiply-accumulates per run, including zeros.
+        macs_share: share of the multiply-accumulates of all layers with weights.
+        eligible: whether the zeros of other weights in this shape would be skipped.
+        has_pattern: whether the stored weights have the pattern; None if not applicable.
+        sparse: whether the device that runs the layer skips its zeros.
         violations: why zeros are not skipped.
         warnings: concerns that do not change the result.
         notes: further information.
@@ -54,12 +54,12 @@ class SparsityLayer:
 
     @property
     def is_unpruned(self) -> bool:
-        """Whether only the places of its zeros keep them from being skipped."""
+        """Whether the position of the zeros is the only reason that they are not skipped."""
         return self.eligible and not self.has_pattern
 
     @property
     def why_not(self) -> str:
-        """Why zeros are not skipped, in the last words of the rules."""
+        """Why zeros are not skipped, by the last words of the rule ids."""
         words = [one.rule.rpartition(".")[2] for one in self.violations]
         if self.asked is None:
             words.append(f"{self.device or 'no device'} does not skip zeros")
@@ -73,13 +73,13 @@ class SparsitySummary:
     """Counts over a network.
 
     Attributes:
-        layers: number of layers with known weights.
-        eligible: layers whose zeros could be skipped.
-        unpruned: eligible layers whose weights do not have the pattern.
+        layers: number of layers with constant weights.
+        eligible: number of layers whose zeros could be skipped.
+        unpruned: number of eligible layers whose weights do not have the pattern.
         sparse: number of layers whose zeros are skipped.
-        macs: multiply-accumulates of one run, zeros counted.
+        macs: multiply-accumulates per run, including zeros.
         eligible_macs_share: share of multiply-accumulates in eligible layers.
-        sparse_macs_share: those of layers whose zeros are skipped.
+        sparse_macs_share: share of multiply-accumulates in layers whose zeros are skipped.
     """
 
     layers: Count
@@ -100,11 +100,11 @@ class SparsitySummary:
 
 @attrs.frozen(kw_only=True)
 class SparsityQuestion(PlacementHeading):
-    """What was asked about sparse weights.
+    """The settings of a question about sparse weights.
 
     Attributes:
-        assumed: the defaults that were used, as options of the command line.
-        pattern: such as 2:4; None where the device skips no zeros.
+        assumed: defaults that were applied, as command-line options.
+        pattern: sparsity pattern, such as 2:4; None if the device does not skip zeros.
     """
 
     assumed: Sequence[str]
@@ -112,7 +112,7 @@ class SparsityQuestion(PlacementHeading):
 
     @classmethod
     def of(cls, subject: Asked, default: TargetVariant) -> SparsityQuestion:
-        """What is asked of a model."""
+        """Resolve the settings of a question about a model."""
         config, sparsity = subject.config, default.target.sparsity
         said = None if subject.options is None else subject.options.precision
         return cls(
@@ -128,11 +128,11 @@ class SparsityQuestion(PlacementHeading):
 
 
 def sparsity_layers(design: Design, default: TargetVariant) -> list[SparsityLayer]:
-    """What there is to say of each layer with weights.
+    """Return the sparsity of each layer with weights.
 
     Args:
-        design: where layers run, and in what types.
-        default: is asked about layers on devices that skip no zeros.
+        design: devices and types of the layers.
+        default: target whose rules apply to layers on devices that do not skip zeros.
     """
     found = network_sparsity(design, default)
     total = sum(one.macs for one in found)
@@ -159,7 +159,7 @@ def _layer(one: LayerSparsity, total: int) -> SparsityLayer:
 
 
 def sparsity_summary(layers: Sequence[SparsityLayer]) -> SparsitySummary:
-    """The counts."""
+    """Return the counts over the layers."""
     macs = sum(one.macs for one in layers)
     return SparsitySummary(
         layers=len(layers),

@@ -1,6 +1,6 @@
-"""What `dryfit plugins doctor` asks of a target: everything that it declares, once, on small layers.
+"""The checks of `dryfit plugins doctor` on a target: every declaration is exercised once, on small layers.
 
-A question that a user may ask later is asked here, so that what fails then is known before.
+Each request that a user could make later is made here, so that failures are known in advance.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ LAYERS_A_KIND = 4
 
 @attrs.frozen
 class TargetProblem:
-    """Something that is wrong with a target.
+    """A problem of a target.
 
     Attributes:
-        part: the declaration that is wrong.
-        message: what is wrong, in one line.
-        place: `file:line` where its maintainers can mend it; "" where that is not known.
-        error: what was raised; None for nothing.
-        remedy: what its maintainers can do; "" where the message says it.
+        part: declaration that has the problem.
+        message: description of the problem, in one line.
+        place: `file:line` where the maintainers can fix it; "" if unknown.
+        error: exception that was raised; None for none.
+        remedy: what the maintainers can do; "" if the message states it.
     """
 
     part: str
@@ -54,13 +54,13 @@ class TargetProblem:
 
 
 def examine_target(record: Target, target: Target, entry: EntryPoint, plugins: PluginRegistry) -> None:
-    """Record everything that is wrong with a target.
+    """Record every problem of a target.
 
     Args:
-        record: as its package wrote it.
-        target: the same with what it inherits.
-        entry: names it.
-        plugins: knows it, and is asked for it.
+        record: target as declared by its package.
+        target: target including everything it inherits.
+        entry: entry that names the target.
+        plugins: plugins that provide the target.
     """
     for problem in _problems(record, target):
         remedy = problem.remedy or f"Correct it in {problem.place or 'the package'}"

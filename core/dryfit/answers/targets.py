@@ -77,7 +77,7 @@ class TargetsAnswer(Answer):
     Attributes:
         targets: the targets, sorted by name.
         failures: plugins that bring devices and cannot be used.
-        plugins: plugins that were active, each as `name version (distribution)`; sorted.
+        plugins: active plugins, each as `name version (distribution)`; sorted.
         failed: the failures as `dryfit plugins doctor` has them.
     """
 
@@ -220,7 +220,7 @@ class TargetAnswer(TargetSummary, Answer):
 
     Attributes:
         platform: name of the platform.
-        software: the version whose rules hold; empty where there is one rule set.
+        software: software version whose rules apply; empty if the device has a single rule set.
         platforms_with_software: platforms that have this version.
         cores: of the device on the platform.
         segment_limit: segments that one core can load; null without a limit.
@@ -277,8 +277,8 @@ def describe_target(device: str, platform: str | None = None, software: str | No
         software: a version; None for the newest that the platform has.
 
     Raises:
-        UnknownNameError: there is no such device or platform.
-        ConfigError: the platform does not have the version.
+        UnknownNameError: The device or platform does not exist.
+        ConfigError: The platform does not have the version.
 
     Example:
         >>> dryfit.describe_target("DLA", "xavier").software
@@ -437,8 +437,8 @@ def compare_targets(first: str, second: str, device: str = "DLA") -> TargetDiffe
         device: of sides that name none.
 
     Raises:
-        UnknownNameError: there is no such device or platform.
-        ConfigError: the sides are of two devices, or the same, or a platform does not have the version.
+        UnknownNameError: The device or platform does not exist.
+        ConfigError: The sides are of two devices, or the same, or a platform does not have the version.
 
     Example:
         >>> found = dryfit.compare_targets("orin@8.4", "orin@8.5").differences

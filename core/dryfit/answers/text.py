@@ -234,7 +234,7 @@ class Answer(abc.ABC):
 
     @abc.abstractmethod
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
 
     def __str__(self) -> str:
         return plain_text(self.blocks())

@@ -53,7 +53,7 @@ def read_labels(path: Path) -> list[str]:
     """The labels of a file, one a line.
 
     Raises:
-        ExecutionError: the file cannot be read.
+        ExecutionError: The file cannot be read.
     """
     try:
         return [line.strip() for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n")]
@@ -77,7 +77,7 @@ def top_classes(
         labels: of the classes; None for none.
 
     Raises:
-        ExecutionError: there are labels, and no output has one score for each.
+        ExecutionError: There are labels, and no output has one score for each.
     """
     scores = _scores(outputs, None if labels is None else len(labels))
     if scores is None:

@@ -120,14 +120,14 @@ def translate(
         data: samples for the comparison: a folder, a file, or `module:function`; None for random ones.
         samples: how many samples are compared; 0 compares nothing.
         seed: of random samples.
-        options: named as the options of `dryfit translate`.
+        options: keyword arguments named like the options of `dryfit translate`.
 
     Raises:
-        ConfigError: scales are missing, or given where the model has them; options and model do not fit together.
-        OnnxImportError: the model is damaged, has operators that are not supported, or states what the other form
+        ConfigError: Scales are missing, or given where the model has them; options and model do not fit together.
+        OnnxImportError: The model is damaged, has operators that are not supported, or states what the other form
             cannot.
-        CalibrationError: scales or samples cannot be read.
-        UnknownNameError: there is no such device, platform or word.
+        CalibrationError: Scales or samples cannot be read.
+        UnknownNameError: A device, platform or option value does not exist.
 
     Example:
         >>> answer = dryfit.translate("digits.onnx", "qdq.onnx", to="qdq", calibration_cache="digits.cache")
@@ -175,7 +175,7 @@ def _require_scales(options: NetworkOptions, to: str) -> None:
     """Refuse a translation that has no scales, or has them twice.
 
     Raises:
-        ConfigError: names the options.
+        ConfigError: Names the options.
     """
     has_scales = options.calibration_cache is not None or options.ranges is not None
     if to == "qdq" and not has_scales:

@@ -127,8 +127,8 @@ class TranslateAnswer(Answer):
         notes: settings that the other form cannot express.
         proof: the comparison; None where no samples were requested.
         summary: totals of the translation.
-        conditions: the conditions that were requested, in their order.
-        option_notes: remarks about options that were adjusted.
+        conditions: results of the requested conditions, in the requested order.
+        option_notes: remarks on options that were adjusted.
 
     Example:
         >>> answer = dryfit.translate("digits-qdq.onnx", "implicit", to="implicit")
@@ -171,7 +171,7 @@ class TranslateAnswer(Answer):
         )
 
     def summary_line(self) -> str:
-        """The counts in one line."""
+        """Return a one-line summary of the counts."""
         counts, words = self.summary, "a Q/DQ model" if self.to == "qdq" else "implicit scales"
         return (
             f"{self.model} as {words}: {counts.int8} of {counts.layers} layers INT8, "

@@ -58,13 +58,13 @@ class WarmupAnswer(Answer):
         return [one for one in self.functions if one.compiled]
 
     def summary_line(self) -> str:
-        """The answer in one line."""
+        """Return a one-line summary of the answer."""
         compiled = len(self.compiled)
         there = len(self.functions) - compiled
         return f"{self.tier}: {compiled} functions compiled in {self.seconds:.1f} s, {there} were already compiled"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit warmup` prints."""
+        """Return the lines and tables that `dryfit warmup` prints."""
         rows = [(one.name, f"{one.seconds:.1f}") for one in self.compiled]
         if rows:
             yield Table("Compiled", ["function", "seconds"], rows)
@@ -80,9 +80,9 @@ def warmup(tier: str | None = None, *, progress: ProgressMonitor | None = None) 
         progress: is told of each function.
 
     Raises:
-        UnknownNameError: this machine has no such tier.
-        PluginError: the host's target compiles nothing.
-        ConfigError: the folder cannot be written to.
+        UnknownNameError: This machine has no such tier.
+        PluginError: The host's target compiles nothing.
+        ConfigError: The folder cannot be written to.
         ExecutionError: `progress` cancelled the work.
     """
     host = registry.host()

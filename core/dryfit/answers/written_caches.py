@@ -135,8 +135,8 @@ def merge_caches(
         form: of the files, where the contents do not show it.
 
     Raises:
-        CalibrationError: a file cannot be read or written, or scales differ and that is refused.
-        UnknownNameError: there is no such word or form.
+        CalibrationError: A file cannot be read or written, or scales differ and that is refused.
+        UnknownNameError: The word or form does not exist.
 
     Example:
         >>> dryfit.merge_caches(["digits.cache", "minmax.cache"], "both.cache", on_conflict="widest").tensors
@@ -196,9 +196,9 @@ def convert_cache(
         quantile: the quantile in a legacy first line.
 
     Raises:
-        CalibrationError: the file cannot be read or written.
-        ConfigError: the form has no first line, or the line no place for what is stated.
-        UnknownNameError: there is no such form or algorithm.
+        CalibrationError: The file cannot be read or written.
+        ConfigError: The form has no first line, or the line no place for what is stated.
+        UnknownNameError: The form or algorithm does not exist.
 
     Example:
         >>> dryfit.convert_cache("digits.cache", "new.cache", tensorrt_version="10.3").header
@@ -243,8 +243,8 @@ def _header(line: str, algorithm: str | None) -> CacheHeader:
     """The header to start from: that of the file, with the algorithm that was asked for.
 
     Raises:
-        ConfigError: the file's first line is not known, so that the algorithm has to be stated.
-        UnknownNameError: there is no such algorithm.
+        ConfigError: The file's first line is not known, so that the algorithm has to be stated.
+        UnknownNameError: The algorithm does not exist.
     """
     found = CacheHeader.parse(line)
     if algorithm is None:

@@ -63,9 +63,9 @@ class CompareAnswer(PlacementHeading, Answer):
     """The tensors of an engine beside those of other arithmetic, and the layers that make them differ.
 
     Attributes:
-        simulated: what of the device is simulated.
-        plugins: plugins that were active, each as `name version (distribution)`; sorted.
-        arithmetic: how each device computes in each type that layers have there.
+        simulated: which aspects of the device are simulated.
+        plugins: active plugins, each as `name version (distribution)`; sorted.
+        arithmetic: arithmetic of each device, by computation type of its layers.
         weights: what the weights are that the sides compute with.
         weights_rounded: engine layers that store weights in a form from which they are found to within some roundings
             of FP32.

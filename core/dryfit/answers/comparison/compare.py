@@ -141,7 +141,7 @@ def compare(
     Takes one run of each side and, for each of them, another of the engine.
 
     Raises:
-        ExecutionError: there is no sample, or one does not fit the network.
+        ExecutionError: There is no sample, or one does not fit the network.
     """
     comparing = _Comparing(engine, sides, tolerance)
     for name, feeds in samples:

@@ -41,7 +41,7 @@ def compare_methods(
         tolerance: codes that differ by no more count as equal.
 
     Raises:
-        ExecutionError: there is no sample, or one does not fit the network.
+        ExecutionError: There is no sample, or one does not fit the network.
     """
     comparing = _ComparingMethods(sides, tolerance)
     for name, feeds in samples:
@@ -260,10 +260,10 @@ def method_sides(
         num_threads: of each engine; as many as there are CPUs for None.
 
     Raises:
-        ConfigError: fewer than two names, or a name twice.
-        UnknownNameError: no installed package brings a method.
-        PluginError: a method cannot be loaded.
-        DryfitError: the network cannot be built.
+        ConfigError: Fewer than two names, or a name twice.
+        UnknownNameError: No installed package brings a method.
+        PluginError: A method cannot be loaded.
+        DryfitError: The network cannot be built.
     """
     if len(names) < 2 or len(set(names)) != len(names):
         raise ConfigError(

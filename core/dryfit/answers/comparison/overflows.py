@@ -67,7 +67,7 @@ def found_overflows(network: Network, plan: Plan, samples: Iterable[tuple[str, F
     """What overflows in an engine on samples and not in FP32.
 
     Raises:
-        ExecutionError: there is no sample, or one does not fit the network.
+        ExecutionError: There is no sample, or one does not fit the network.
     """
     declared = declared_types(network)
     sides = compared_sides([DEFINITION], network, plan, declared)

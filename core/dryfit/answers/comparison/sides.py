@@ -191,9 +191,9 @@ def compared_sides(
         num_threads: of each engine.
 
     Raises:
-        UnknownNameError: no installed package brings the device.
-        ConfigError: a name is there twice, or the device has no such software version.
-        BuildError: the network cannot be built for the device.
+        UnknownNameError: No installed package brings the device.
+        ConfigError: A name is there twice, or the device has no such software version.
+        BuildError: The network cannot be built for the device.
     """
     if len(set(names)) != len(names) or not names:
         raise ConfigError(

@@ -57,7 +57,7 @@ def compared_network(plan: Plan, progress: ProgressMonitor | None = None) -> Sto
     """The network that others compute beside an engine: the user's where the engine keeps it, else what it stores.
 
     Raises:
-        ConfigError, PluginError, EngineFileError, ExecutionError: as `stored_network`.
+        ConfigError, PluginError, EngineFileError, ExecutionError: As `stored_network`.
     """
     return stored_network(plan, progress) if plan.refit is None else StoredNetwork(plan.refit.network)
 
@@ -66,8 +66,8 @@ def stored_network(plan: Plan, progress: ProgressMonitor | None = None) -> Store
     """The network of any engine.
 
     Raises:
-        ConfigError: the weights of the layers that everything follows from cannot be found.
-        PluginError, EngineFileError, ExecutionError: as `stored_weights_of`.
+        ConfigError: The weights of the layers that everything follows from cannot be found.
+        PluginError, EngineFileError, ExecutionError: As `stored_weights_of`.
     """
     stored = stored_weights_of(plan, progress)
     making = _Making(stored, {one.layer for one in plan.layers})

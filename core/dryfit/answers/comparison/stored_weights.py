@@ -54,8 +54,8 @@ def stored_weights_of(plan: Plan, progress: ProgressMonitor | None = None) -> Ne
 
     Raises:
         ExecutionError: `progress` cancelled the work.
-        PluginError: a kernel's target is not installed.
-        EngineFileError: the engine names a kernel that there is not.
+        PluginError: A kernel's target is not installed.
+        EngineFileError: The engine names a kernel that there is not.
     """
     network = copy_network(plan.network)
     layers = {layer.name: layer for layer in network.layers}

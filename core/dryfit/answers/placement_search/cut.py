@@ -88,7 +88,7 @@ def cheapest_sides(costs: SideCosts) -> list[bool]:
     """Which layers are on the first device in a division of least cost; of several, the one with most layers there.
 
     Raises:
-        ValueError: a layer can be on neither device, or tied layers on none together.
+        ValueError: A layer can be on neither device, or tied layers on none together.
     """
     count = len(costs.on_first)
     source, sink = count, count + 1

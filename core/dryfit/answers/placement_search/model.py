@@ -124,7 +124,7 @@ class SegmentModel:
         """What layers take as one segment.
 
         Raises:
-            ConfigError: the target does not estimate what the objective counts.
+            ConfigError: The target does not estimate what the objective counts.
         """
         found = self._segments.get((device, nodes))
         if found is None:

@@ -53,7 +53,7 @@ class Objective(enum.StrEnum):
         """What the values of placements are measured in.
 
         Raises:
-            ConfigError: their energies are told in several units.
+            ConfigError: Their energies are told in several units.
         """
         if self is not Objective.ENERGY:
             return "multiply-accumulates elsewhere" if self is Objective.DLA_COVERAGE else "microseconds"
@@ -97,7 +97,7 @@ class Meter:
         """What a segment takes.
 
         Raises:
-            ConfigError: its target estimates no such thing.
+            ConfigError: Its target estimates no such thing.
         """
         if self.objective is Objective.DLA_COVERAGE:
             return (0.0 if device == self.devices[0] else float(macs),)
@@ -112,7 +112,7 @@ class Meter:
         """What a copy between devices takes that one of them makes; nothing where no target estimates copies.
 
         Raises:
-            ConfigError: the target that estimates it tells no such thing.
+            ConfigError: The target that estimates it tells no such thing.
         """
         if self.objective is Objective.DLA_COVERAGE or estimate is None:
             return self.zero

@@ -103,9 +103,9 @@ def propose_placement(network: Network, config: BuilderConfig, objective: Object
         objective: what the placement is chosen for.
 
     Raises:
-        ConfigError: there are no two devices to choose between, or one of them estimates no such thing.
-        PlacementError: a layer can run on neither.
-        NetworkError: the network is wrong.
+        ConfigError: There are no two devices to choose between, or one of them estimates no such thing.
+        PlacementError: A layer can run on neither.
+        NetworkError: The network is wrong.
 
     Example:
         >>> proposal = propose_placement(network, config, Objective.LATENCY)
