@@ -1,7 +1,7 @@
-"""The builder, TensorRT's `IBuilder`, and assessments: from a network and a config to an engine, or to its placement.
+"""The builder, TensorRT's `IBuilder`, and assessments: build a network with a config, or only place it.
 
-Both begin with calibration where the config has a calibrator: it runs the network as an FP32 engine, and what it finds
-is given to the build. A network is calibrated once, however often it is assessed and built as it stands.
+Both start with calibration if the config has a calibrator: it runs the network as an FP32 engine and passes the ranges
+to the build. A network is calibrated once, no matter how often it is assessed and built unchanged.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Loadables:
-    """What `Builder.build_loadables` gives.
+    """The result of `Builder.build_loadables`.
 
     Attributes:
-        files: index of a segment of the plan to its file's bytes.
-        plan: what was built.
-        refused: index of each segment that its device's exporter cannot write to the reason.
+        files: bytes of each file, by segment index in the plan.
+        plan: plan that was built.
+        refused: reason by segment index, for segments that their device's exporter cannot write.
     """
 
     files: Mapping[int, bytes]
@@ -50,17 +50,17 @@ class Loadables:
 
 
 def assess(network: Network, config: BuilderConfig) -> Assessment:
-    """What a build of the network with this config would do.
+    """Assess a network with a config: return what a build would do.
 
-    Compiles no kernel and packs no weights, so that it is quick enough to be asked again and again while a network is
-    changed. Dynamic dimensions without a profile are reckoned as 1 in sizes, and as dynamic by the rules of devices.
+    Compiles no kernel and packs no weights, so it is fast enough to be called repeatedly while a network is edited.
+    Dynamic dimensions without a profile count as 1 in sizes, and as dynamic in the rules of devices.
 
     Raises:
-        NetworkError: the network is wrong; all problems are listed.
-        ConfigError: config and network, or parts of the config, do not fit together. What only keeps them from being a
-            standalone loadable stands in `errors` instead, beside the placement.
-        CalibrationError: the config's calibrator or its samples fail.
-        BuildError: a pass fails, or the config's progress monitor cancelled.
+        NetworkError: The network is invalid; the message lists all problems.
+        ConfigError: The config conflicts with the network, or its settings conflict. Violations that only prevent a
+            standalone loadable do not raise: they are listed in `errors`, with the placement.
+        CalibrationError: The config's calibrator or its samples failed.
+        BuildError: A pass failed, or the config's progress monitor cancelled.
 
     Example:
         >>> assessment = assess(network, config)
@@ -71,20 +71,20 @@ def assess(network: Network, config: BuilderConfig) -> Assessment:
 
 
 def design_for_assessment(network: Network, config: BuilderConfig) -> Design:
-    """The decisions that an assessment tells of. Raises what `assess` raises."""
+    """Return the decisions behind an assessment. Raises what `assess` raises."""
     return decide(network, config, _found_ranges(network, config))
 
 
 def designed(network: Network, config: BuilderConfig, title: str) -> Design:
-    """The same decisions for another purpose: neither plugins that watch builds nor a progress monitor are told.
+    """Return the same decisions without notifying plugins that observe builds, or a progress monitor.
 
     Args:
-        network: the user's.
-        config: what it would be built with.
-        title: of the work, for the log.
+        network: the user's network.
+        config: build settings.
+        title: title of the work, for the log.
 
     Raises:
-        DryfitError: what `assess` raises.
+        DryfitError: See `assess`.
     """
     with Stages(title, NUM_STAGES) as stages:
         return design_network(network, config, stages, _found_ranges(network, config))
@@ -101,12 +101,12 @@ def _found_ranges(network: Network, config: BuilderConfig) -> FoundRanges | None
 
 
 class Builder(KnownAttributes):
-    """Makes networks, configs and, from both, engines.
+    """Creates networks and configs, and builds engines from them.
 
     Attributes:
-        logger: a TensorRT-style logger may be given; it is kept for compatibility. The build reports to Python's
-            logger `dryfit.builder`.
-        dump_stages_directory: the folder for text files with the result of each stage; None for no files.
+        logger: TensorRT-style logger, accepted for compatibility. The build reports to Python's logger
+            `dryfit.builder`.
+        dump_stages_directory: folder for text dumps of each build stage; None for no dumps.
 
     Example:
         >>> builder = Builder()
@@ -125,44 +125,44 @@ class Builder(KnownAttributes):
         self._platforms: dict[str, str] = {}
 
     def reset(self) -> None:
-        """Return to the state of a new builder."""
+        """Reset to the state of a new builder."""
         self.__init__(self.logger)  # type: ignore[misc]
 
     # What a build needs -------------------------------------------------------------------------------------------
 
     def create_network(self, flags: int = 0) -> Network:
-        """An empty network, weakly typed unless the flags say STRONGLY_TYPED.
+        """Create an empty network; weakly typed unless the flags include STRONGLY_TYPED.
 
         Args:
             flags: bit mask, such as `1 << NetworkDefinitionCreationFlag.STRONGLY_TYPED`.
 
         Raises:
-            NetworkError: a bit is no creation flag.
+            NetworkError: A bit is not a creation flag.
         """
         return Network(flags=flags)
 
     def create_builder_config(self) -> BuilderConfig:
-        """A new config, for the platforms that were set here."""
+        """Create a new config for the platforms that are set on this builder."""
         config = BuilderConfig()
         for device, platform in self._platforms.items():
             config.set_platform(device, platform)
         return config
 
     def create_optimization_profile(self) -> OptimizationProfile:
-        """A new, empty profile."""
+        """Create a new, empty optimization profile."""
         return OptimizationProfile()
 
     # Building -----------------------------------------------------------------------------------------------------
 
     def build_plan(self, network: Network, config: BuilderConfig) -> Plan:
-        """Decide where and how each layer runs, and pack its weights. The network stays as it is.
+        """Decide where and how each layer runs, and pack its weights. The network is not modified.
 
         Raises:
-            NetworkError: the network is wrong; all problems are listed.
-            ConfigError: config and network do not fit together, such as a dynamic input without a profile.
-            CalibrationError: the config's calibrator or its samples fail.
-            PlacementError: parts of the network unplaced; of many that fail the same rules the first are named.
-            BuildError: something was asked for that cannot be built, a pass fails, or the progress monitor cancelled.
+            NetworkError: The network is invalid; the message lists all problems.
+            ConfigError: The config conflicts with the network; for example, a dynamic input has no profile.
+            CalibrationError: The config's calibrator or its samples failed.
+            PlacementError: Layers cannot be placed; of many that violate the same rules, the first are listed.
+            BuildError: The requested build is not possible, a pass failed, or the progress monitor cancelled.
         """
         return build_plan(network, config, _found_ranges(network, config), dump_directory=self._dump_directory)
 
@@ -171,11 +171,11 @@ class Builder(KnownAttributes):
         return None if self.dump_stages_directory is None else Path(self.dump_stages_directory)
 
     def build_engine(self, network: Network, config: BuilderConfig) -> Engine:
-        """An engine that runs here.
+        """Build an engine that runs on this machine.
 
         Raises:
-            BuildError: the engine capability is DLA_STANDALONE, which gives a loadable and no engine.
-            DryfitError: what `build_plan` raises.
+            BuildError: The engine capability is DLA_STANDALONE, which builds a loadable and not an engine.
+            DryfitError: See `build_plan`.
         """
         from dryfit.engine.engine import Engine
 
@@ -184,16 +184,16 @@ class Builder(KnownAttributes):
         return Engine(self.build_plan(network, config))
 
     def build_engine_with_config(self, network: Network, config: BuilderConfig) -> Engine:
-        """TensorRT's name for `build_engine`."""
+        """Build an engine; TensorRT's name for `build_engine`."""
         return self.build_engine(network, config)
 
     def build_serialized_network(self, network: Network, config: BuilderConfig) -> bytes:
-        """The bytes of an engine file; of a loadable with the engine capability DLA_STANDALONE.
+        """Return the bytes of an engine file; with the engine capability DLA_STANDALONE, of a loadable.
 
         Raises:
-            ConfigError: the config is none of a standalone loadable; says which rules of it are broken.
-            BuildError: a standalone loadable would have to be more than one, or need copies around it.
-            DryfitError: what `build_plan` raises.
+            ConfigError: The config does not allow a standalone loadable; the message lists the violated rules.
+            BuildError: A standalone loadable would have to be split, or would require copies.
+            DryfitError: See `build_plan`.
         """
         if is_standalone(config):
             (loadable,) = self.build_loadables(network, config).files.values()
@@ -201,14 +201,14 @@ class Builder(KnownAttributes):
         return self.build_engine(network, config).serialize()
 
     def build_loadables(self, network: Network, config: BuilderConfig) -> Loadables:
-        """The files of segments for their device's own runtime, of the devices that have such files.
+        """Build the loadables of all segments whose device has a runtime of its own.
 
-        They run here as the engine of this build does. With the engine capability DLA_STANDALONE there is exactly one.
+        They run on this machine like the engine of the same build. DLA_STANDALONE builds exactly one loadable.
 
         Raises:
-            BuildError: none of these segments can be written.
-            PluginError: a target's exporter gave something else than bytes.
-            DryfitError: what `build_serialized_network` raises.
+            BuildError: None of these segments can be written.
+            PluginError: A target's exporter did not return bytes.
+            DryfitError: See `build_serialized_network`.
         """
         found = _found_ranges(network, config)
         plan, exported = build_for_export(network, config, found, dump_directory=self._dump_directory)
@@ -217,7 +217,7 @@ class Builder(KnownAttributes):
         return Loadables(files, plan, refused)
 
     def is_network_supported(self, network: Network, config: BuilderConfig) -> bool:
-        """Whether `build_plan` would find a place for every layer; `assess` says why not."""
+        """Return whether `build_plan` can place every layer; `assess` also returns the reasons."""
         try:
             require_buildable(designed(network, config, f"Looking at {network.name}"), config)
         except DryfitError:
@@ -227,22 +227,22 @@ class Builder(KnownAttributes):
     # The devices --------------------------------------------------------------------------------------------------
 
     def set_platform(self, device: str, platform: str) -> None:
-        """Choose the variant of a device that the properties below, and new configs, speak of.
+        """Select the platform of a device for the properties below and for new configs.
 
         Raises:
-            UnknownNameError: the device, or its platform, does not exist.
+            UnknownNameError: The device or its platform does not exist.
         """
         target = registry.target(device)
         self._platforms[target.device] = target.platform(platform).name
 
     @property
     def num_DLA_cores(self) -> int:
-        """How many DLA cores the platform has."""
+        """Number of DLA cores of the platform."""
         return registry.target(DeviceType.DLA).platform(self._platforms.get(DeviceType.DLA)).cores
 
     @property
     def max_DLA_batch_size(self) -> int:
-        """The largest batch of a DLA layer, as the rule `dla.batch` has it; 0 where no rule limits it."""
+        """Largest batch of a DLA layer, from the rule `dla.batch`; 0 if not limited."""
         limits = registry.target(DeviceType.DLA).limits
         check = limits.rule("dla.batch").check if limits is not None else None
         constraint = check.constraint if isinstance(check, ParameterCheck) else None
@@ -250,15 +250,15 @@ class Builder(KnownAttributes):
 
     @property
     def platform_has_fast_fp16(self) -> bool:
-        """Whether the GPU computes in FP16."""
+        """Whether the GPU supports FP16."""
         return DataType.HALF in registry.target(DeviceType.GPU).precisions
 
     @property
     def platform_has_fast_int8(self) -> bool:
-        """Whether the GPU computes in INT8."""
+        """Whether the GPU supports INT8."""
         return DataType.INT8 in registry.target(DeviceType.GPU).precisions
 
     @property
     def platform_has_tf32(self) -> bool:
-        """False: the simulated GPU computes FP32 in full."""
+        """False: the simulated GPU computes FP32 at full precision."""
         return False

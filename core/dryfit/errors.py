@@ -1,9 +1,9 @@
-"""The exception tree.
+"""The exception hierarchy.
 
-One family, so that `except DryfitError` catches everything that a user can cause. A message says where, what was
-found, what is allowed, which rule and source, and what to do; each of these is also an attribute, so that a tool
-need not read prose. Refusals inside the API (a layer that cannot run on a device) are records, not exceptions:
-see `dryfit.target.verdict`.
+All exceptions share one base class, so that `except DryfitError` catches everything that a user can cause. A message
+states where the error is, what was found, what is allowed, which rule and source apply, and what to do; each of these
+is also an attribute, so that tools need not parse text. Refusals inside the API (a layer that cannot run on a device)
+are records, not exceptions: see `dryfit.target.verdict`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DryfitErrorT = TypeVar("DryfitErrorT", bound="DryfitError")
 
 
 class DryfitError(Exception):
-    """An error that the user's input, configuration or environment caused.
+    """An error caused by the user's input, configuration or environment.
 
     Example:
         >>> raise DryfitError("The kernel is too large", where="layer 'conv1'", found="33x33", allowed="1 to 32")
@@ -66,13 +66,13 @@ class DryfitError(Exception):
 
 
 def described_failure(error: BaseException) -> str:
-    """What a plugin's code raised, in one line, with the place in its own files: `KeyError: 'x' (acme.py:12)`."""
+    """Describe an exception from plugin code in one line, with its location: `KeyError: 'x' (acme.py:12)`."""
     place, text = place_of_failure(error), failure_line(error).removesuffix(":")
     return f"{text} ({place})" if place else text
 
 
 def failure_line(error: BaseException) -> str:
-    """What a plugin's code raised, in one line, with the closest name where one is unknown."""
+    """Describe an exception from plugin code in one line, with the closest name if a name is unknown."""
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, DryfitError):
         # The closest name belongs to what was found; other remedies are for the users of the plugin.
@@ -83,9 +83,9 @@ def failure_line(error: BaseException) -> str:
 
 
 def place_of_failure(error: BaseException) -> str:
-    """`file:line` of the code that raised, among the files of neither dryfit nor numpy nor Python; "" for none.
+    """Return `file:line` of the code that raised, outside of dryfit, numpy and Python; "" for none.
 
-    Those are the frames that whoever wrote a plugin can change.
+    These are the frames that the author of a plugin can change.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
@@ -100,7 +100,7 @@ def place_of_failure(error: BaseException) -> str:
 
 
 def plugin_traceback(error: BaseException) -> str:
-    """The traceback from the first frame of a plugin on, without those of the import before it."""
+    """Return the traceback from the first frame of a plugin, without the import frames before it."""
     found: BaseException | None = error
     while found is not None:
         frame = found.__traceback__
@@ -132,11 +132,11 @@ def _closest_keyword(error: BaseException) -> str:
 
 
 def one_error(message: str, errors: Sequence[DryfitErrorT]) -> DryfitErrorT:
-    """The error that stands for several: the only one of them, or one of the first one's class that tells them all.
+    """Combine several errors into one: the only error, or an error of the first one's class that lists all of them.
 
     Args:
-        message: what they are about, for several.
-        errors: at least one.
+        message: summary, used for several errors.
+        errors: errors to combine; at least one.
     """
     if len(errors) == 1:
         return errors[0]
@@ -144,58 +144,57 @@ def one_error(message: str, errors: Sequence[DryfitErrorT]) -> DryfitErrorT:
 
 
 class NetworkError(DryfitError):
-    """A network, layer or tensor is wrong: a parameter, a shape, a type or a connection."""
+    """A network, layer or tensor is invalid: a parameter, a shape, a type or a connection."""
 
 
 class UnfinishedLayerError(NetworkError):
-    """A layer does not fit its inputs, and a parameter that is set after adding it can mend that.
+    """A layer does not fit its inputs, and a parameter that is set later can fix that.
 
-    The builder methods add such a layer all the same; the error comes when its outputs are asked for their shape.
+    The builder methods add such a layer nevertheless; the error is raised when the shape of its outputs is requested.
     """
 
 
 class OnnxImportError(DryfitError):
-    """A model cannot be imported: the file is damaged, or operators in it are not supported."""
+    """A model cannot be imported: the file is corrupt, or has unsupported operators."""
 
 
 class ConfigError(DryfitError):
-    """A builder configuration asks for something that does not exist or does not fit together."""
+    """A builder config has invalid or conflicting settings."""
 
 
 class PlacementError(DryfitError):
-    """Layers cannot run on the device that they were given, and fallback is off. Lists all of them."""
+    """Layers cannot run on their assigned device, and fallback is disabled. Lists all of them."""
 
 
 class BuildError(DryfitError):
-    """A network that is valid could not be turned into an engine."""
+    """A valid network could not be built into an engine."""
 
 
 class EngineFileError(DryfitError):
-    """An engine file is damaged, truncated, foreign, or its manifest does not match its contents."""
+    """An engine file is corrupt, truncated or foreign, or its manifest does not match its contents."""
 
 
 class CalibrationError(DryfitError):
-    """Ranges cannot be found: a value is not finite, a state is damaged, or parts do not belong together."""
+    """Ranges cannot be computed: a value is not finite, a state is corrupt, or parts do not belong together."""
 
 
 class ExecutionError(DryfitError):
-    """An engine was given inputs that it cannot take: a missing name, a wrong type or a wrong shape."""
+    """An engine received inputs that it cannot accept: a missing name, a wrong type or a wrong shape."""
 
 
 class PluginError(DryfitError):
-    """A plugin is missing, broken, or declares something that the interface does not allow."""
+    """A plugin is missing or broken, or declares something that the interface does not allow."""
 
 
 class UnknownNameError(DryfitError):
-    """A name that does not exist, with those that do and the closest one.
+    """An unknown name, with the existing names and the closest one.
 
     Args:
-        what: what it would be the name of.
-        name: as it was asked for.
-        known: the names that exist.
+        what: kind of the name.
+        name: unknown name.
+        known: existing names.
         where: as in `DryfitError`.
-        told: what is told of the known ones instead of listing them, where they are too many; the closest few are
-            named then.
+        told: text on the existing names that replaces their list if they are too many; the closest few are named.
     """
 
     def __init__(
@@ -223,14 +222,14 @@ _MOST_LISTED_ATTRIBUTES = 25
 
 
 class MissingAttributeError(UnknownNameError):
-    """What is to be told of an attribute that an object does not have.
+    """The facts about a missing attribute of an object.
 
     Args:
-        owner: the class, or the module.
-        name: as it was asked for.
-        known: the names that exist, or that can be set.
-        is_set: whether it was to be set, and not read.
-        remedy: what to do instead, for a name that is known from TensorRT; None: the closest name is suggested.
+        owner: class or module.
+        name: name of the attribute.
+        known: names that exist, or that can be set.
+        is_set: whether the attribute was set rather than read.
+        remedy: what to use instead, for a name known from TensorRT; None: the closest name is suggested.
         where: as in `DryfitError`.
     """
 
@@ -255,7 +254,7 @@ class MissingAttributeError(UnknownNameError):
 
 
 class UnknownSettingError(MissingAttributeError, AttributeError):  # type: ignore[misc]  # both have a name
-    """An attribute was set that an object does not have, or that cannot be set."""
+    """An attribute was set that does not exist or that cannot be set."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         make, arguments, state = super().__reduce__()
@@ -263,14 +262,14 @@ class UnknownSettingError(MissingAttributeError, AttributeError):  # type: ignor
 
 
 class UnknownAttributeError(AttributeError):
-    """An attribute was read that an object does not have; `facts` has what `UnknownNameError` tells.
+    """An attribute was read that does not exist; `facts` contains the same facts as `UnknownNameError`.
 
-    It is no `DryfitError`: where a plugin misspells an attribute, the plugin fails, and not its user's input. The facts
-    are put together when they are first read: `hasattr` and `getattr` with a default raise this often, and drop it.
+    It is not a `DryfitError`: if a plugin misspells an attribute, the plugin fails, not the user's input. The facts are
+    computed on first access, because `hasattr` and `getattr` with a default raise this error often and discard it.
 
     Args:
-        name: as it was asked for.
-        tell: makes the facts.
+        name: name of the attribute.
+        tell: function that computes the facts.
     """
 
     def __init__(self, name: str, tell: Callable[[], MissingAttributeError]) -> None:
@@ -279,12 +278,12 @@ class UnknownAttributeError(AttributeError):
 
     @functools.cached_property
     def facts(self) -> MissingAttributeError:
-        """What exists, what is closest, and what to do."""
+        """The existing names, the closest one, and the remedy."""
         return self._tell()
 
     @property
     def remedy(self) -> str | None:
-        """What to do."""
+        """What to do to fix the error."""
         return self.facts.remedy
 
     def __str__(self) -> str:

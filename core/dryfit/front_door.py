@@ -1,7 +1,7 @@
-"""How a package such as `dryfit` has its public names: by a table of modules, each imported at first use of a name.
+"""Public names of a package such as `dryfit`: a table of modules, each imported at first use of a name.
 
-For type checkers, editors and packagers `docs/generate.py` writes the same names as imports into the `__init__.pyi`
-beside the table. No file is read at run time, so zipped and frozen installs work, too.
+For type checkers, editors and packagers, `docs/generate.py` writes the same names as imports into the `__init__.pyi`
+next to the table. No file is read at run time, so zipped and frozen installations also work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FrontDoor(ModuleType):
-    """The class of such a package: what is read or set there is a public name, a submodule or private."""
+    """The class of such a package, whose attributes are public names, submodules or private names."""
 
     __all__: Sequence[str]
     _places: Mapping[str, str]
@@ -47,11 +47,11 @@ FrontDoor.__name__ = ModuleType.__name__  # messages that tell a value's type sa
 
 
 def public_names(module_name: str, names_of: Mapping[str, str]) -> None:
-    """Give a package its public names, each to be imported when it is first used.
+    """Define the public names of a package, each imported at first use.
 
     Args:
-        module_name: of the package, which is being imported.
-        names_of: module to the public names that are found there, with spaces between them.
+        module_name: name of the package that is being imported.
+        names_of: public names separated by spaces, by module.
     """
     module = sys.modules[module_name]
     places = {name: place for place, names in names_of.items() for name in names.split()}

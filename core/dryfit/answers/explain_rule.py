@@ -23,8 +23,8 @@ class Boundaries:
     """Values on both sides of a limit.
 
     Attributes:
-        inside: largest or smallest values that satisfy the limit.
-        outside: nearest values that violate the limit.
+        inside: values that just satisfy the limit.
+        outside: values that just violate the limit.
     """
 
     inside: Sequence[str] = ()

@@ -1,9 +1,10 @@
 """Conversion of records to JSON, and the JSON Schema derived from their types.
 
-Each field of a record is a member of the JSON object, in order. Fields that are made by `hidden`, or begin with an
-underscore, are left out. A record whose JSON has other members or names says so in `JSON_NAMES`, attribute to member.
-Those that it lists in `JSON_OPTIONAL` are left out while they are None. `JSON_BESIDE` names an attribute, a record, a
-mapping or None, whose own members stand beside those of the record. Descriptions come from `Attributes:` sections.
+Each field of a record becomes a member of the JSON object, in order. Fields made by `hidden`, or whose names start with
+an underscore, are omitted. `JSON_NAMES` maps attributes to members, for records whose JSON has other members or names.
+Members listed in `JSON_OPTIONAL` are omitted if they are None. `JSON_BESIDE` names an
+attribute that holds a record, a mapping or None; its members are added next to those of the record. Descriptions come
+from `Attributes:` sections.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _HIDDEN = "hidden from JSON"
 
 
 def hidden(default: Any = attrs.NOTHING, **settings: Any) -> Any:
-    """An attrs field that JSON leaves out; `settings` are those of `attrs.field`."""
+    """Define an attrs field that is omitted from JSON; `settings` are those of `attrs.field`."""
     return attrs.field(default=default, metadata={_HIDDEN: True}, **settings)
 
 
@@ -41,7 +42,7 @@ _SIMPLE = {bool: "boolean", int: "integer", float: "number", str: "string", type
 
 
 def plain(value: object) -> Any:
-    """A record, or what a record holds, as dictionaries, lists, texts and numbers."""
+    """Convert a record, or its contents, to dictionaries, lists, texts and numbers."""
     if isinstance(value, enum.StrEnum):
         return value.value
     if value is None or isinstance(value, bool | str):
@@ -67,7 +68,7 @@ def plain(value: object) -> Any:
 
 
 def json_text(data: object) -> str:
-    """One JSON document, the same bytes for the same data; control characters of names are escaped."""
+    """Return one JSON document, deterministic for the same data; control characters in names are escaped."""
     text = json.dumps(data, indent=2, ensure_ascii=False)
     if not text.isprintable():
         # Only strings hold such characters, besides the lines of the document.
@@ -77,12 +78,12 @@ def json_text(data: object) -> str:
 
 @attrs.frozen
 class Member:
-    """One member of a record's JSON object.
+    """A member of a record's JSON object.
 
     Attributes:
-        attribute: the record's field or property.
-        name: its name in JSON.
-        is_required: whether it is always there.
+        attribute: field or property of the record.
+        name: name in JSON.
+        is_required: whether the member is always present.
     """
 
     attribute: str
@@ -94,7 +95,7 @@ _members: dict[type, tuple[Member, ...]] = {}
 
 
 def members(record: type) -> tuple[Member, ...]:
-    """What the JSON object of a record has."""
+    """Return the members of a record's JSON object."""
     if record not in _members:
         own = (field.name for field in attrs.fields(record) if _HIDDEN not in field.metadata)
         beside = getattr(record, "JSON_BESIDE", None)
@@ -105,7 +106,7 @@ def members(record: type) -> tuple[Member, ...]:
 
 
 def json_schema(record: type | types.UnionType, title: str) -> dict[str, Any]:
-    """The JSON Schema of a record's JSON."""
+    """Return the JSON Schema of a record's JSON."""
     definitions: dict[str, Any] = {}
     body = _object_schema(record, definitions) if isinstance(record, type) else _schema(record, definitions)
     return {
@@ -117,7 +118,7 @@ def json_schema(record: type | types.UnionType, title: str) -> dict[str, Any]:
 
 
 def descriptions(record: type) -> dict[str, str]:
-    """Attribute to its description, from the `Attributes:` sections of a record and of the classes it derives from."""
+    """Return descriptions by attribute, from the `Attributes:` sections of a record and its base classes."""
     found: dict[str, str] = {}
     for one in reversed(record.__mro__):
         section = re.search(r"^Attributes:\n((?: {4}.*\n?|\n)*)", inspect.cleandoc(one.__doc__ or ""), re.MULTILINE)

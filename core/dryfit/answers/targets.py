@@ -1,4 +1,4 @@
-"""Which devices are there, what is known of one, and how do two platforms or versions differ?"""
+"""List, describe and compare the installed devices."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ PLATFORM_PARAMETERS = ("platform family", "software version")
 
 @attrs.frozen
 class TargetSummary:
-    """A device in one line.
+    """A summary of a device.
 
     Attributes:
         device: name of the device.
         title: title of the device.
-        precisions: computation types that it supports.
-        platforms: names of its platforms.
-        software_versions: versions that have rules of their own; none where there is one rule set.
-        simulated: what of the device is simulated here; empty for this machine.
+        precisions: supported computation types.
+        platforms: names of the platforms.
+        software_versions: software versions with their own rules; empty if the device has a single rule set.
+        simulated: which aspects of the device are simulated; empty for this machine.
     """
 
     device: str
@@ -42,7 +42,7 @@ class TargetSummary:
 
     @classmethod
     def of(cls, target: Target) -> TargetSummary:
-        """The summary of a target."""
+        """Return the summary of a target."""
         return cls(
             device=target.device,
             title=target.title,
@@ -55,13 +55,13 @@ class TargetSummary:
 
 @attrs.frozen
 class UnusableTarget:
-    """A plugin that brings devices and cannot be used.
+    """A device plugin that cannot be used.
 
     Attributes:
         name: name of the plugin.
-        distribution: package that provides it.
+        distribution: package that provides the plugin.
         version: version of the package.
-        message: why it cannot be used.
+        message: why the plugin cannot be used.
     """
 
     name: str
@@ -75,10 +75,10 @@ class TargetsAnswer(Answer):
     """The installed devices.
 
     Attributes:
-        targets: the targets, sorted by name.
-        failures: plugins that bring devices and cannot be used.
+        targets: installed devices, sorted by name.
+        failures: device plugins that cannot be used.
         plugins: active plugins, each as `name version (distribution)`; sorted.
-        failed: the failures as `dryfit plugins doctor` has them.
+        failed: the failures in the form that `dryfit plugins doctor` uses.
     """
 
     COMMAND: ClassVar[str] = "targets list"
@@ -89,7 +89,7 @@ class TargetsAnswer(Answer):
     failed: Sequence[PluginFailure] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """One line per device."""
+        """Return one line per device."""
         rows = [(one.device, one.title, [*map(type_text, one.precisions)], one.platforms) for one in self.targets]
         yield Table("", ["device", "what it is", "precisions", "platforms"], rows)
         if self.failed:
@@ -97,12 +97,12 @@ class TargetsAnswer(Answer):
             yield Line(f"`{DOCTOR}` shows what to do.")
 
     def summary_line(self) -> str:
-        """The names of the devices."""
+        """Return the names of the devices."""
         return ", ".join(one.device for one in self.targets)
 
 
 def targets() -> TargetsAnswer:
-    """The installed devices with their platforms, and the plugins that bring devices and cannot be used.
+    """List the installed devices with their platforms, and the device plugins that cannot be used.
 
     Example:
         >>> print(dryfit.targets().summary_line())
@@ -126,10 +126,10 @@ class FormatFacts:
     """A tensor format of a device.
 
     Attributes:
-        direction: of inputs or of outputs of its segments.
+        direction: whether the format applies to inputs or outputs of the device's segments.
         type: type of the elements.
         format: name of the tensor format.
-        line_alignment_bytes: what a line's length is a multiple of; 1 for no alignment.
+        line_alignment_bytes: alignment of the line length, in bytes; 1 for no alignment.
         source: document and section.
     """
 
@@ -146,8 +146,8 @@ class PoolFacts:
 
     Attributes:
         name: name of the memory pool.
-        holds: what is stored in the pool.
-        default_bytes: its limit unless a config sets one; null without a limit.
+        holds: contents of the pool.
+        default_bytes: default limit in bytes; null without a limit.
         default: default limit as text.
         source: document and section.
     """
@@ -161,12 +161,12 @@ class PoolFacts:
 
 @attrs.frozen
 class ArithmeticFacts:
-    """How a device computes in one type.
+    """The arithmetic of a device in one computation type.
 
     Attributes:
         precision: the computation type.
-        accumulator: type of the sums.
-        rounding: how results are rounded.
+        accumulator: data type of the accumulator.
+        rounding: rounding mode of the results.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section.
     """
@@ -180,11 +180,11 @@ class ArithmeticFacts:
 
 @attrs.frozen
 class FusionFacts:
-    """Layers that a device runs as one.
+    """Layers that a device fuses into one.
 
     Attributes:
         name: name of the fusion.
-        kinds: layer kinds in their order, joined with +.
+        kinds: layer kinds in order, joined with +.
         source: document and section.
     """
 
@@ -199,11 +199,11 @@ class LimitFacts:
 
     Attributes:
         rule: id of the rule.
-        kinds: layer kinds that it is about.
+        kinds: layer kinds that the rule applies to.
         text: what the rule requires, in one sentence.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section.
-        refuses_every_layer: whether no layer of these kinds can run on this platform with this version.
+        refuses_every_layer: whether this platform and version support no layer of these kinds.
     """
 
     rule: str
@@ -216,19 +216,19 @@ class LimitFacts:
 
 @attrs.frozen(repr=False)
 class TargetAnswer(TargetSummary, Answer):
-    """What is known of one device, for one platform and software version.
+    """The facts about one device, for one platform and software version.
 
     Attributes:
         platform: name of the platform.
         software: software version whose rules apply; empty if the device has a single rule set.
-        platforms_with_software: platforms that have this version.
-        cores: of the device on the platform.
-        segment_limit: segments that one core can load; null without a limit.
+        platforms_with_software: platforms that support this software version.
+        cores: number of cores of the device on the platform.
+        segment_limit: number of segments that one core can load; null without a limit.
         formats: tensor formats of inputs, then of outputs.
         memory_pools: memory pools with their limits.
-        fusions: layers that run fused.
-        arithmetic: arithmetic per computation type.
-        limits: rules that hold for the platform and version.
+        fusions: layers that the device fuses.
+        arithmetic: arithmetic by computation type.
+        limits: rules that apply to the platform and version.
     """
 
     COMMAND: ClassVar[str] = "targets show"
@@ -246,7 +246,7 @@ class TargetAnswer(TargetSummary, Answer):
     _target: Target = attrs.field(eq=False)
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """Tables of platforms, formats, memory pools, fusions, arithmetic and limits."""
+        """Return tables of platforms, formats, memory pools, fusions, arithmetic and limits."""
         board = self._target.platform(self.platform).title
         yield Line(f"{self.device}: {self.title}, {board}, software {self.software or 'any'}")
         yield Line(f"Simulated: {self.simulated or 'nothing; this is the host'}")
@@ -264,21 +264,21 @@ class TargetAnswer(TargetSummary, Answer):
                 yield Table(title, columns, [[_cell(getattr(one, column)) for column in columns] for one in facts])
 
     def summary_line(self) -> str:
-        """The device with platform and version."""
+        """Return the device with its platform and version."""
         return f"{self.device}: {self.title}, {self.platform} {self.software}".rstrip()
 
 
 def describe_target(device: str, platform: str | None = None, software: str | None = None) -> TargetAnswer:
-    """What is known of one device: platforms, formats, memory pools, arithmetic, limits.
+    """Describe one device: platforms, formats, memory pools, arithmetic, limits.
 
     Args:
-        device: its name, in any case.
-        platform: a variant; None for the device's default.
-        software: a version; None for the newest that the platform has.
+        device: name of the device; case-insensitive.
+        platform: platform of the device; None for the default.
+        software: software version; None for the newest one that the platform supports.
 
     Raises:
         UnknownNameError: The device or platform does not exist.
-        ConfigError: The platform does not have the version.
+        ConfigError: The platform does not support the version.
 
     Example:
         >>> dryfit.describe_target("DLA", "xavier").software
@@ -371,7 +371,7 @@ def _platforms_with(target: Target, software: tuple[int, ...]) -> list[str]:
 
 
 def version_text(version: tuple[int, ...]) -> str:
-    """A software version: `10.3`."""
+    """Format a software version: `10.3`."""
     return ".".join(map(str, version))
 
 
@@ -380,13 +380,13 @@ def version_text(version: tuple[int, ...]) -> str:
 
 @attrs.frozen
 class TargetDifference:
-    """One fact that differs.
+    """A fact that differs between two platforms or versions.
 
     Attributes:
-        about: `platform`, `segments`, `format`, `pool`, `arithmetic` or `rule`.
+        about: category: `platform`, `segments`, `format`, `pool`, `arithmetic` or `rule`.
         what: name of the property.
-        first: what it is on the first side; `none` where that lacks it.
-        second: what it is on the second side.
+        first: value on the first side; `none` if missing.
+        second: value on the second side; `none` if missing.
     """
 
     about: str
@@ -397,7 +397,7 @@ class TargetDifference:
 
 @attrs.frozen(repr=False)
 class TargetDifferences(Answer):
-    """How two platforms or versions of a device differ.
+    """The differences between two platforms or versions of a device.
 
     Attributes:
         device: name of the device.
@@ -414,7 +414,7 @@ class TargetDifferences(Answer):
     differences: Sequence[TargetDifference]
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """One line per difference."""
+        """Return one line per difference."""
         if self.differences:
             rows = [(one.what, one.first, one.second) for one in self.differences]
             yield Table(f"{self.device}: {self.first} and {self.second}", ["", self.first, self.second], rows)
@@ -422,23 +422,23 @@ class TargetDifferences(Answer):
             yield Line(self.summary_line())
 
     def summary_line(self) -> str:
-        """How many facts differ."""
+        """Return the number of differences."""
         if not self.differences:
             return f"{self.device}: no known differences between {self.first} and {self.second}"
         return f"{self.device}: {len(self.differences)} differences between {self.first} and {self.second}"
 
 
 def compare_targets(first: str, second: str, device: str = "DLA") -> TargetDifferences:
-    """How two platforms or versions of a device differ: rules, formats, memory pools, platforms.
+    """Compare two platforms or versions of a device: rules, formats, memory pools, platforms.
 
     Args:
-        first: `orin`, `orin@8.5`, or a device with a version, `dla@10.3`: the first of its platforms that has it.
-        second: the same.
-        device: of sides that name none.
+        first: `orin`, `orin@8.5`, or a device with a version, `dla@10.3`: its first platform that supports the version.
+        second: the other side, in the same form.
+        device: device for sides that do not name one.
 
     Raises:
         UnknownNameError: The device or platform does not exist.
-        ConfigError: The sides are of two devices, or the same, or a platform does not have the version.
+        ConfigError: The sides belong to two devices or are the same, or a platform does not support the version.
 
     Example:
         >>> found = dryfit.compare_targets("orin@8.4", "orin@8.5").differences

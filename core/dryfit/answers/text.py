@@ -1,6 +1,6 @@
-"""Answers as text: lines, tables and lists, as plain lines and as HTML. On a terminal the command line draws them.
+"""Answers as text: lines, tables and lists, as plain lines and as HTML. The command line draws them on a terminal.
 
-Control characters in names of strangers are escaped here, where text is made, so that no answer can steer a terminal.
+Control characters in names from model files are escaped here, so that an answer cannot send codes to a terminal.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dryfit.short_text import printable, short_name
 
 @attrs.frozen
 class Line:
-    """One line of prose.
+    """A line of text.
 
     Attributes:
-        text: the line; "" for an empty one.
+        text: text of the line; "" for an empty one.
     """
 
     text: str = ""
@@ -35,8 +35,8 @@ class Table:
     """A table.
 
     Attributes:
-        title: above the table; "" for none.
-        columns: the head.
+        title: title above the table; "" for none.
+        columns: column headers.
         rows: cells of any type; see `cell_text`.
     """
 
@@ -45,24 +45,24 @@ class Table:
     rows: Sequence[Sequence[object]]
 
     def cells(self) -> list[list[str]]:
-        """The rows as text."""
+        """Return the rows as text."""
         return [[printable(cell_text(value), kept="") for value in row] for row in self.rows]
 
 
 @attrs.frozen
 class Entries:
-    """A list of named facts, which shows nothing where it is empty.
+    """A list of named facts, shown only if it is not empty.
 
     Attributes:
-        title: above the list.
-        entries: name, text, and what to do or "".
+        title: title above the list.
+        entries: name, text, and remedy or "".
     """
 
     title: str
     entries: Sequence[tuple[str, str, str]]
 
     def lines(self) -> list[str]:
-        """One line per entry, and a second one for what to do; indented."""
+        """Return one indented line per entry, and a second one for the remedy."""
         lines = (
             printable(line, kept="")
             for name, text, remedy in self.entries
@@ -81,12 +81,12 @@ NARROWEST_COLUMN = 24
 
 
 def plain_text(blocks: Iterable[Block]) -> str:
-    """Blocks as plain lines; the columns of a table are aligned."""
+    """Return blocks as plain lines, with aligned table columns."""
     return "\n".join(line for block in blocks for line in plain_lines(block))
 
 
 def plain_lines(block: Block) -> list[str]:
-    """The lines of one block."""
+    """Return the lines of one block."""
     match block:
         case Line(text):
             return [printable(text)]
@@ -130,7 +130,7 @@ def _wrapped(cell: str, width: int) -> list[str]:
 
 
 def html_text(blocks: Iterable[Block]) -> str:
-    """Blocks as HTML, for notebooks."""
+    """Return blocks as HTML, for notebooks."""
     return "<div>" + "\n".join(map(_html, blocks)) + "</div>"
 
 
@@ -154,7 +154,7 @@ def _cell(text: str) -> str:
 
 
 def cell_text(value: object) -> str:
-    """A cell: `-` for None, `1x3x8x8` for a shape, names separated by commas."""
+    """Format a table cell: `-` for None, `1x3x8x8` for a shape, names separated by commas."""
     match value:
         case None:
             return "-"
@@ -170,23 +170,23 @@ TABLE_NAME = 48
 
 
 def table_name(name: str) -> str:
-    """A name for a table, without its middle where it is long."""
+    """Shorten a name for a table by cutting its middle."""
     return short_name(name, TABLE_NAME)
 
 
 def type_text(words: str) -> str:
-    """A text with the usual names of data types: `GPU FP32 LINEAR` for `GPU FLOAT LINEAR`."""
+    """Replace data type names in a text with the usual ones: `GPU FP32 LINEAR` for `GPU FLOAT LINEAR`."""
     return " ".join(DataType[word].text if word in DataType.__members__ else word for word in words.split(" "))
 
 
 def device_text(device: str, *variant: str) -> str:
-    """A device with its platform and software version: `DLA (orin-nx-16 10.3)`, or `CPU` where it has none."""
+    """Format a device with its platform and software version: `DLA (orin-nx-16 10.3)`, or `CPU` if it has none."""
     known = " ".join(filter(None, variant))
     return f"{device} ({known})" if known else device
 
 
 def bytes_text(size: int) -> str:
-    """A size for people: `0 B`, `1.5 KiB`, `12.0 MiB`."""
+    """Format a size in bytes: `0 B`, `1.5 KiB`, `12.0 MiB`."""
     if size < 1024:
         return f"{size} B"
     value = float(size)
@@ -198,7 +198,7 @@ def bytes_text(size: int) -> str:
 
 
 def scale_text(scale: float | None) -> str:
-    """A scale in a table."""
+    """Format a scale for a table."""
     return f"{scale:.7g}" if scale else "none"
 
 
@@ -206,31 +206,31 @@ def scale_text(scale: float | None) -> str:
 
 
 class Answer(abc.ABC):
-    """The base of answers: frozen attrs records with the fields that their JSON has.
+    """The base class of answers: frozen attrs records that define their JSON fields.
 
-    Derive with `@attrs.frozen(repr=False)`, so that the short representation here counts.
+    Derive with `@attrs.frozen(repr=False)`, so that the short representation defined here is used.
     """
 
     COMMAND: ClassVar[str]
     """The command that prints the answer."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain dictionaries, lists, texts and numbers: what `--json` prints."""
+        """Return the answer as plain dictionaries, lists, texts and numbers, as `--json` prints it."""
         data: dict[str, Any] = plain(self)
         return data
 
     def to_json(self) -> str:
-        """The answer as one JSON document."""
+        """Return the answer as one JSON document."""
         return json_text(self.to_dict())
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """The JSON Schema of `to_json`."""
+        """Return the JSON Schema of `to_json`."""
         return json_schema(cls, f"dryfit {cls.COMMAND} --json")
 
     @abc.abstractmethod
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
-        """The answer as lines, tables and lists: what the command prints."""
+        """Return the answer as lines, tables and lists, as the command prints it."""
 
     @abc.abstractmethod
     def summary_line(self) -> str:

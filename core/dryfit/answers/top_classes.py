@@ -1,4 +1,4 @@
-"""The five most likely classes of each picture, by the scores that a network gives it."""
+"""The five most likely classes of each picture, by the scores of a network output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNT = 5
 
 @attrs.frozen
 class LikelyClass:
-    """A class of a sample.
+    """A class of a sample, with its score.
 
     Attributes:
         index: index of the class.
@@ -38,11 +38,11 @@ class LikelyClass:
 
 @attrs.frozen
 class SampleClasses:
-    """The classes of a sample.
+    """The most likely classes of a sample.
 
     Attributes:
         sample: name of the sample.
-        classes: at most five classes, best first.
+        classes: at most five classes, highest score first.
     """
 
     sample: str
@@ -50,7 +50,7 @@ class SampleClasses:
 
 
 def read_labels(path: Path) -> list[str]:
-    """The labels of a file, one a line.
+    """Read the labels of a file, one per line.
 
     Raises:
         ExecutionError: The file cannot be read.
@@ -69,15 +69,15 @@ def read_labels(path: Path) -> list[str]:
 def top_classes(
     outputs: Mapping[str, Array], names: Sequence[str], labels: Sequence[str] | None
 ) -> list[SampleClasses]:
-    """The classes of each sample, best first.
+    """Return the most likely classes of each sample, highest score first.
 
     Args:
-        outputs: of all samples, joined along the first axis.
-        names: of the samples; one may have several pictures, called `name[0]` and so on then.
-        labels: of the classes; None for none.
+        outputs: outputs of all samples, joined along the first axis.
+        names: names of the samples; a sample with several pictures is split into `name[0]`, `name[1]` and so on.
+        labels: labels of the classes; None for none.
 
     Raises:
-        ExecutionError: There are labels, and no output has one score for each.
+        ExecutionError: Labels were given, but no output has one score per label.
     """
     scores = _scores(outputs, None if labels is None else len(labels))
     if scores is None:
@@ -91,7 +91,7 @@ def top_classes(
 
 
 def classes_blocks(found: Sequence[SampleClasses]) -> Iterator[Block]:
-    """A table with the classes of each sample; nothing where there are none."""
+    """Return a table with the classes of each sample; empty without classes."""
     rows = [
         (sample.sample if rank == 0 else "", one.index, one.label or "", f"{one.score:.4g}")
         for sample in found

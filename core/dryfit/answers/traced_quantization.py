@@ -1,4 +1,4 @@
-"""One quantize or dequantize layer of the user's network with where it ended up, as a record and in words."""
+"""The outcome of one quantize or dequantize layer of the user's network, as a record and in words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTED = 3
 
 
 class QuantizationOutcome(enum.StrEnum):
-    """Where a quantize or dequantize layer ended up; the values are the words of reports."""
+    """The outcome of a quantize or dequantize layer; the values are the words used in reports."""
 
     FOLDED = "folded"
     """It was applied to a constant while building."""
@@ -49,15 +49,15 @@ class QuantizationOutcome(enum.StrEnum):
 
 @attrs.frozen
 class TracedQuantization:
-    """One quantize or dequantize layer of the user's network.
+    """A quantize or dequantize layer of the user's network.
 
     Attributes:
-        layer: the layer, in the user's network.
-        outcome: what became of the layer.
-        steps: names of the main layers of the steps that it is part of, in execution order.
-        part: which part of these it is: `input`, `output`, `inside`; "" for none.
-        reason: why, in one sentence without its full stop.
-        rewrites: what the passes did to it, in order.
+        layer: the layer in the user's network.
+        outcome: outcome of the layer.
+        steps: names of the main layers of the steps that contain the layer, in execution order.
+        part: role of the layer in these steps: `input`, `output`, `inside`; "" for none.
+        reason: reason for the outcome, in one sentence without its full stop.
+        rewrites: changes that the passes made to the layer, in order.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
@@ -73,7 +73,7 @@ class TracedQuantization:
 
     @property
     def name(self) -> str:
-        """The quantize or dequantize layer."""
+        """Name of the quantize or dequantize layer."""
         return self.layer.name
 
     @property
@@ -83,31 +83,31 @@ class TracedQuantization:
 
     @property
     def onnx_nodes(self) -> Sequence[str]:
-        """Names of the nodes that it came from."""
+        """Names of the ONNX nodes that the layer was imported from."""
         return list(self.layer.onnx_nodes)
 
     @property
     def tensor(self) -> str | None:
-        """Its tensor in real numbers."""
+        """The layer's floating-point tensor."""
         real = self._ends[0]
         return None if real is None else real.name
 
     @property
     def type(self) -> str | None:
-        """The type on its other side."""
+        """Type on the quantized side."""
         narrow = self._ends[1]
         return None if narrow is None else narrow.dtype.name
 
     @property
     def scale(self) -> float | None:
-        """Null where there are several, and where it is computed."""
+        """Scale of the layer; null if there are several, or if it is computed."""
         source = self.layer.inputs[1]
         value = None if source is None else source.spec.value
         return float(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
 
     @property
     def granularity(self) -> str:
-        """What shares a scale: `per tensor`, `64 along axis 0`, `blocks of 1x32`."""
+        """Which elements share a scale: `per tensor`, `64 along axis 0`, `blocks of 1x32`."""
         scale = self.layer.inputs[1]
         size = 1 if scale is None else abs(math.prod(scale.shape))
         if self.layer.block_shape:
@@ -124,7 +124,7 @@ class TracedQuantization:
 
     @property
     def path_text(self) -> str:
-        """Where it went in words: what it moved over, and what it is part of, or why it is alone."""
+        """Return the path of the layer in words: what it moved past, and what it is part of, or why it remains."""
         moved = [name for step in self.rewrites if step.action is RewriteAction.MOVED for name in step.over]
         where = [f"moved over {_names(moved)}"] if moved else []
         if self.outcome in _JOINT:
@@ -155,7 +155,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 class Obstacles:
-    """Tells what keeps layers alone."""
+    """Finds what keeps layers from being fused."""
 
     def __init__(self, groups: Sequence[FusedGroup]) -> None:
         self._steps: dict[str, list[FusedGroup]] = {}
@@ -164,7 +164,7 @@ class Obstacles:
                 self._steps.setdefault(layer.name, []).append(fused)
 
     def reason(self, layer: Layer) -> str:
-        """The first of all obstacles, in one sentence without its full stop."""
+        """Return the first obstacle, in one sentence without its full stop."""
         found = _of_scale(layer) or next(self._behind(layer) if isinstance(layer, Dequantize) else self._before(layer))
         return f"{found[:1].upper()}{found[1:]}"
 

@@ -1,7 +1,7 @@
-"""How would this model be quantized in the other form? `dryfit.translate` and `dryfit translate`.
+"""Convert between explicit and implicit quantization: `dryfit.translate` and `dryfit translate`.
 
-Scales and precisions become Q/DQ nodes, or Q/DQ nodes become scales and precisions. Both networks are built and
-compared in integer arithmetic.
+Scales and precisions are converted to Q/DQ nodes, or Q/DQ nodes to scales and precisions. Both networks are then built
+and compared in integer arithmetic.
 """
 
 from __future__ import annotations
@@ -101,31 +101,34 @@ def translate(
     seed: int = 0,
     **options: Unpack[Options],
 ) -> TranslateAnswer:
-    """Translate the quantization of an ONNX model, and compare both forms in integer arithmetic.
+    """Convert the quantization of an ONNX model to the other form, and compare both forms in integer arithmetic.
 
     Args:
         model: a path, an ONNX model, or a PyTorch module with `example_inputs`.
-        output: the file of the Q/DQ model, or the folder of the other form's files.
-        to: `qdq`: a model with Q/DQ nodes, from a cache or ranges; `implicit`: a model without, and files beside it.
+        output: path of the Q/DQ model, or folder for the files of the implicit form.
+        to: target form. `qdq`: a model with Q/DQ nodes, from a cache or ranges. `implicit`: a model without, plus
+            files.
         fail_on: conditions, such as `"codes>1,lost"`; see `TranslateAnswer.conditions`.
-        weights: to qdq: `int8` weights with a DQ, or `fp32` weights with Q and DQ.
-        unequal_scales: to implicit: `largest`, `refuse` or `keep`, where a concatenation or one tensor has several.
-        strict: to implicit: refuse a model of which a layer would lose its INT8.
-        clip_weights: to implicit: make weights of the code -128 be -127.
-        every_rounding: to implicit: keep roundings inside of what devices fuse, by output types of layers.
-        unit_scales: to implicit: state the scale 1 for what a convolution adds to another tensor unrounded.
-        real_precision: to implicit: `fp32` or `fp16` for layers that are not INT8; None for the device's.
-        tensorrt_version: to implicit: the version in the cache.
-        algorithm: to implicit: the algorithm in the cache, such as `entropy2`.
-        data: samples for the comparison: a folder, a file, or `module:function`; None for random ones.
-        samples: how many samples are compared; 0 compares nothing.
-        seed: of random samples.
+        weights: for `qdq`: `int8` weights with a DQ, or `fp32` weights with Q and DQ.
+        unequal_scales: for `implicit`: `largest`, `refuse` or `keep`, if a concatenation or one tensor has several
+            scales.
+        strict: for `implicit`: fail if a layer would lose its INT8 precision.
+        clip_weights: for `implicit`: replace the weight code -128 by -127.
+        every_rounding: for `implicit`: keep roundings inside fused layers, by output types of layers.
+        unit_scales: for `implicit`: set the scale 1 for values that a convolution adds to another tensor without
+            rounding.
+        real_precision: for `implicit`: `fp32` or `fp16` for layers that are not INT8; None for the device's default.
+        tensorrt_version: for `implicit`: version in the cache.
+        algorithm: for `implicit`: algorithm in the cache, such as `entropy2`.
+        data: samples for the comparison: a folder, a file, or `module:function`; None for random samples.
+        samples: number of samples to compare; 0 to skip the comparison.
+        seed: seed of random samples.
         options: keyword arguments named like the options of `dryfit translate`.
 
     Raises:
-        ConfigError: Scales are missing, or given where the model has them; options and model do not fit together.
-        OnnxImportError: The model is damaged, has operators that are not supported, or states what the other form
-            cannot.
+        ConfigError: Scales are missing, or given although the model has them, or the options conflict with the model.
+        OnnxImportError: The model is corrupt, has unsupported operators, or contains settings that the other form
+            cannot express.
         CalibrationError: Scales or samples cannot be read.
         UnknownNameError: A device, platform or option value does not exist.
 

@@ -1,4 +1,4 @@
-"""The answer of `dryfit.translate`: what was written, what could not be said, and how well both forms agree."""
+"""The answer of `dryfit.translate`: the files, the settings that were lost, and the agreement of both forms."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TranslatedFile:
 
     Attributes:
         file: path of the file.
-        use: what the file is used for.
+        use: purpose of the file.
     """
 
     file: Path
@@ -49,12 +49,12 @@ class TranslatedTensor:
 
     Attributes:
         name: name of the tensor.
-        scale: a binary32 number; None where it is missing.
-        origin: `stated` by a Q/DQ pair; the others as in quantization.schema.json.
-        source: the tensor that it comes from, for propagated and shared ones.
-        rule: the kind of layer by which it follows.
-        stated: what the Q/DQ model stated, where that was replaced or taken.
-        codes: the value of the Q/DQ model that holds the tensor's codes.
+        scale: scale as a binary32 number; None if missing.
+        origin: `stated` for a Q/DQ pair; other values as in quantization.schema.json.
+        source: tensor that a propagated or shared scale comes from.
+        rule: kind of the layer that propagates the scale.
+        stated: scale in the Q/DQ model, if it was replaced or adopted.
+        codes: value of the Q/DQ model that contains the tensor's codes.
     """
 
     name: str
@@ -68,7 +68,7 @@ class TranslatedTensor:
 
 @attrs.frozen
 class IntegerBorder:
-    """An input or output that was INT8 in the Q/DQ model.
+    """An input or output that is INT8 in the Q/DQ model.
 
     Attributes:
         name: name of the tensor.
@@ -84,17 +84,17 @@ class TranslationSummary:
     """Counts over a translation.
 
     Attributes:
-        layers: layers that compute on floating-point values or INT8.
+        layers: number of layers that compute on floating-point values or INT8.
         int8: number of INT8 layers.
-        tensors: floating-point tensors of the implicit network.
+        tensors: number of floating-point tensors of the implicit network.
         scales: number of tensors with a scale.
-        codes: the largest difference of a tensor in INT8 codes.
+        codes: largest difference of a tensor, in INT8 codes.
         different: number of codes that differ.
         missing: number of tensors without a scale.
-        lost: layers that are INT8 in the Q/DQ model and floating point in the other.
-        unequal: scales that implicit quantization merges into one.
-        weights: codes of weights that an implicit build would compute differently.
-        notes: settings that the other form cannot express.
+        lost: number of layers that are INT8 in the Q/DQ model but floating point in the other.
+        unequal: number of scales that implicit quantization merges into one.
+        weights: number of weight codes that an implicit build would compute differently.
+        notes: number of settings that the other form cannot express.
     """
 
     layers: Count
@@ -112,20 +112,20 @@ class TranslationSummary:
 
 @attrs.frozen(repr=False, kw_only=True)
 class TranslateAnswer(Answer):
-    """A translated model: what was written and what was lost; with a comparison of both forms in integer arithmetic.
+    """A translated model with its files, its losses, and a comparison of both forms in integer arithmetic.
 
     Attributes:
         model: path of the model, or name of the network.
-        to: the form that it was translated to.
-        device: the device that both forms are for.
-        files: the files that were written.
-        tensors: floating-point tensors of the implicit network, in its order.
+        to: target form of the translation.
+        device: device that both forms target.
+        files: files that were written.
+        tensors: floating-point tensors of the implicit network, in network order.
         layers: layers that compute on floating-point values or INT8.
-        weights: to implicit: what becomes of quantized weights.
+        weights: for `implicit`: outcome of the quantized weights.
         unequal: scales that implicit quantization merges into one.
-        borders: inputs and outputs that were INT8.
+        borders: inputs and outputs that are INT8 in the Q/DQ model.
         notes: settings that the other form cannot express.
-        proof: the comparison; None where no samples were requested.
+        proof: comparison of both forms; None without samples.
         summary: totals of the translation.
         conditions: results of the requested conditions, in the requested order.
         option_notes: remarks on options that were adjusted.
@@ -179,7 +179,7 @@ class TranslateAnswer(Answer):
         )
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What was written, what was lost, and the comparison."""
+        """Return the files, the losses and the comparison."""
         yield Line(self.summary_line())
         yield Table("Files", ["file", "use"], [(one.file, one.use) for one in self.files])
         yield Entries("Missing scales", [(one.name, "in floating point", "") for one in self.tensors if not one.scale])
@@ -241,10 +241,10 @@ def _weights(one: RequantizedWeights) -> str:
 
 @attrs.frozen
 class ProofSamples:
-    """What both forms are compared on.
+    """The samples for the comparison of both forms.
 
     Attributes:
-        data: where the samples are; None for random ones.
+        data: location of the samples; None for random samples.
         count: number of samples.
         seed: seed of random samples.
     """
@@ -262,15 +262,15 @@ def proof_of(
     options: NetworkOptions,
     tensors: Mapping[str, ProvedTensor],
 ) -> Agreement | None:
-    """Build and run both forms, and compare what they store; None where no samples were asked for.
+    """Build and run both forms and compare their stored tensors; None without samples.
 
     Args:
-        samples: what they are run on.
-        implicit: the network with scales.
-        config: what it is built with.
-        explicit: the network of the Q/DQ model.
-        options: what was said; scales and precisions do not count for the Q/DQ model.
-        tensors: those that are quantized in both.
+        samples: samples to run.
+        implicit: network with scales.
+        config: config of the implicit network.
+        explicit: network of the Q/DQ model.
+        options: the given options; scales and precisions do not apply to the Q/DQ model.
+        tensors: tensors that are quantized in both forms.
     """
     if not samples.count:
         return None

@@ -1,4 +1,4 @@
-"""Which kernels are compiled for this machine? `dryfit warmup` compiles all of them ahead of time."""
+"""Compile all kernels for this machine ahead of time: `dryfit warmup`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PHASE = "Compiling kernels"
 
 @attrs.frozen
 class WarmFunction:
-    """A function that is ready.
+    """A compiled kernel function.
 
     Attributes:
         name: name of the function.
-        compiled: False where it was there already.
+        compiled: whether the function was compiled now; False if it was already cached.
         seconds: compilation time in seconds.
     """
 
@@ -37,11 +37,11 @@ class WarmupAnswer(Answer):
     """The kernels that are ready to run on this machine.
 
     Attributes:
-        tier: the instruction set tier that was compiled for.
-        tiers: those that this machine has, best first.
-        cache: the folder in which compiled functions are kept.
-        seconds: how long all of it took.
-        functions: in the order in which they became ready.
+        tier: instruction set tier that the kernels are compiled for.
+        tiers: instruction set tiers of this machine, best first.
+        cache: folder of compiled functions.
+        seconds: total time in seconds.
+        functions: functions in order of completion.
     """
 
     COMMAND: ClassVar[str] = "warmup"
@@ -54,7 +54,7 @@ class WarmupAnswer(Answer):
 
     @property
     def compiled(self) -> Sequence[WarmFunction]:
-        """The functions that were not there before."""
+        """Functions that were not cached before."""
         return [one for one in self.functions if one.compiled]
 
     def summary_line(self) -> str:
@@ -73,16 +73,16 @@ class WarmupAnswer(Answer):
 
 
 def warmup(tier: str | None = None, *, progress: ProgressMonitor | None = None) -> WarmupAnswer:
-    """Compile all kernels for this machine's processor and keep them.
+    """Compile all kernels for this machine's processor and cache them.
 
     Args:
-        tier: the instruction set tier, such as `avx2`; None for the best of this machine.
-        progress: is told of each function.
+        tier: instruction set tier, such as `avx2`; None for the best one of this machine.
+        progress: monitor that receives each function.
 
     Raises:
-        UnknownNameError: This machine has no such tier.
-        PluginError: The host's target compiles nothing.
-        ConfigError: The folder cannot be written to.
+        UnknownNameError: This machine does not have the tier.
+        PluginError: The host's target does not compile kernels.
+        ConfigError: The folder is not writable.
         ExecutionError: `progress` cancelled the work.
     """
     host = registry.host()

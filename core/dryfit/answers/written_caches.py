@@ -1,4 +1,4 @@
-"""Calibration caches made of others: `dryfit.merge_caches`, `dryfit.convert_cache`. No model runs."""
+"""Merge and convert calibration caches without running a model: `dryfit.merge_caches`, `dryfit.convert_cache`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ HEADED_FORMS = ("tensorrt", "json")
 
 @attrs.frozen(repr=False, kw_only=True)
 class WrittenCache(Answer):
-    """A file that was written.
+    """A calibration cache that was written.
 
     Attributes:
         output: path of the file that was written.
         form: form of the file.
         tensors: number of tensors that were written.
-        left_out: tensors without a scale, for which the form has no place.
-        notes: sentences about what was lost or invented.
+        left_out: tensors without a scale, which the form cannot represent.
+        notes: sentences on information that was lost or added.
     """
 
     output: Path
@@ -44,17 +44,17 @@ class WrittenCache(Answer):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences about what was lost or made up."""
+        """Sentences on information that was lost or added."""
         names = ", ".join(map(repr, self.left_out))
         lost = f"{len(self.left_out)} without a scale are left out, for the form has none: {names}"
         return [*([lost] if self.left_out else []), *self._notes]
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What was written."""
+        """Return the text on the written file."""
         yield Line(self.summary_line())
 
     def summary_line(self) -> str:
-        """What was written, in one line."""
+        """Return a one-line summary of the written file."""
         return f"{self.output}: {count_text(self.tensors, 'tensor')}, form {self.form}"
 
 
@@ -73,7 +73,7 @@ class FileScale:
 
 @attrs.frozen
 class ScaleConflict:
-    """A tensor with different scales.
+    """A tensor with different scales in several files.
 
     Attributes:
         name: name of the tensor.
@@ -86,7 +86,7 @@ class ScaleConflict:
 
 @attrs.frozen(repr=False, kw_only=True)
 class MergeAnswer(WrittenCache):
-    """One calibration cache of several.
+    """A calibration cache merged from several files.
 
     Attributes:
         files: paths of the merged files.
@@ -101,11 +101,11 @@ class MergeAnswer(WrittenCache):
 
 @attrs.frozen(repr=False, kw_only=True)
 class ConvertAnswer(WrittenCache):
-    """A calibration cache in another form.
+    """A calibration cache converted to another form.
 
     Attributes:
         file: path of the file that was read.
-        header: TensorRT's first line; None where there is none.
+        header: first line, as written by TensorRT; None if missing.
     """
 
     COMMAND: ClassVar[str] = "cache convert"
@@ -122,21 +122,21 @@ def merge_caches(
     to: str | None = None,
     form: str | None = None,
 ) -> MergeAnswer:
-    """Write one calibration cache of several, which may have different forms.
+    """Merge several calibration caches, which may have different forms, into one.
 
-    The first line of the result is that of the first file, and tensors are in the order in which they come first. A
-    tensor with a scale in one file and none in another has that scale.
+    The result uses the first line of the first file, and lists tensors in order of first occurrence. A tensor that has
+    a scale in one file and none in another keeps that scale.
 
     Args:
-        files: the caches.
-        output: the file that is written.
-        on_conflict: which of different scales of one tensor counts: `refuse`, `first`, `last` or `widest`.
-        to: the form of what is written; that of the first file for None.
-        form: of the files, where the contents do not show it.
+        files: paths of the caches.
+        output: path of the file to write.
+        on_conflict: scale to use if the files differ: `refuse`, `first`, `last` or `widest`.
+        to: form of the output; None for the form of the first file.
+        form: form of the files, if it cannot be detected from the contents.
 
     Raises:
-        CalibrationError: A file cannot be read or written, or scales differ and that is refused.
-        UnknownNameError: The word or form does not exist.
+        CalibrationError: A file cannot be read or written, or scales differ and `on_conflict` is `refuse`.
+        UnknownNameError: The option value or form does not exist.
 
     Example:
         >>> dryfit.merge_caches(["digits.cache", "minmax.cache"], "both.cache", on_conflict="widest").tensors
@@ -181,23 +181,23 @@ def convert_cache(
     cutoff: float | None = None,
     quantile: float | None = None,
 ) -> ConvertAnswer:
-    """Write a calibration cache in another form, or for another version of TensorRT.
+    """Convert a calibration cache to another form, or for another version of TensorRT.
 
-    The scales stay the same, bit for bit; what a form has no place for, such as both ends of a range, is lost.
+    Scales are kept bit for bit. Information that the form cannot represent, such as both ends of a range, is lost.
 
     Args:
-        file: the cache.
-        output: the file that is written.
-        to: its form; that of the cache for None.
-        form: of the cache, where the contents do not show it.
-        tensorrt_version: the version that the first line names, such as `8.6.1`.
-        algorithm: the algorithm that the first line names, such as `entropy2`.
-        cutoff: the regression cutoff in a legacy first line.
-        quantile: the quantile in a legacy first line.
+        file: path of the cache.
+        output: path of the file to write.
+        to: form of the output; None for the form of the cache.
+        form: form of the cache, if it cannot be detected from the contents.
+        tensorrt_version: version in the first line, such as `8.6.1`.
+        algorithm: algorithm in the first line, such as `entropy2`.
+        cutoff: regression cutoff in a legacy first line.
+        quantile: quantile in a legacy first line.
 
     Raises:
         CalibrationError: The file cannot be read or written.
-        ConfigError: The form has no first line, or the line no place for what is stated.
+        ConfigError: The form has no first line, or the first line cannot represent a given setting.
         UnknownNameError: The form or algorithm does not exist.
 
     Example:

@@ -1,4 +1,4 @@
-"""The answer of `dryfit.compare`: tensors, sides, and what stands out in each."""
+"""The answer of `dryfit.compare`: tensors, sides, and notable findings for each side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UnknownWeights:
 
     Attributes:
         layer: name of the layer.
-        reason: why its weights are not known.
+        reason: why the weights are unknown.
     """
 
     layer: str
@@ -37,16 +37,16 @@ class UnknownWeights:
 
 @attrs.frozen
 class ComparedSide:
-    """What an engine was compared with.
+    """A reference that an engine was compared with.
 
     Attributes:
-        name: name of the side, as it was requested.
-        arithmetic: empty for fp32: the model is run by its definition.
+        name: name of the side, as requested.
+        arithmetic: arithmetic of the side; empty for fp32, which runs the model by its definition.
         compared: number of tensors that both sides store.
         differing: number of compared tensors that differ.
-        first_error: `stored_as` of the first tensor to which its layer itself adds an error.
-        overflows: FP16 tensors whose layers themselves overflow, in the order of execution.
-        largest_errors: `stored_as` of the tensors to which layers add most, worst first.
+        first_error: `stored_as` of the first tensor whose own layer adds an error.
+        overflows: FP16 tensors whose own layers overflow, in execution order.
+        largest_errors: `stored_as` of the tensors with the largest error added by their own layer, largest first.
     """
 
     name: str
@@ -60,22 +60,22 @@ class ComparedSide:
 
 @attrs.frozen(repr=False, kw_only=True)
 class CompareAnswer(PlacementHeading, Answer):
-    """The tensors of an engine beside those of other arithmetic, and the layers that make them differ.
+    """The tensors of an engine compared with other arithmetic, and the layers that cause the differences.
 
     Attributes:
         simulated: which aspects of the device are simulated.
         plugins: active plugins, each as `name version (distribution)`; sorted.
         arithmetic: arithmetic of each device, by computation type of its layers.
-        weights: what the weights are that the sides compute with.
-        weights_rounded: engine layers that store weights in a form from which they are found to within some roundings
-            of FP32.
-        weights_unknown: layers whose weights the engine does not give: no side has what follows from them.
+        weights: origin of the weights that the sides use.
+        weights_rounded: engine layers whose weights can be recovered only to within a few FP32 roundings.
+        weights_unknown: layers whose weights cannot be recovered from the engine; the sides omit everything that
+            depends on them.
         samples: names of the samples.
-        sides: in the order in which they were requested.
-        tensors: outputs of engine layers, in the order in which they are computed.
-        left_out: tensors of the engine that represent none of the model's.
-        conditions: those of `fail_below`, for each output.
-        notes: sentences about options that were taken otherwise than said.
+        sides: sides in the requested order.
+        tensors: outputs of engine layers, in computation order.
+        left_out: tensors of the engine that do not represent a tensor of the model.
+        conditions: results of `fail_below` for each output.
+        notes: remarks on options that were adjusted.
 
     Example:
         >>> answer = dryfit.compare("digits.onnx", data="images.npy", precision="fp16")
@@ -100,11 +100,11 @@ class CompareAnswer(PlacementHeading, Answer):
     notes: Sequence[str] = hidden(())
 
     def tensor(self, stored_as: str) -> ComparedTensor:
-        """One tensor by its name in the engine."""
+        """Return a tensor by its name in the engine."""
         return next(one for one in self.tensors if one.stored_as == stored_as)
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """One table for each side, and what stands out in it."""
+        """Return one table per side, with its notable findings."""
         yield Line(self._heading)
         if self.simulated:
             yield Line(f"Simulated: {self.simulated}.")
@@ -125,7 +125,7 @@ class CompareAnswer(PlacementHeading, Answer):
         yield from failed_blocks(self.conditions)
 
     def summary_line(self) -> str:
-        """How many tensors differ from each side."""
+        """Return the number of tensors that differ from each side."""
         return ", ".join(f"{one.differing} of {one.compared} tensors differ from {one.name}" for one in self.sides)
 
     def _side_blocks(self, side: ComparedSide) -> Iterator[Block]:
@@ -160,7 +160,7 @@ class CompareAnswer(PlacementHeading, Answer):
 
 
 def ratio_outcomes(outputs: Mapping[str, Mapping[str, Difference | None]], least: float) -> list[Outcome]:
-    """What `fail_below` finds for each output and side."""
+    """Return the outcomes of `fail_below` for each output and side."""
     return [
         Outcome(
             f"{tensor} against {side}: at least {least:g} dB",
@@ -173,7 +173,7 @@ def ratio_outcomes(outputs: Mapping[str, Mapping[str, Difference | None]], least
 
 
 def failed_blocks(conditions: Sequence[Outcome]) -> Iterator[Block]:
-    """The conditions that hold."""
+    """Return the conditions that hold."""
     yield Entries("Failed conditions", [(one.condition, one.actual, "") for one in conditions if one.failed])
 
 

@@ -1,9 +1,10 @@
-"""An engine beside the same network in other arithmetic: what differs, and which layer makes it differ.
+"""Compare an engine with the same network in other arithmetic: the differences, and the layers that cause them.
 
-The engine runs on samples, and so do the sides that it is compared with. Then each of its operations runs once more on
-the inputs that the other side has, given in the type in which the operation takes them. What it makes of these,
-less what the other side has, is the error that the operation itself adds; the rest of its error it inherits. So the
-rounding of its inputs to the type in which it reads them counts as its own where the other side has them unrounded.
+The engine and the sides that it is compared with run on the same samples. Then each operation of the engine runs once
+more on the inputs of the other side, converted to the type that the operation reads. The difference between this result
+and the other side's result is the error that the operation itself adds; the rest of its error is inherited. The
+rounding of an operation's inputs to the type that it reads therefore counts as its own error if the other side keeps
+them unrounded.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ from dryfit.target.kernels import Array
 
 @attrs.frozen
 class ComparedTensor:
-    """One output of an engine layer beside what other sides have for it.
+    """An output of an engine layer, compared with the values on other sides.
 
     Attributes:
         tensor: name of the tensor in the model.
-        stored_as: name in the engine: another where the tensor is stored in a type of the engine's own.
-        operation: the engine layer that gives it.
-        is_conversion: whether that layer changes the type, and does nothing else.
-        dtype: the type that it is stored in.
-        saturation: share of elements at an end of the type; None for a type that is as wide as FP32, or wider.
-        differences: name of each side to how far it is from it; None where the side does not store the tensor, or with
+        stored_as: name of the tensor in the engine; differs if it is stored in a type of the engine's own.
+        operation: engine layer that computes the tensor.
+        is_conversion: whether that layer only converts the type.
+        dtype: type in which the tensor is stored.
+        saturation: share of elements at an end of the type's range; None for types at least as wide as FP32.
+        differences: difference from each side, by name; None if the side does not store the tensor, or stores it in
             another shape.
-        unfed: name of each side that does not store all that the layer reads, so that its own error is not known, to
-            the user's names of what it lacks: it computes them inside of layers that it joins otherwise.
-        is_output: whether it is an output of the engine.
+        unfed: tensors that a side does not store although the layer reads them, by side, in the user's names. The
+            layer's own error is then unknown. Such tensors are internal to layers that the side fuses differently.
+        is_output: whether the tensor is an output of the engine.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
@@ -66,7 +67,7 @@ class ComparedTensor:
 
     @property
     def engine_layer(self) -> str:
-        """The engine layer that gives it."""
+        """Engine layer that computes the tensor."""
         return self.operation.name
 
     @property
@@ -76,24 +77,24 @@ class ComparedTensor:
 
     @property
     def device(self) -> str:
-        """The device of that layer."""
+        """Device of that layer."""
         return self.operation.device
 
     @property
     def kernel(self) -> str:
-        """The host kernel that runs it here."""
+        """Host kernel that runs the layer on this machine."""
         return self.operation.kernel
 
 
 @attrs.frozen
 class Comparison:
-    """What was found.
+    """The result of a comparison.
 
     Attributes:
-        tensors: in the order in which the engine computes them.
+        tensors: tensors in computation order of the engine.
         samples: names of the samples, in order.
-        left_out: names of tensors of the engine that follow from its inputs and represent none of the user's, so that
-            nothing can be said of them.
+        left_out: names of engine tensors that depend on its inputs but do not represent a tensor of the user's network,
+            so that they cannot be compared.
     """
 
     tensors: Sequence[ComparedTensor]
@@ -101,7 +102,7 @@ class Comparison:
     left_out: Sequence[str]
 
     def first_error(self, side: str) -> ComparedTensor | None:
-        """The first tensor to which its layer itself adds an error; where that is not known, the first that differs."""
+        """First tensor whose own layer adds an error; if that is unknown, the first tensor that differs."""
         for one in self.tensors:
             found = one.differences.get(side)
             if found is not None and found.differing and (found.own is None or found.own > 0 or found.own_not_finite):
@@ -109,14 +110,14 @@ class Comparison:
         return None
 
     def overflows(self, side: str) -> list[ComparedTensor]:
-        """The FP16 tensors whose layers themselves overflow, in the order in which they are computed."""
+        """FP16 tensors whose own layers overflow, in computation order."""
         differences = [(one, one.differences.get(side)) for one in self.tensors]
         return [one for one, found in differences if found is not None and found.overflowed]
 
     def largest_errors(self, side: str) -> list[ComparedTensor]:
-        """The tensors to which their layers add errors, the one with the least signal to noise first.
+        """Tensors whose own layers add errors, lowest signal-to-noise ratio first.
 
-        A layer that makes a number NaN or infinite comes before all others.
+        Layers that turn a number into NaN or infinity come first.
         """
         ranked = [
             (-math.inf if found.own_not_finite or not found.signal else found.own_sqnr_db or 0.0, index, one)
@@ -129,19 +130,19 @@ class Comparison:
 
 
 def declared_types(network: Network) -> dict[str, DataType]:
-    """Name of each tensor of the user's network to its type, where INT8 inputs count as what they stand for."""
+    """Return the type of each tensor of the user's network, with INT8 inputs counted as the values they represent."""
     return {tensor.name: tensor.dtype for tensor in definition_of(network).tensors}
 
 
 def compare(
     engine: EngineSide, sides: Sequence[Side], samples: Iterable[tuple[str, Feeds]], tolerance: float = 0.0
 ) -> Comparison:
-    """Run an engine and what it is compared with on samples.
+    """Run an engine and the sides that it is compared with on samples.
 
-    Takes one run of each side and, for each of them, another of the engine.
+    Each side runs once, and for each side the engine runs once more.
 
     Raises:
-        ExecutionError: There is no sample, or one does not fit the network.
+        ExecutionError: There are no samples, or one does not match the network's inputs.
     """
     comparing = _Comparing(engine, sides, tolerance)
     for name, feeds in samples:

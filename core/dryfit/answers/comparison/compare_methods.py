@@ -1,7 +1,7 @@
-"""A quantized network by several quantize methods: where their codes part, and which layer makes them part.
+"""Compare a quantized network across quantize methods: where the codes diverge, and which layers cause it.
 
-All methods run on the same samples. Then each layer of every method but the first runs once more on the codes that the
-first method has: what differs then is the layer's own, all else comes with its inputs.
+All methods run on the same samples. Then each layer of every method except the first runs once more on the codes of the
+first method: the resulting differences are the layer's own, all others are inherited from its inputs.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _CLASS_AXIS = 1
 def compare_methods(
     sides: Sequence[MethodSide], samples: Iterable[tuple[str, Feeds]], tolerance: float = 0.0
 ) -> MethodComparison:
-    """Run a network by each method on samples.
+    """Run a network with each method on samples.
 
     Args:
-        sides: the first is what the others are compared with.
-        samples: name and inputs of each.
-        tolerance: codes that differ by no more count as equal.
+        sides: the methods; the first is the reference for the others.
+        samples: name and inputs of each sample.
+        tolerance: largest difference between codes that still counts as equal.
 
     Raises:
-        ExecutionError: There is no sample, or one does not fit the network.
+        ExecutionError: There are no samples, or one does not match the network's inputs.
     """
     comparing = _ComparingMethods(sides, tolerance)
     for name, feeds in samples:
@@ -187,10 +187,10 @@ def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
 
 
 class MethodSide:
-    """An engine in which one method computes the network.
+    """An engine that computes the network with one method.
 
     Attributes:
-        operators: name of each tensor of codes that a quantized operator gives to the rule by which it does.
+        operators: rule of the quantized operator that computes each code tensor, by tensor name.
     """
 
     def __init__(self, method: QuantizeMethod, engine: EngineSide, plan: Plan, left: Sequence[LeftLayer]) -> None:
@@ -209,26 +209,26 @@ class MethodSide:
 
     @property
     def name(self) -> str:
-        """The method's."""
+        """Name of the method."""
         return self.method.name
 
     def arrays(self, feeds: Feeds) -> dict[str, Array]:
-        """Every tensor that the engine stores in one run, as it is stored."""
+        """Return every tensor that the engine stores in one run, in stored form."""
         return self._engine.arrays(feeds)
 
     def producers(self, feeds: Feeds) -> dict[str, ResolvedOperation]:
-        """Name of each stored tensor to what gives it, in the order in which the engine computes them."""
+        """Return the operation that computes each stored tensor, by name, in computation order."""
         operations = self._engine.runner(feeds).operations
         return {tensor.name: one for one in operations for tensor in one.group.outputs}
 
     def fed(
         self, resolved: ResolvedOperation, feeds: Feeds, own: Mapping[str, Array], others: Mapping[str, Array]
     ) -> Mapping[str, Array] | None:
-        """What an operation gives on the tensors of another run; None where that run does not store all of them.
+        """Return the results of an operation on the tensors of another run; None if that run lacks some of them.
 
         Args:
-            resolved: of this engine.
-            feeds: of the run.
+            resolved: operation of this engine.
+            feeds: inputs of the run.
             own: every tensor of this engine's run.
             others: every tensor of the other run.
         """
@@ -250,18 +250,18 @@ class MethodSide:
 def method_sides(
     names: Sequence[str], network: Network, config: BuilderConfig, num_threads: int | None = None
 ) -> list[MethodSide]:
-    """The engines of a network by several methods.
+    """Build an engine of a network for each method.
 
     Args:
-        names: of the methods.
-        network: explicitly quantized. Its own method is set in turn to each of them, and is afterwards what it was;
-            layers that have a method themselves keep it.
-        config: that the engines are built with, for this machine's processor.
-        num_threads: of each engine; as many as there are CPUs for None.
+        names: names of the methods.
+        network: explicitly quantized network. Its method is set to each of them in turn and restored afterwards; layers
+            with a method of their own keep it.
+        config: build settings of the engines, for this machine's processor.
+        num_threads: number of threads per engine; None for one per CPU.
 
     Raises:
-        ConfigError: Fewer than two names, or a name twice.
-        UnknownNameError: No installed package brings a method.
+        ConfigError: Fewer than two names, or a duplicate name.
+        UnknownNameError: No installed package provides a method.
         PluginError: A method cannot be loaded.
         DryfitError: The network cannot be built.
     """

@@ -1,4 +1,4 @@
-"""Codes and outputs of a quantized network by several methods, beside those of the first."""
+"""Codes and outputs of a quantized network with several methods, compared with the first method."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dryfit.network.data_types import DataType
 
 @attrs.frozen
 class CodeDifference:
-    """How far the codes of a tensor are from those of the first method, in codes.
+    """The difference between the codes of a tensor and those of the first method, in codes.
 
     Attributes:
-        whole: of a run on its own: what the layer itself makes differ, and what it inherits.
-        own: of the layer on the first method's codes; None where the first method does not store all that it reads.
+        whole: difference in an independent run: the layer's own plus inherited differences.
+        own: difference on the first method's input codes; None if the first method does not store all of them.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("elements differing largest own_differing own_largest")
@@ -30,37 +30,37 @@ class CodeDifference:
 
     @property
     def elements(self) -> Count:
-        """Of all samples."""
+        """Number of elements in all samples."""
         return self.whole.elements
 
     @property
     def differing(self) -> Count:
-        """Codes that differ by more than the tolerance, of a run of its own."""
+        """Number of codes that differ by more than the tolerance in an independent run."""
         return self.whole.differing
 
     @property
     def largest(self) -> Count:
-        """The largest difference, in codes; 0 where none differs."""
+        """Largest difference in codes; 0 if none differ."""
         return _largest(self.whole)
 
     @property
     def own_differing(self) -> Count | None:
-        """Codes that differ where the layer gets the first method's; null where that does not store all of them."""
+        """Number of codes that differ on the first method's input codes; null if it does not store all of them."""
         return None if self.own is None else self.own.differing
 
     @property
     def own_largest(self) -> Count | None:
-        """The largest difference of these; null as above."""
+        """Largest difference on the first method's input codes; null if it does not store all of them."""
         return None if self.own is None else _largest(self.own)
 
     @property
     def is_any(self) -> bool:
-        """Whether codes differ, of whatever run."""
+        """Whether codes differ in any run."""
         return bool(self.differing or self.own_differing)
 
     @property
     def parts_here(self) -> bool:
-        """Whether the layer itself gives another code; where that is not known, whether its codes differ at all."""
+        """Whether the layer itself produces different codes; if unknown, whether its codes differ at all."""
         return bool((self.whole if self.own is None else self.own).differing)
 
 
@@ -70,10 +70,10 @@ class ComparedCodes:
 
     Attributes:
         tensor: name of the tensor.
-        rules: name of each method that computes it to the rule by which it does.
+        rules: rule of each method that computes the tensor, by method.
         dtype: INT8 or UINT8.
-        differences: name of each method but the first to how far it is from the first; None where one of the two does
-            not store the tensor, or with another shape.
+        differences: difference from the first method, by the other methods' names; None if one of the two does not
+            store the tensor, or stores it in another shape.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("layer operator tensor dtype:type formulas differences")
@@ -85,27 +85,27 @@ class ComparedCodes:
 
     @property
     def formulas(self) -> Mapping[str, str]:
-        """Of each method that computes it, the formula."""
+        """Formula of each method that computes the tensor."""
         return {method: rule.formula for method, rule in self.rules.items()}
 
     @property
     def layer(self) -> str:
-        """The layer of the user's that gives it."""
+        """Layer of the user's network that computes the tensor."""
         return next(iter(self.rules.values())).layer
 
     @property
     def operator(self) -> str:
-        """What methods call that layer."""
+        """Operator name of that layer in quantize methods."""
         return next(iter(self.rules.values())).operator
 
 
 @attrs.frozen
 class TopDecisions:
-    """Class decisions of an output.
+    """The class decisions of an output.
 
     Attributes:
         decisions: number of class decisions in all samples.
-        changed: how many are another class than the first method's.
+        changed: number of decisions that differ from those of the first method.
     """
 
     decisions: Count
@@ -118,11 +118,10 @@ class ComparedOutput:
 
     Attributes:
         tensor: name of the output tensor.
-        decisions: how many class decisions the samples have: one a row of an output [N, K] or [N, K, 1, ...] with two
-            classes or more; None for an output that is not a row of scores.
-        differences: name of each method but the first to how far it is from the first, in floating point or codes.
-        changed: name of each method to how many decisions are another class than the first method's. Of equal scores
-            the first counts.
+        decisions: number of class decisions in the samples: one per row of an output [N, K] or [N, K, 1, ...] with two
+            classes or more; None for other outputs.
+        differences: difference from the first method in floating point or codes, by the other methods' names.
+        changed: number of decisions that differ from the first method's, by method. On a tie, the first class wins.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {name: name for name in ("tensor", "differences", "top_1")}
@@ -134,7 +133,7 @@ class ComparedOutput:
 
     @property
     def top_1(self) -> Mapping[str, TopDecisions] | None:
-        """Class decisions by method; null where the output is no row of scores."""
+        """Class decisions by method; null if the output does not consist of rows of scores."""
         if self.decisions is None:
             return None
         return {method: TopDecisions(self.decisions, changed) for method, changed in self.changed.items()}
@@ -142,10 +141,10 @@ class ComparedOutput:
 
 @attrs.frozen
 class MethodComparison:
-    """What was found.
+    """The result of a comparison of methods.
 
     Attributes:
-        codes: in the order in which the engine of the first method that has them computes them.
+        codes: code tensors in computation order of the first method that has them.
         outputs: outputs of the network.
         samples: names of the samples.
     """
@@ -155,7 +154,7 @@ class MethodComparison:
     samples: Sequence[str]
 
     def first_parting(self, method: str) -> ComparedCodes | None:
-        """The first tensor that a layer itself gives other codes for than the first method."""
+        """First tensor whose own layer produces codes that differ from those of the first method."""
         found = ((one, one.differences[method]) for one in self.codes)
         return next((one for one, difference in found if difference is not None and difference.parts_here), None)
 

@@ -1,4 +1,4 @@
-"""How far tensors differ, summed up over any number of samples."""
+"""Differences between tensors, summed over any number of samples."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dryfit.target.kernels import Array
 
 @attrs.define(eq=False)
 class DifferenceSums:
-    """Sums up the differences of one tensor.
+    """Accumulates the differences of one tensor.
 
     Attributes:
-        tolerance: differences up to this count as none, in the tensor's floating-point values.
-        largest_finite: the largest number of a type whose overflow is counted; None for other types.
+        tolerance: largest difference that counts as equal, in the tensor's floating-point values.
+        largest_finite: largest finite number of a type whose overflow is counted; None for other types.
     """
 
     tolerance: float = 0.0
@@ -42,11 +42,11 @@ class DifferenceSums:
         """Add the tensor of one sample.
 
         Args:
-            sample: its name.
-            values: what is compared.
-            others: what it is compared with, of the same shape.
-            fed_others: what the layer gives on the other's inputs; None where these are not known.
-            is_fed_finite: whether these inputs are finite in the types in which the layer reads them.
+            sample: name of the sample.
+            values: values to compare.
+            others: reference values in the same shape.
+            fed_others: result of the layer on the other side's inputs; None if these are unknown.
+            is_fed_finite: whether these inputs are finite in the types that the layer reads.
         """
         x, y = (one.astype(np.float64) for one in (values, others))
         with np.errstate(invalid="ignore", over="ignore"):
@@ -94,7 +94,7 @@ class DifferenceSums:
             self._overflowed_to = max(self._overflowed_to, float(np.abs(y[lost]).max()))
 
     def result(self) -> Difference:
-        """What was found in all samples so far."""
+        """Return the differences over all samples so far."""
         return Difference(**{field.name: getattr(self, f"_{field.name}") for field in attrs.fields(Difference)})
 
 

@@ -1,4 +1,4 @@
-"""FP16 overflow that samples show in an engine: what `dryfit compare` and `dryfit build --data` report of it."""
+"""FP16 overflow found by running samples, as reported by `dryfit compare` and `dryfit build --data`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ REMEDY = "Compute it in FP32 on the GPU or CPU (--layer-precisions NAME:fp32), o
 
 @attrs.frozen
 class Overflow:
-    """An FP16 tensor whose layer itself overflows.
+    """An FP16 tensor whose own layer overflows.
 
     Attributes:
         engine_layer: name of the engine layer.
-        layers: layers of the model in it.
+        layers: layers of the model in the engine layer.
         tensor: name of the tensor in the model.
-        overflowed: elements that the layer makes NaN, infinite or an end of FP16.
+        overflowed: number of elements that the layer turns into NaN, infinity or an end of the FP16 range.
         elements: number of elements of the tensor.
-        overflowed_to: their largest magnitude on the other side, which is finite.
+        overflowed_to: largest magnitude of these elements on the other side, where it is finite.
     """
 
     engine_layer: str
@@ -40,7 +40,7 @@ class Overflow:
     overflowed_to: Amount
 
     def text(self, side: str) -> str:
-        """What overflows, beside a side that does not."""
+        """The overflow in words, with the value on a side that does not overflow."""
         return (
             f"{self.overflowed} of {self.elements} elements of {self.tensor!r} overflow "
             f"(FP16 holds 65504, {side} has up to {self.overflowed_to:.6g})"
@@ -48,7 +48,7 @@ class Overflow:
 
 
 def overflows_of(found: Comparison, side: str) -> list[Overflow]:
-    """The FP16 tensors whose layers overflow where a side does not, in the order in which they are computed."""
+    """Return the FP16 tensors whose layers overflow although a side does not, in computation order."""
     return [
         Overflow(
             engine_layer=one.engine_layer,
@@ -64,7 +64,7 @@ def overflows_of(found: Comparison, side: str) -> list[Overflow]:
 
 
 def found_overflows(network: Network, plan: Plan, samples: Iterable[tuple[str, Feeds]]) -> list[Overflow]:
-    """What overflows in an engine on samples and not in FP32.
+    """Return the tensors of an engine that overflow on samples but not in FP32.
 
     Raises:
         ExecutionError: There is no sample, or one does not fit the network.
@@ -76,10 +76,10 @@ def found_overflows(network: Network, plan: Plan, samples: Iterable[tuple[str, F
 
 
 def overflow_title(found: Sequence[Overflow]) -> str:
-    """How many layers overflow, and what to do."""
+    """Return the number of layers that overflow, and a remedy."""
     return f"FP16 overflows in {count_text(len(found), 'layer')}, in the order of execution. {REMEDY}"
 
 
 def overflow_blocks(found: Sequence[Overflow], side: str) -> Iterator[Block]:
-    """The first layers that overflow, the very first one first; nothing where there are none."""
+    """Return the first layers that overflow, in execution order; empty without overflow."""
     yield Entries(overflow_title(found), [(one.engine_layer, one.text(side), "") for one in found[:LISTED]])

@@ -1,4 +1,4 @@
-"""What an engine is compared with: the same network on another device or software version, or by its definition."""
+"""The sides of a comparison: the same network on another device or software version, or by its definition."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ DEFINITION = "fp32"
 
 
 class SideValues:
-    """The tensors of one run of a side, in all versions that the side stores."""
+    """The tensors of one run of a side, in all stored versions."""
 
     def __init__(self) -> None:
         self._versions: dict[str, list[tuple[StoredTensor, Array]]] = {}
 
     def add(self, tensor: StoredTensor, array: Array) -> None:
-        """Keep a version of a tensor."""
+        """Add a version of a tensor."""
         self._versions.setdefault(tensor.of, []).append((tensor, array))
 
     def real(self, like: StoredTensor) -> Array | None:
-        """The real numbers of a user's tensor, where the side has them; else None.
+        """Return the real values of a tensor of the user's network; None if the side does not have them.
 
-        Of several versions it is the one that plays the same part, by its name; else one of the type that is asked for;
-        else the one that others see.
+        Of several versions, the one with the same role by its name is preferred, then one of the requested type, then
+        the one that other layers read.
         """
         versions = self._versions.get(like.of, [])
         alike = [one for one in versions if one[0].name == like.name]
@@ -58,29 +58,29 @@ class SideValues:
 
 
 class Side(Protocol):
-    """What an engine can be compared with."""
+    """A side of a comparison."""
 
     @property
     def name(self) -> str:
-        """As the user wrote it."""
+        """Name as requested."""
         ...
 
     @property
     def plan(self) -> Plan | None:
-        """Of the engine that it is; None for the definition."""
+        """Plan of the engine; None for the definition."""
         ...
 
     def values(self, feeds: Feeds) -> SideValues:
-        """Every tensor that it stores in one run."""
+        """Return every tensor that the side stores in one run."""
         ...
 
 
 class DefinitionSide:
-    """The network run by the references, layer by layer.
+    """The network executed by the reference implementation, layer by layer.
 
     Args:
-        network: the user's. Where it is not quantized explicitly, wishes for other types do not count, and an INT8
-            input with a range is the real numbers that it stands for.
+        network: the user's network. If it is not explicitly quantized, requests for other types are ignored, and an
+            INT8 input with a range is replaced by the real values that it represents.
     """
 
     def __init__(self, network: Network) -> None:
@@ -96,7 +96,7 @@ class DefinitionSide:
         }
 
     def values(self, feeds: Feeds) -> SideValues:
-        """Every tensor of the network."""
+        """Return every tensor of the network."""
         found = SideValues()
 
         def observe(tensor: Tensor, array: Array) -> None:
@@ -113,17 +113,17 @@ class DefinitionSide:
 
 
 class EngineSide:
-    """An engine, each of whose operations can be looked at.
+    """An engine whose operations can be inspected individually.
 
     Args:
-        name: as the user wrote it.
-        plan: of the engine.
-        declared: name of each tensor of the user's network to its type.
-        num_threads: as many as there are CPUs for None.
+        name: name as requested.
+        plan: plan of the engine.
+        declared: type of each tensor of the user's network, by name.
+        num_threads: number of threads; None for one per CPU.
 
     Attributes:
         tensors: the engine's tensors that represent the user's, by name.
-        fixed: names of the engine's tensors that no input reaches, such as dequantized weights.
+        fixed: names of the engine's tensors that do not depend on an input, such as dequantized weights.
     """
 
     def __init__(self, name: str, plan: Plan, declared: Mapping[str, DataType], num_threads: int | None) -> None:
@@ -136,7 +136,7 @@ class EngineSide:
         self._runners: dict[tuple[tuple[str, tuple[int, ...]], ...], OperationRunner] = {}
 
     def runner(self, feeds: Feeds) -> OperationRunner:
-        """What runs its operations for inputs of these shapes."""
+        """Return a runner of its operations for inputs of these shapes."""
         shapes = {name: array.shape for name, array in feeds.items()}
         key = tuple(sorted(shapes.items()))
         if key not in self._runners:
@@ -144,7 +144,7 @@ class EngineSide:
         return self._runners[key]
 
     def arrays(self, feeds: Feeds) -> dict[str, Array]:
-        """Every tensor of the engine that is stored in one run, as it is stored."""
+        """Return every tensor that the engine stores in one run, in stored form."""
         runner = self.runner(feeds)
         arrays = {**runner.known, **feeds}
         for one in runner.operations:
@@ -152,7 +152,7 @@ class EngineSide:
         return arrays
 
     def values(self, feeds: Feeds) -> SideValues:
-        """Every tensor that it stores, the inputs too."""
+        """Return every tensor that the engine stores, including the inputs."""
         found = SideValues()
         for name, array in self.arrays(feeds).items():
             if name in self.tensors:
@@ -170,7 +170,7 @@ def _fixed_tensors(network: Network) -> frozenset[str]:
 
 
 def definition_of(network: Network) -> Network:
-    """The network whose references say what an engine of it should give."""
+    """Return the network whose reference results an engine should reproduce."""
     return with_network_types(network) if is_explicit(network) else floating_point_network(network)
 
 
@@ -181,18 +181,18 @@ def compared_sides(
     declared: Mapping[str, DataType],
     num_threads: int | None = None,
 ) -> list[Side]:
-    """The sides of these names.
+    """Return the sides with these names.
 
     Args:
-        names: `fp32`, a device in any case, or a device with a software version, as in `DLA@8.6`.
-        network: the user's, with the ranges that the engine was built with.
-        plan: of the engine that is compared.
-        declared: name of each tensor of the user's network to its type.
-        num_threads: of each engine.
+        names: `fp32`, a device, or a device with a software version, such as `DLA@8.6`; case-insensitive.
+        network: the user's network, with the ranges that the engine was built with.
+        plan: plan of the engine to compare.
+        declared: type of each tensor of the user's network, by name.
+        num_threads: number of threads per engine.
 
     Raises:
-        UnknownNameError: No installed package brings the device.
-        ConfigError: A name is there twice, or the device has no such software version.
+        UnknownNameError: No installed package provides the device.
+        ConfigError: A name is duplicated, or the device does not have the software version.
         BuildError: The network cannot be built for the device.
     """
     if len(set(names)) != len(names) or not names:

@@ -1,4 +1,4 @@
-"""How far a tensor's values are from those that another arithmetic gives, summed up over any number of samples."""
+"""Differences between a tensor's values and those of another arithmetic, summed over any number of samples."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ JsonNumber = float | Literal["nan", "inf", "-inf"]
 
 @attrs.frozen
 class ElementDifference:
-    """One element that differs.
+    """An element that differs.
 
     Attributes:
         sample: name of the sample.
-        index: place in the tensor, one number per axis.
+        index: position in the tensor, one number per axis.
         value: value on the compared side.
         other: value on the other side.
     """
@@ -35,12 +35,12 @@ class ElementDifference:
 
     @property
     def json_value(self) -> JsonNumber:
-        """In real numbers: codes times their scale."""
+        """Real value: code times scale."""
         return _in_json(self.value)
 
     @property
     def json_other(self) -> JsonNumber:
-        """In real numbers: codes times their scale."""
+        """Real value on the other side: code times scale."""
         return _in_json(self.other)
 
     def __str__(self) -> str:
@@ -49,27 +49,27 @@ class ElementDifference:
 
 @attrs.frozen
 class Difference:
-    """What became of a tensor, seen from another arithmetic.
+    """The difference between a tensor and the same tensor in another arithmetic.
 
-    An error is this tensor's value less the other's. It is the sum of two: what the layer itself adds, which is its
-    result on the other's inputs less the other's result; and what it inherits, which is its result on its own inputs
-    less its result on the other's.
+    The error is this tensor's value minus the other's. It has two parts: the error that the layer itself adds, which is
+    its result on the other side's inputs minus the other side's result; and the inherited error, which is its result on
+    its own inputs minus its result on the other side's.
 
     Attributes:
-        elements: number of elements that were compared.
-        differing: how many differ by more than the tolerance.
-        not_finite: how many were left out of the sums, because one of the values, or an error, is not finite.
-        not_finite_differing: those of them that are not the same on both sides: NaN or infinite on one, or infinite
-            with another sign. NaN is the same as NaN.
-        own_not_finite, inherited_not_finite: the same for the two parts of the error: how many that part makes NaN or
-            infinite, or makes finite again.
-        overflowed: how many the layer itself makes NaN, infinite or an end of its type, for they are beyond it, where
-            the other side has a finite number; of FP16 only.
-        overflowed_to: the largest magnitude that the other side has for these.
-        signal: sum of the squares of the other's values.
-        error, own, inherited: sums of the squares of the errors; of the last two None where the other side does not
-            have all inputs of the layer.
-        first: the first element that differs, in the order of samples and row by row; None where none does.
+        elements: number of compared elements.
+        differing: number of elements that differ by more than the tolerance.
+        not_finite: number of elements excluded from the sums, because a value or an error is not finite.
+        not_finite_differing: number of these elements that are not the same on both sides: NaN or infinite on one, or
+            infinite with another sign. NaN equals NaN.
+        own_not_finite, inherited_not_finite: number of elements that this part of the error turns into NaN or infinity,
+            or back into finite values.
+        overflowed: number of elements that the layer itself turns into NaN, infinity or an end of its type,
+            although the other side has a finite number; FP16 only.
+        overflowed_to: largest magnitude of these elements on the other side.
+        signal: sum of the squares of the other side's values.
+        error, own, inherited: sums of the squares of the errors; the last two are None if the other side does not have
+            all inputs of the layer.
+        first: first element that differs, in sample order and row by row; None if none differ.
         largest: the element that differs most.
     """
 
@@ -96,22 +96,22 @@ class Difference:
 
     @property
     def signal_root(self) -> Amount:
-        """Root of the mean square of the other side's values."""
+        """Root mean square of the other side's values."""
         return math.sqrt(self.signal / self._finite)
 
     @property
     def error_root(self) -> Amount:
-        """Root of the mean square of the differences."""
+        """Root mean square of the differences."""
         return math.sqrt(self.error / self._finite)
 
     @property
     def own_root(self) -> Amount | None:
-        """That of what the layer itself adds; null where its inputs are not known there."""
+        """Root mean square of the error that the layer itself adds; null if it is unknown."""
         return None if self.own is None else math.sqrt(self.own / self._finite)
 
     @property
     def inherited_root(self) -> Amount | None:
-        """That of what comes with its inputs; null as above."""
+        """Root mean square of the inherited error; null as above."""
         return None if self.inherited is None else math.sqrt(self.inherited / self._finite)
 
     @property
@@ -120,22 +120,22 @@ class Difference:
 
     @property
     def sqnr_db(self) -> float | None:
-        """Signal to error; null where error or signal is 0."""
+        """Signal-to-error ratio in dB; null if error or signal is 0."""
         return _finite_decibels(self.signal, self.error)
 
     @property
     def own_sqnr_db(self) -> float | None:
-        """Signal to own error; null as above, or where it is not known."""
+        """Ratio of signal to own error in dB; null as above, or if unknown."""
         return _finite_decibels(self.signal, self.own)
 
     @property
     def inherited_sqnr_db(self) -> float | None:
-        """Signal to inherited error; null as above."""
+        """Ratio of signal to inherited error in dB; null as above."""
         return _finite_decibels(self.signal, self.inherited)
 
     @property
     def ratio_text(self) -> str:
-        """The ratio of signal to error, and the elements that it leaves out because they are not finite."""
+        """Return the signal-to-error ratio, and the number of non-finite elements that it excludes."""
         unlike = self.not_finite_differing
         alike = self.not_finite - unlike
         words = []
@@ -149,23 +149,23 @@ class Difference:
 
     @property
     def own_text(self) -> str:
-        """The ratio of signal to what the layer itself adds."""
+        """Return the ratio of signal to the error that the layer itself adds."""
         return _part_text(self.own, self.own_not_finite, self.own_sqnr_db)
 
     @property
     def inherited_text(self) -> str:
-        """The ratio of signal to what the layer inherits."""
+        """Return the ratio of signal to the inherited error."""
         return _part_text(self.inherited, self.inherited_not_finite, self.inherited_sqnr_db)
 
     def is_below(self, least: float) -> bool:
-        """Whether there is less signal to error than this, in dB."""
+        """Return whether the signal-to-error ratio is below this value in dB."""
         if self.not_finite_differing:
             return True  # no ratio says how far NaN or infinity is from a number
         return self.error > 0 and (self.sqnr_db is None or self.sqnr_db < least)
 
 
 def decibels(signal: float, noise: float) -> float:
-    """`10 log10(signal / noise)`; infinite where there is no noise, and minus infinite where there is nothing else."""
+    """Return `10 log10(signal / noise)`; infinite without noise, minus infinite without signal."""
     if noise == 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal else -math.inf

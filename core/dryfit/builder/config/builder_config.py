@@ -1,7 +1,7 @@
-"""The builder config: which device each layer goes to, and how the network is built for it.
+"""The builder config: the device of each layer, and the build settings of the network.
 
-It is one object to its users. Its parts are classes of their own, each in a file: `FlagSettings`, `DeviceSettings`,
-`KernelSettings` and `CalibrationSettings`. attrs makes one `__init__` of the fields of all.
+Users see one object. Its parts are separate classes, one per file: `FlagSettings`, `DeviceSettings`, `KernelSettings`
+and `CalibrationSettings`. attrs generates a single `__init__` from the fields of all.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class _Inferred:
 
 @attrs.define(eq=False, repr=False, slots=False)
 class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
-    """How a network is built; TensorRT's `IBuilderConfig`, open to any device.
+    """The build settings of a network; TensorRT's `IBuilderConfig`, extended to any device.
 
-    A device is a name, in any case: of a target that comes with dryfit (`DeviceType.DLA`), or of any installed one
-    (`"ACME_NPU"`). Layers are remembered by identity: a config may serve several networks.
+    Devices are referred to by name, case-insensitively: a target included in dryfit (`DeviceType.DLA`) or any installed
+    one (`"ACME_NPU"`). Layers are tracked by identity, so one config can serve several networks.
 
     Attributes:
-        progress_monitor: called at each phase of the build, or None.
+        progress_monitor: monitor that is called in each phase of the build, or None.
 
     Example:
         >>> config = BuilderConfig()
@@ -78,16 +78,16 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
     _optimization_level: int = attrs.field(init=False, default=3)
 
     def reset(self) -> None:
-        """Return to the state of a new config: every layer on the GPU, no flag but TF32, no profile."""
+        """Reset to the state of a new config: every layer on the GPU, no flag except TF32, no profile."""
         vars(self).update(vars(BuilderConfig()))
 
     # Profiles ---------------------------------------------------------------------------------------------------------
 
     def add_optimization_profile(self, profile: OptimizationProfile) -> int:
-        """Add shapes that the engine is built for; returns the profile's number.
+        """Add an optimization profile and return its index.
 
         Raises:
-            ConfigError: nothing was stated in the profile.
+            ConfigError: The profile is empty.
         """
         if not profile:
             raise ConfigError("An optimization profile must have shapes", found="none", remedy="Call set_shape first")
@@ -96,14 +96,14 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
 
     @property
     def num_optimization_profiles(self) -> int:
-        """Number of profiles."""
+        """Number of optimization profiles."""
         return len(self._profiles)
 
     def get_optimization_profile(self, index: int) -> OptimizationProfile:
-        """A profile by number.
+        """Return a profile by index.
 
         Raises:
-            ConfigError: there is no such profile.
+            ConfigError: The profile does not exist.
         """
         if not 0 <= index < len(self._profiles):
             raise ConfigError(
@@ -133,16 +133,15 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
     # What devices are asked -------------------------------------------------------------------------------------------
 
     def can_run_on(self, layer: Layer, device: str) -> Verdict:
-        """Whether a layer, as it and this config stand now, can run on a device, and every rule that it fails.
+        """Return whether a layer can run on a device, in its current state, with every rule that it violates.
 
-        It is asked for the layer's own precision; else INT8 where the flag is on and its tensors have scales, or are to
-        get them from a calibrator; else
-        FP16 or BF16 where the flag is on; else the device's default. Dynamic dimensions count as fixed where a profile
-        has minimum = optimum = maximum for them.
+        The computation type is the layer's own precision; else INT8 if the flag is set and the layer's tensors have
+        scales, or will get them from a calibrator; else FP16 or BF16 if the flag is set; else the device's default.
+        Dynamic dimensions count as fixed if a profile has minimum = optimum = maximum for them.
 
         Raises:
-            UnknownNameError: no installed package brings the device.
-            ConfigError: the layer is in no network, or the platform does not have the software version.
+            UnknownNameError: No installed package provides the device.
+            ConfigError: The layer is not in a network, or the platform does not have the software version.
         """
         network = require_network(layer)
         target = registry.target(device)
@@ -150,7 +149,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
         return target.verdict(self.question(layer, target, self._fixed_specs(network), assume_scales=assumes))
 
     def can_run_on_DLA(self, layer: Layer) -> bool:
-        """Whether a layer can run on the DLA; `can_run_on(layer, "DLA")` says why not."""
+        """Return whether a layer can run on the DLA; `can_run_on(layer, "DLA")` also returns the reasons."""
         return self.can_run_on(layer, DeviceType.DLA).supported
 
     def question(
@@ -161,11 +160,11 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
         *,
         assume_scales: bool | None = None,
     ) -> Question:
-        """What the limit table of a target is asked about a layer; `questions` says of what."""
+        """Return the question about a layer for a target's limit table; see `questions`."""
         return self.questions(target, specs, assume_scales=assume_scales)(layer)
 
     def asked_type(self, layer: Layer, target: Target) -> DataType:
-        """The computation type that a layer is asked for on a device, as `question` has it."""
+        """Return the computation type of a layer on a device, as in `question`."""
         return computation_type(layer, target, self._flags, assume_scales=self._assume_scales)
 
     def questions(
@@ -176,15 +175,15 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
         assume_scales: bool | None = None,
         is_put_here: Callable[[Layer], bool] | None = None,
     ) -> Callable[[Layer], Question]:
-        """What the limit table of a target is asked about layers: layer to question, as this config stands now.
+        """Return the questions for a target's limit table by layer, with the current settings of this config.
 
-        The layers may belong to a copy of the network that the config was made for.
+        The layers may belong to a copy of the network that the config was created for.
 
         Args:
-            target: the device.
-            specs: the tensors' specs where they are not those that the network states.
-            assume_scales: whether every tensor counts as if it had a scale; None: as the config says.
-            is_put_here: whether the user set a layer's device to this one; None: as the config says of its own layers.
+            target: target of the device.
+            specs: tensor specs that replace those of the network.
+            assume_scales: whether every tensor is assumed to have a scale; None to use the config.
+            is_put_here: whether the user assigned a layer to this device; None to use the config's own assignments.
         """
         assumes = self.assume_scales if assume_scales is None else assume_scales
         platform, software, options = self.platform(target.device), self.software(target.device), self._options(assumes)
@@ -218,7 +217,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
 
     @property
     def engine_capability(self) -> EngineCapability:
-        """What kind of engine is built."""
+        """Kind of engine to build."""
         return self._capability
 
     @engine_capability.setter
@@ -227,7 +226,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
 
     @property
     def profiling_verbosity(self) -> ProfilingVerbosity:
-        """How much the engine tells of its layers."""
+        """Level of detail that the engine reports about its layers."""
         return self._profiling_verbosity
 
     @profiling_verbosity.setter
@@ -236,9 +235,9 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
 
     @property
     def builder_optimization_level(self) -> int:
-        """How much work the builder does, 0 to 5; 3 in a new config.
+        """Effort of the builder, 0 to 5; default: 3.
 
-        At 0 no kernel is measured and no timing cache is looked at: of several, the first by name is taken.
+        At level 0, no kernel is measured and no timing cache is used: the first kernel by name is chosen.
         """
         return self._optimization_level
 
@@ -255,10 +254,10 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
         self._optimization_level = level
 
     def settings(self, network: Network | None = None) -> dict[str, Any]:
-        """What decides on an engine, as plain data in a fixed order, for the engine's manifest.
+        """Return the settings that determine an engine, as plain data in a fixed order, for the engine's manifest.
 
         Args:
-            network: adds the devices and kernels of those of its layers that have one of their own.
+            network: network whose layers' own devices and kernels are included.
         """
         named = {self._default_device, self.fallback_device or self._default_device, *self._platforms, *self._software}
         if network is not None:

@@ -1,4 +1,4 @@
-"""The calibration of a builder config: what finds ranges, from which samples, and scales that were found before."""
+"""The calibration settings of a builder config: the calibrator, its samples, and scales from an earlier calibration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False, repr=False, slots=False)
 class CalibrationSettings(KnownAttributes):
-    """The part of a builder config that says where INT8 scales come from."""
+    """The part of a builder config that provides INT8 scales."""
 
     _calibrator: Calibrator | None = attrs.field(init=False, default=None)
     _stream: CalibrationStream | None = attrs.field(init=False, default=None)
@@ -38,13 +38,13 @@ class CalibrationSettings(KnownAttributes):
 
     @property
     def int8_calibrator(self) -> CalibrationStream | None:
-        """An object that brings samples and says which calibrator it wants; TensorRT's `IInt8Calibrator`.
+        """Calibrator object that provides its own samples and algorithm; TensorRT's `IInt8Calibrator`.
 
-        Derive it from `IInt8EntropyCalibrator2` or another of TensorRT's classes, or give it their methods. Where its
+        Derive it from `IInt8EntropyCalibrator2` or another TensorRT class, or implement the same methods. If its
         attribute `full_range` is False, inputs and probabilities do not keep their largest magnitude.
 
         Raises:
-            ConfigError: when set: it lacks methods of that interface.
+            ConfigError: On assignment: the object lacks methods of that interface.
         """
         return self._stream
 
@@ -65,19 +65,19 @@ class CalibrationSettings(KnownAttributes):
         self._remembered.clear()
 
     def calibrate_with(self, calibrator: Calibrator | str, samples: Samples, *, full_range: bool = True) -> None:
-        """Find ranges by a calibrator from samples: mappings of input names to arrays, or (name, mapping) pairs.
+        """Set a calibrator and its samples: mappings of input names to arrays, or (name, mapping) pairs.
 
-        Where the network has one input, samples may be arrays, or one array of all.
-        Takes the place of `int8_calibrator`.
+        If the network has one input, samples may also be arrays, or one array of all samples. Replaces
+        `int8_calibrator`.
 
         Args:
-            calibrator: one, or the name of an installed one.
-            samples: gone through once for each network that is built or assessed; an iterator serves one.
+            calibrator: a calibrator, or the name of an installed one.
+            samples: samples, iterated once for each network that is built or assessed; an iterator serves only one.
             full_range: whether network inputs, and the outputs of softmax and sigmoid, keep their largest magnitude.
 
         Raises:
-            UnknownNameError: there is no calibrator of this name.
-            ConfigError: the calibrator brings samples of its own.
+            UnknownNameError: The calibrator does not exist.
+            ConfigError: The calibrator provides samples of its own.
         """
         from dryfit.plugins.calibrators import calibrator as installed
 
@@ -94,33 +94,33 @@ class CalibrationSettings(KnownAttributes):
 
     @property
     def has_calibrator(self) -> bool:
-        """Whether a build may find ranges by running the network."""
+        """Whether a build can calibrate the network by running it."""
         return self._stream is not None or self._calibrator is not None
 
     @property
     def keeps_full_range(self) -> bool:
-        """Whether `calibrate_with` said that inputs and probabilities keep their largest magnitude."""
+        """Whether `calibrate_with` was set to keep the largest magnitude of inputs and probabilities."""
         return self._full_range
 
     def set_calibration_profile(self, profile: OptimizationProfile) -> bool:
-        """State the shapes in which a network with dynamic inputs is calibrated: the profile's optimum.
+        """Set the profile whose optimum shapes are used to calibrate a network with dynamic inputs.
 
-        Without one the first optimization profile counts.
+        Default: the first optimization profile.
         """
         self._calibration_profile = profile
         self._remembered.clear()
         return True
 
     def get_calibration_profile(self) -> OptimizationProfile | None:
-        """The profile that was set."""
+        """Return the calibration profile."""
         return self._calibration_profile
 
     @property
     def calibration_cache(self) -> CalibrationCache | None:
-        """Scales that were found before. The path of a file of any form, or the bytes of one of TensorRT's, may be set.
+        """Scales from an earlier calibration. Accepts the path of a cache of any form, or bytes of a TensorRT cache.
 
         Raises:
-            CalibrationError: when set: the file cannot be read, or is damaged; names file and line.
+            CalibrationError: On assignment: the file cannot be read or is corrupt; the message states file and line.
         """
         return self._cache
 
@@ -136,10 +136,10 @@ class CalibrationSettings(KnownAttributes):
             self._cache = cache
 
     def calibration(self) -> tuple[Calibrator, Samples | None] | None:
-        """The calibrator of a build and its samples, None where it brings them; None without a calibrator.
+        """Return the calibrator of a build and its samples, None if it provides its own; None without a calibrator.
 
         Raises:
-            CalibrationError, UnknownNameError: the stream asks for a calibrator that is not there.
+            CalibrationError, UnknownNameError: The stream requests a calibrator that does not exist.
         """
         if self._stream is not None:
             from dryfit.plugins.calibrators import of_stream
@@ -150,17 +150,17 @@ class CalibrationSettings(KnownAttributes):
         return self._calibrator, self._samples
 
     def remembered_ranges(self, network: Network) -> Mapping[str, Solution] | None:
-        """What the calibrator found for a network, if that has not changed since."""
+        """Return the ranges that were found for a network, if the network has not changed since."""
         revision, found = self._remembered.get(network, (-1, None))
         return found if revision == network.revision else None
 
     def remember_ranges(self, network: Network, found: Mapping[str, Solution]) -> None:
-        """Keep what the calibrator found for a network."""
+        """Store the ranges that were found for a network."""
         self._remembered[network] = (network.revision, found)
 
     @property
     def assume_scales(self) -> bool:
-        """Whether every tensor counts as if it had an INT8 scale, to ask about placement before calibrating."""
+        """Whether every tensor is assumed to have an INT8 scale, to assess placement before calibration."""
         return self._assume_scales
 
     @assume_scales.setter

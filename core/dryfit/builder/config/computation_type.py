@@ -1,4 +1,4 @@
-"""The computation type that a layer is asked about and built in, as flags, scales and the layer's own wish have it."""
+"""The computation type of a layer, determined by flags, scales and the layer's own precision."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ REDUCED_TYPES = ((BuilderFlag.FP16, DataType.HALF), (BuilderFlag.BF16, DataType.
 def computation_type(
     layer: Layer, target: Target, flags: Collection[BuilderFlag], *, assume_scales: bool = False
 ) -> DataType:
-    """The layer's own precision; else INT8 where flag and scales allow; else FP16, BF16; else the device's default.
+    """Return the layer's own precision; else INT8 if allowed; else FP16, BF16; else the device's default.
 
-    A layer of a strongly typed network is computed in the type that it has, whatever flags say.
+    A layer of a strongly typed network is computed in its own type, regardless of flags.
 
-    A device without a default (the DLA needs a precision flag) is asked for INT8 where only that is permitted, and else
-    for FLOAT: its rules then refuse the layer, for its missing scales or for the missing flag.
+    A device without a default type (the DLA requires a precision flag) is checked for INT8 if only INT8 is allowed, and
+    otherwise for FLOAT. Its rules then reject the layer for the missing scales or the missing flag.
 
-    Source: TensorRT `BuilderFlag` (flags permit a type); a layer that lacks a range runs in FP16 where that is
-    permitted.
+    Source: TensorRT `BuilderFlag` (flags allow a type); a layer without a range runs in FP16 if allowed.
     """
     if is_strongly_typed(layer):
         return typed_precision(layer)
@@ -43,12 +42,12 @@ def computation_type(
 
 
 def is_strongly_typed(layer: Layer) -> bool:
-    """Whether a layer is in a network that was created with STRONGLY_TYPED."""
+    """Return whether a layer belongs to a network that was created with STRONGLY_TYPED."""
     return layer.network is not None and layer.network.is_strongly_typed
 
 
 def typed_precision(layer: Layer) -> DataType:
-    """The type that a layer computes in by the types of its tensors: floating point, or else quantized, or FLOAT."""
+    """Return the computation type given by the layer's tensor types: floating point, else quantized, else FLOAT."""
     types = [tensor.dtype for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
     real = [dtype for dtype in types if dtype in EXCHANGED_TYPES]
     return next(iter([*real, *(dtype for dtype in types if dtype.is_quantized)]), DataType.FLOAT)

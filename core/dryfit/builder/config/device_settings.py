@@ -1,4 +1,4 @@
-"""The devices of a builder config: which one each layer goes to, and which variant of each is meant."""
+"""The devices of a builder config: the device of each layer, and the platform of each device."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dryfit.target.target import Platform, Target
 
 @attrs.define(eq=False, repr=False, slots=False)
 class DeviceSettings(FlagSettings):
-    """The part of a builder config that says where layers go, and what these devices are: variant, software, memory.
+    """The part of a builder config that assigns layers to devices and selects platforms, software and memory limits.
 
-    Flags belong to it, since a fallback to the GPU is one.
+    It includes the flags, because GPU fallback is one of them.
     """
 
     _fallback: str | None = attrs.field(init=False, default=None)
@@ -37,28 +37,28 @@ class DeviceSettings(FlagSettings):
 
     @property
     def fallback_device(self) -> str | None:
-        """The device of layers that cannot run on the one they were given; None: such a layer is an error."""
+        """Device for layers that cannot run on their assigned device; None: such a layer is an error."""
         return self._fallback or (str(DeviceType.GPU) if self.get_flag(BuilderFlag.GPU_FALLBACK) else None)
 
     def allow_fallback(self, device: str | None) -> None:
-        """Let layers that cannot run on their device go to another; None forbids it.
+        """Set the fallback device for layers that cannot run on their assigned device; None disables fallback.
 
-        Naming the GPU is the same as the flag `GPU_FALLBACK`.
+        Setting the GPU is the same as setting the flag `GPU_FALLBACK`.
 
         Raises:
-            UnknownNameError: no installed package brings the device.
+            UnknownNameError: No installed package provides the device.
         """
         name = None if device is None else registry.target(device).device
         self._fallback = None if name == DeviceType.GPU else name
         self.allow_gpu_fallback(name == DeviceType.GPU)
 
     def allow_gpu_fallback(self, allow: bool) -> None:
-        """Switch the flag `GPU_FALLBACK`; TensorRT's `allowGPUFallback`."""
+        """Set or clear the flag `GPU_FALLBACK`; TensorRT's `allowGPUFallback`."""
         (self.set_flag if allow else self.clear_flag)(BuilderFlag.GPU_FALLBACK)
 
     @property
     def default_device_type(self) -> str:
-        """The device of every layer that can run there and has no device of its own; the GPU in a new config."""
+        """Device of every layer without a device of its own; default: GPU."""
         return self._default_device
 
     @default_device_type.setter
@@ -66,44 +66,44 @@ class DeviceSettings(FlagSettings):
         self._default_device = registry.target(device).device
 
     def set_device_type(self, layer: Layer, device: str) -> None:
-        """Put a layer on a device, whatever the default is.
+        """Assign a layer to a device, overriding the default.
 
         Raises:
-            UnknownNameError: no installed package brings the device.
-            ConfigError: the layer is in no network.
+            UnknownNameError: No installed package provides the device.
+            ConfigError: The layer is not in a network.
         """
         require_network(layer)
         self._device_types[layer] = registry.target(device).device
 
     def get_device_type(self, layer: Layer) -> str:
-        """The device of a layer: its own, or else the default. Whether it can run there is not asked."""
+        """Return the device of a layer: its own, or else the default. Support is not checked."""
         return self._device_types.get(layer, self._default_device)
 
     def is_device_type_set(self, layer: Layer) -> bool:
-        """Whether the layer has a device of its own."""
+        """Return whether the layer has a device of its own."""
         return layer in self._device_types
 
     def reset_device_type(self, layer: Layer) -> None:
-        """Let the default decide on a layer's device again."""
+        """Remove a layer's own device, so that the default applies."""
         self._device_types.pop(layer, None)
 
     def explicit_device_types(self, network: Network) -> dict[str, str]:
-        """Layer name to device, for the layers of a network that have a device of their own, in the network's order."""
+        """Return device by layer name, in network order, for layers with a device of their own."""
         return {layer.name: self._device_types[layer] for layer in network.layers if layer in self._device_types}
 
     # What the devices are ---------------------------------------------------------------------------------------------
 
     def set_platform(self, device: str, platform: str) -> None:
-        """Choose a device's variant, such as `set_platform("DLA", "agx-orin-64")`.
+        """Select the platform of a device, such as `set_platform("DLA", "agx-orin-64")`.
 
         Raises:
-            UnknownNameError: the device, or its platform, does not exist.
+            UnknownNameError: The device or its platform does not exist.
         """
         target = registry.target(device)
         self._platforms[target.device] = target.platform(platform).name
 
     def platform(self, device: str) -> Platform:
-        """The variant of a device: the one that was set, that of the board that was set for another, or its first."""
+        """Return the platform of a device: the one set for it, else the board of another device, else its first."""
         target = registry.target(device)
         boards = {platform.name for platform in target.platforms}
         same_board = (name for name in self._platforms.values() if name in boards)
@@ -111,9 +111,9 @@ class DeviceSettings(FlagSettings):
 
     @property
     def power_mode(self) -> str | None:
-        """Power mode of the board that estimates reckon with, such as `MAXN`; None for each platform's default.
+        """Power mode of the board for estimates, such as `MAXN`; None for the default of each platform.
 
-        The platform may still change: whether it has this power mode is checked when it is used.
+        Whether the platform has this power mode is checked on use, because the platform may still change.
         """
         return self._power_mode
 
@@ -129,38 +129,38 @@ class DeviceSettings(FlagSettings):
         self._power_mode = name
 
     def clocks(self, device: str) -> PowerMode | None:
-        """The power mode that estimates for a device reckon with; None where its platform states none.
+        """Return the power mode for estimates of a device; None if its platform has none.
 
         Raises:
-            UnknownNameError: the platform has power modes, and not the one that was set.
+            UnknownNameError: The platform has power modes, but not the one that was set.
         """
         platform = self.platform(device)
         return platform.power_mode(self.power_mode) if platform.power_modes else None
 
     def set_software(self, device: str, version: str) -> None:
-        """Choose the software version whose rules hold: `set_software("DLA", "10.3")`, or by a name, `"jetpack-6.1"`.
+        """Select the software version whose rules apply: `set_software("DLA", "10.3")`, or a name, `"jetpack-6.1"`.
 
-        The platform may still change: whether it has this version is checked when the version is used.
+        Whether the platform has this version is checked on use, because the platform may still change.
 
         Raises:
-            UnknownNameError: the device does not exist.
-            ConfigError: the version is malformed, or no release has this name.
+            UnknownNameError: The device does not exist.
+            ConfigError: The version is malformed, or no release has this name.
         """
         target = registry.target(device)
         self._software[target.device] = software_version(version, f"device {target.device}")
 
     def software(self, device: str) -> tuple[int, ...]:
-        """The software version of a device: the one that was set, or the newest that the platform has.
+        """Return the software version of a device: the one that was set, else the newest of the platform.
 
         Raises:
-            ConfigError: the platform does not have the version that was set.
+            ConfigError: The platform does not have the version that was set.
         """
         target = registry.target(device)
         return target.software(self._software.get(target.device), self.platform(device))
 
     @property
     def DLA_core(self) -> int:
-        """Which DLA of the platform runs the engine; -1 where none was chosen."""
+        """DLA core of the platform that runs the engine; -1 if none was selected."""
         return self._dla_core
 
     @DLA_core.setter
@@ -179,11 +179,11 @@ class DeviceSettings(FlagSettings):
         self._dla_core = core
 
     def set_memory_pool_limit(self, pool: str, pool_size: int) -> None:
-        """Set the largest size of a memory pool, in bytes.
+        """Set the size limit of a memory pool, in bytes.
 
         Raises:
-            UnknownNameError: no device has such a pool.
-            ConfigError: the device would refuse this size.
+            UnknownNameError: No device has this pool.
+            ConfigError: The device does not support this size.
         """
         _, found = _pool(pool)
         pool_size = whole_number(pool_size, f"limit of memory pool {found.name}")
@@ -191,10 +191,10 @@ class DeviceSettings(FlagSettings):
         self._pool_limits[found.name] = pool_size
 
     def get_memory_pool_limit(self, pool: str) -> int | None:
-        """The largest size of a memory pool in bytes: the one that was set, or the platform's default. None: no limit.
+        """Return the limit of a memory pool in bytes: the one set, else the platform's default. None: no limit.
 
         Raises:
-            UnknownNameError: no device has such a pool.
+            UnknownNameError: No device has this pool.
         """
         target, found = _pool(pool)
         return self._pool_limits.get(found.name, found.default_for(self.platform(target.device).family))
@@ -211,10 +211,10 @@ def _pool(name: str) -> tuple[Target, MemoryPool]:
 
 
 def require_network(layer: Layer) -> Network:
-    """The network of a layer.
+    """Return the network of a layer.
 
     Raises:
-        ConfigError: it is in none.
+        ConfigError: The layer is not in a network.
     """
     if layer.network is None:
         raise ConfigError(

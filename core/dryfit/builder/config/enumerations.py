@@ -1,4 +1,4 @@
-"""The enumerations of a builder config, with TensorRT 10's names and numbers, and the names of software releases."""
+"""The enumerations of a builder config, with the names and numbers of TensorRT 10, and names of software releases."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ EnumT = TypeVar("EnumT", bound=enum.IntEnum)
 
 
 def member(kind: type[EnumT], value: object, what: str) -> EnumT:
-    """The member of an enumeration that a value is, or whose TensorRT number it is.
+    """Convert a member, or its TensorRT number, to the member of an enumeration.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: The value is neither a member nor a TensorRT number.
     """
     if isinstance(value, kind):
         return value
@@ -34,10 +34,10 @@ def member(kind: type[EnumT], value: object, what: str) -> EnumT:
 
 
 def whole_number(value: object, what: str) -> int:
-    """An integer, also one of numpy.
+    """Convert an integer, including numpy integers, to int.
 
     Raises:
-        ConfigError: it is none; a bool is none.
+        ConfigError: The value is not an integer; a bool is not accepted.
     """
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
@@ -47,7 +47,7 @@ def whole_number(value: object, what: str) -> int:
 
 
 class DeviceType(enum.StrEnum):
-    """The devices that come with dryfit. The registry is open: any installed target's name may stand in their place."""
+    """The devices included in dryfit. The registry is open: the name of any installed target can be used instead."""
 
     GPU = "GPU"
     DLA = "DLA"
@@ -55,7 +55,7 @@ class DeviceType(enum.StrEnum):
 
 
 class BuilderFlag(enum.IntEnum):
-    """Switches of a build; TensorRT 10's `BuilderFlag`. `BuilderConfig.flags` has the bit `1 << flag`."""
+    """Build flags; TensorRT 10's `BuilderFlag`. In `BuilderConfig.flags`, each one is the bit `1 << flag`."""
 
     FP16 = 0
     INT8 = 1
@@ -116,13 +116,13 @@ FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
 
 
 class QuantizationFlag(enum.IntEnum):
-    """Switches of implicit quantization; TensorRT 10's `QuantizationFlag`."""
+    """Flags of implicit quantization; TensorRT 10's `QuantizationFlag`."""
 
     CALIBRATE_BEFORE_FUSION = 0
 
 
 class EngineCapability(enum.IntEnum):
-    """What kind of engine is built; TensorRT's `EngineCapability`."""
+    """The kind of engine to build; TensorRT's `EngineCapability`."""
 
     STANDARD = 0
     SAFETY = 1
@@ -130,7 +130,7 @@ class EngineCapability(enum.IntEnum):
 
 
 class MemoryPoolType(enum.StrEnum):
-    """The memory pools of GPU and DLA; TensorRT's `MemoryPoolType`. Other devices' pools go by their plain names."""
+    """The memory pools of GPU and DLA; TensorRT's `MemoryPoolType`. Pools of other devices are referred to by name."""
 
     WORKSPACE = "WORKSPACE"
     DLA_MANAGED_SRAM = "DLA_MANAGED_SRAM"
@@ -139,7 +139,7 @@ class MemoryPoolType(enum.StrEnum):
 
 
 class ProfilingVerbosity(enum.IntEnum):
-    """How much the engine tells of its layers; TensorRT's `ProfilingVerbosity`."""
+    """The level of detail that the engine reports about its layers; TensorRT's `ProfilingVerbosity`."""
 
     LAYER_NAMES_ONLY = 0
     NONE = 1
@@ -171,13 +171,13 @@ _NUMBERS = re.compile(r"\d+(\.\d+)*")
 
 
 def software_version(name: object, where: str) -> str:
-    """The TensorRT version of a name: `10.3` of itself, `TensorRT-10.3`, `jetpack-6.1` or `jetpack6`.
+    """Return the TensorRT version of a name: `10.3`, `TensorRT-10.3`, `jetpack-6.1` or `jetpack6`.
 
-    A release that is named by its first numbers is the newest of those; an update of a release is that release.
+    A partial release number means the newest matching release; an update of a release counts as that release.
 
     Raises:
-        ConfigError: this is no version, and no name of one.
-        UnknownNameError: the product has no such release.
+        ConfigError: The text is not a version or the name of one.
+        UnknownNameError: The product does not have this release.
     """
     text = name.strip().lower() if isinstance(name, str) else ""
     if _NUMBERS.fullmatch(text):

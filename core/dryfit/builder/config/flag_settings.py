@@ -1,4 +1,4 @@
-"""The flags of a builder config, and those of its quantization."""
+"""The build flags and quantization flags of a builder config."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ FlagT = TypeVar("FlagT", bound=IntEnum)
 
 @attrs.define(eq=False, repr=False, slots=False)
 class FlagSettings(KnownAttributes):
-    """The part of a builder config that is flags."""
+    """The part of a builder config that holds flags."""
 
     _flags: set[BuilderFlag] = attrs.field(init=False, factory=lambda: {BuilderFlag.TF32})
     _quantization_flags: set[QuantizationFlag] = attrs.field(init=False, factory=set)
 
     def set_flag(self, flag: BuilderFlag) -> None:
-        """Switch a flag on.
+        """Set a flag.
 
         Raises:
-            ConfigError: there is no such flag.
+            ConfigError: The flag does not exist.
         """
         self._flags.add(_flag(flag))
 
     def clear_flag(self, flag: BuilderFlag) -> None:
-        """Switch a flag off."""
+        """Clear a flag."""
         self._flags.discard(_flag(flag))
 
     def get_flag(self, flag: BuilderFlag) -> bool:
-        """Whether a flag is on."""
+        """Return whether a flag is set."""
         return _flag(flag) in self._flags
 
     @property
     def flags(self) -> int:
-        """All flags as a bit mask, `1 << flag` each; TF32 alone in a new config."""
+        """All flags as a bit mask of `1 << flag`; default: TF32 only."""
         return _mask(self._flags)
 
     @flags.setter
@@ -48,24 +48,24 @@ class FlagSettings(KnownAttributes):
         self._flags = _flags_of(BuilderFlag, whole_number(mask, "mask of flags"), "builder flag")
 
     def set_quantization_flag(self, flag: QuantizationFlag) -> None:
-        """Switch a flag on.
+        """Set a quantization flag.
 
         Raises:
-            ConfigError: there is no such flag.
+            ConfigError: The flag does not exist.
         """
         self._quantization_flags.add(_quantization_flag(flag))
 
     def clear_quantization_flag(self, flag: QuantizationFlag) -> None:
-        """Switch a flag off."""
+        """Clear a quantization flag."""
         self._quantization_flags.discard(_quantization_flag(flag))
 
     def get_quantization_flag(self, flag: QuantizationFlag) -> bool:
-        """Whether a flag is on."""
+        """Return whether a quantization flag is set."""
         return _quantization_flag(flag) in self._quantization_flags
 
     @property
     def quantization_flags(self) -> int:
-        """All flags as a bit mask, `1 << flag` each; none in a new config."""
+        """All quantization flags as a bit mask of `1 << flag`; default: none."""
         return _mask(self._quantization_flags)
 
     @quantization_flags.setter
@@ -91,7 +91,7 @@ def _flags_of(kind: type[FlagT], mask: int, words: str) -> set[FlagT]:
     """The flags of a bit mask.
 
     Raises:
-        ConfigError: a bit is none.
+        ConfigError: A bit is none.
     """
     known = _mask(kind)
     if mask & ~known:

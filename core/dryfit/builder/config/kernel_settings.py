@@ -1,4 +1,4 @@
-"""The host kernels of a builder config: those that are named or forbidden, and the timing cache to choose by."""
+"""The host kernels of a builder config: kernels set or forbidden by the user, and the timing cache."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from dryfit.network.network import Network
 
 @attrs.define(eq=False, repr=False, slots=False)
 class KernelSettings(KnownAttributes):
-    """The part of a builder config that says which host kernels run its layers."""
+    """The part of a builder config that selects the host kernels of its layers."""
 
     _kernels: weakref.WeakKeyDictionary[Layer, str] = attrs.field(init=False, factory=weakref.WeakKeyDictionary)
     _forbidden: list[str] = attrs.field(init=False, factory=list)
     _timing_cache: TimingCache | None = attrs.field(init=False, default=None)
 
     def set_kernel(self, layer: Layer, name: str) -> None:
-        """Name the host kernel that runs a layer and what it takes into its group, instead of the fastest.
+        """Set the host kernel that runs a layer and its fusion group, instead of the fastest one.
 
-        The layer becomes the first of its group. Whether its device has the kernel, and whether that can run the layer,
-        is looked at when the network is built.
+        The layer becomes the first of its group. Whether the device has the kernel, and whether the kernel supports the
+        layer, is checked at build time.
 
         Raises:
-            ConfigError: the layer is in no network, or the name is no text.
+            ConfigError: The layer is not in a network, or the name is not a string.
         """
         require_network(layer)
         if not isinstance(name, str) or not name:
@@ -44,25 +44,25 @@ class KernelSettings(KnownAttributes):
         self._kernels[layer] = name
 
     def get_kernel(self, layer: Layer) -> str | None:
-        """The kernel that was named for a layer; None where the builder chooses."""
+        """Return the kernel set for a layer; None if the builder chooses."""
         return self._kernels.get(layer)
 
     def reset_kernel(self, layer: Layer) -> None:
-        """Let the builder choose the layer's kernel again."""
+        """Remove the kernel set for a layer, so that the builder chooses."""
         self._kernels.pop(layer, None)
 
     def explicit_kernels(self, network: Network) -> dict[str, str]:
-        """Layer name to kernel, for the layers of a network that have one named, in the network's order."""
+        """Return kernel by layer name, in network order, for layers with a kernel set."""
         return {layer.name: self._kernels[layer] for layer in network.layers if layer in self._kernels}
 
     def forbid_kernels(self, pattern: str) -> None:
-        """Choose no host kernel whose name fits a pattern, such as `cpu.winograd_*`; several patterns add up.
+        """Exclude host kernels whose name matches a pattern, such as `cpu.winograd_*`; patterns accumulate.
 
-        A kernel that is named for a layer runs it all the same. In the place of TensorRT's tactic sources: kernels go
-        by their names here.
+        A kernel that is set for a layer runs it nevertheless. This replaces TensorRT's tactic sources: here, kernels
+        are selected by name.
 
         Raises:
-            ConfigError: the pattern is no text.
+            ConfigError: The pattern is not a string.
 
         Example:
             >>> config = BuilderConfig()
@@ -82,28 +82,28 @@ class KernelSettings(KnownAttributes):
 
     @property
     def forbidden_kernels(self) -> Sequence[str]:
-        """The patterns of kernels that are not chosen."""
+        """Patterns of excluded kernels."""
         return tuple(self._forbidden)
 
     def reset_forbidden_kernels(self) -> None:
-        """Let every kernel be chosen again."""
+        """Remove all patterns of excluded kernels."""
         self._forbidden.clear()
 
     def create_timing_cache(self, serialized_timing_cache: bytes = b"") -> TimingCache:
-        """A timing cache from its text; an empty text gives an empty one.
+        """Create a timing cache from its text; an empty text creates an empty cache.
 
         Raises:
-            ConfigError: it is no timing cache; the line is named.
+            ConfigError: The text is not a timing cache; the message states the line.
         """
         return TimingCache.parse(serialized_timing_cache)
 
     def set_timing_cache(self, cache: TimingCache, ignore_mismatch: bool = False) -> bool:
-        """Choose kernels by this cache, and add to it what is measured; True.
+        """Use this timing cache to choose kernels, and add new measurements to it. Returns True.
 
-        Without one, builds share a file in the user's cache folder.
+        Default: builds share a file in the user's cache folder.
 
         Raises:
-            ConfigError: it was measured on another processor, and that matters; or it is no timing cache.
+            ConfigError: The cache was measured on another processor and cannot be used, or it is not a timing cache.
         """
         if not isinstance(cache, TimingCache):
             raise ConfigError(
@@ -117,5 +117,5 @@ class KernelSettings(KnownAttributes):
         return True
 
     def get_timing_cache(self) -> TimingCache | None:
-        """The cache that was set; None where builds share the default one."""
+        """Return the timing cache that was set; None if builds share the default one."""
         return self._timing_cache

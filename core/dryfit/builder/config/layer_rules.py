@@ -1,13 +1,13 @@
-"""Rules for single layers: patterns, and the devices, precisions and output types that they give layers.
+"""Rules for single layers: patterns, with the devices, precisions and output types that they set.
 
-A pattern is the name of a layer, `kind:convolution` for all layers of a kind, or `onnx:Conv_0` for the layers that came
-from an ONNX node. In each of them `*` stands for any text and `?` for one character. A pattern that is a name as it
-stands means that name alone, because TensorRT's own names have stars: `(Unnamed Layer* 3) [Softmax]`.
+A pattern is the name of a layer, `kind:convolution` for all layers of a kind, or `onnx:Conv_0` for the layers that were
+imported from an ONNX node. In each of them, `*` matches any text and `?` matches one character. A pattern that is
+exactly the name of a layer matches only that layer, because TensorRT's own names contain stars: `(Unnamed Layer* 3)
+[Softmax]`.
 
-Placement rules are `pattern = DEVICE`, one a line, the last one that fits a layer wins. Lists with a word for each
-layer are one line, as trtexec spells them: `conv1:int8,conv2:fp16`. The last colon of an entry ends the name, single
-quotes are left out, and a comma ends an entry wherever it stands: a name with a comma or a single quote cannot be
-written.
+Placement rules are `pattern = DEVICE`, one per line; the last one that matches a layer wins. Lists with one value per
+layer are a single line in trtexec syntax: `conv1:int8,conv2:fp16`. The last colon of an entry ends the name, single
+quotes are removed, and every comma ends an entry: a name that contains a comma or a single quote cannot be written.
 
 Source: trtexec, `--layerPrecisions`, `--layerOutputTypes` and `--layerDeviceTypes`.
 """
@@ -38,12 +38,12 @@ PRECISION_WORDS = {
 
 
 def layer_entries(text: str) -> list[str]:
-    """The entries of a list, without quotes and spaces around them."""
+    """Return the entries of a list, without surrounding quotes and spaces."""
     return [entry.strip() for entry in text.replace("'", "").split(",") if entry.strip()]
 
 
 def layer_list(pairs: Iterable[tuple[str, str]]) -> tuple[str, list[str]]:
-    """(the text of a list, the names that it cannot have); of several words for one name the last counts.
+    """Return (text of a list, names that it cannot represent); of several values for one name, the last wins.
 
     Example:
         >>> layer_list([("conv 1", "int8"), ("a,b", "fp16")])
@@ -59,8 +59,8 @@ class PrecisionRules:
     """Precisions, or output types, of single layers.
 
     Attributes:
-        rules: pattern of layers (see `placement.layer_pattern`) to types: one, or for output types one an output.
-        source: the option or file that they came from, for messages.
+        rules: types by layer pattern (see `placement.layer_pattern`): one type, or for output types one per output.
+        source: option or file that the rules come from, for messages.
 
     Example:
         >>> PrecisionRules.parse("conv1:int8,kind:softmax:fp32", "--layer-precisions").set_precisions(network)
@@ -71,10 +71,10 @@ class PrecisionRules:
 
     @classmethod
     def parse(cls, text: str, source: str) -> PrecisionRules:
-        """The rules of a list; several types of one layer are joined by `+`.
+        """Parse the rules of a list; several types of one layer are joined by `+`.
 
         Raises:
-            ConfigError: entries are no rules; all of them are listed.
+            ConfigError: Some entries are not rules; the message lists all of them.
         """
         rules, wrong = [], []
         for entry in layer_entries(text):
@@ -97,10 +97,11 @@ class PrecisionRules:
         return cls(rules, source)
 
     def set_precisions(self, network: Network) -> None:
-        """Set the precisions of the layers that rules fit; later rules win.
+        """Set the precision of the layers that match a rule; later rules win.
 
         Raises:
-            ConfigError: a rule fits no layer, or has several types; all of them are listed, and nothing is set.
+            ConfigError: A rule matches no layer, or has several types. The message lists all of them, and nothing is
+                set.
         """
         several = [f"{pattern.where}: only one precision allowed" for pattern, types in self.rules if len(types) > 1]
         self._require(network, several)
@@ -109,14 +110,14 @@ class PrecisionRules:
                 layer.precision = types[0]
 
     def set_output_types(self, network: Network) -> None:
-        """Set the types of the outputs of the layers that rules fit; one type is that of every output.
+        """Set the output types of the layers that match a rule; a single type applies to every output.
 
-        Where a layer is not named itself, only its outputs of real numbers get a type: a pattern for all layers must
-        not cast the integers of shape computations.
+        If a layer is not matched by name, only its floating-point outputs get a type: a pattern for all layers must not
+            cast the integers of shape computations.
 
         Raises:
-            ConfigError: a rule fits no layer, or has another number of types than a layer has outputs; all of them are
-                listed, and nothing is set.
+            ConfigError: A rule matches no layer, or its number of types differs from the number of outputs. The message
+                lists all of them, and nothing is set.
         """
         wrong = [
             f"{pattern.where}: layer {layer.name!r} has {len(layer.outputs)} outputs"
@@ -148,11 +149,11 @@ KIND, ONNX = "kind", "onnx"
 
 @attrs.frozen
 class LayerPattern:
-    """One pattern.
+    """A layer pattern.
 
     Attributes:
-        pattern: as it was written.
-        where: line, entry or option, for messages.
+        pattern: text of the pattern.
+        where: line, entry or option that contains the pattern, for messages.
 
     Example:
         >>> [layer.name for layer in LayerPattern("kind:softmax", "line 1").layers_in(network.layers)]
@@ -163,7 +164,7 @@ class LayerPattern:
     where: str
 
     def layers_in(self, layers: Sequence[Layer]) -> list[Layer]:
-        """The layers that the pattern speaks of."""
+        """Return the layers that the pattern matches."""
         subject, text = self._subject
         exact = [layer for layer in layers if layer.name == self.pattern or text in _names(layer, subject)]
         pattern = re.compile(re.escape(text).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
@@ -176,7 +177,7 @@ class LayerPattern:
         return (prefix, text.strip()) if colon and prefix in (KIND, ONNX) else ("layer", self.pattern)
 
     def problem(self, layers: Sequence[Layer]) -> str:
-        """Why the pattern fits none of the layers, with the closest name that there is."""
+        """Return why the pattern matches none of the layers, with the closest existing name."""
         subject, text = self._subject
         known = dict.fromkeys(name for layer in layers for name in _names(layer, subject))
         if subject == KIND and text in LAYER_KINDS:
@@ -200,12 +201,12 @@ SPELLING = "pattern = DEVICE, where a pattern is a layer's name, kind:KIND or on
 
 @attrs.frozen
 class PlacementRule:
-    """One rule.
+    """A placement rule.
 
     Attributes:
-        pattern: as it was written.
-        device: as it was written; in any case.
-        where: line or entry, for messages.
+        pattern: text of the pattern.
+        device: device as written; case-insensitive.
+        where: line or entry that contains the rule, for messages.
     """
 
     pattern: str
@@ -214,7 +215,7 @@ class PlacementRule:
 
     @property
     def layers(self) -> LayerPattern:
-        """The layers that the rule speaks of."""
+        """Return the layers that the rule matches."""
         return LayerPattern(self.pattern, self.where)
 
 
@@ -223,8 +224,8 @@ class PlacementRules:
     r"""Rules that give layers devices of their own.
 
     Attributes:
-        rules: in order; the last one that fits a layer wins.
-        source: the file or option that they came from, for messages.
+        rules: rules in order; the last one that matches a layer wins.
+        source: file or option that the rules come from, for messages.
 
     Example:
         >>> PlacementRules.parse("* = DLA\nkind:softmax = GPU").apply(network, config)
@@ -237,28 +238,28 @@ class PlacementRules:
 
     @classmethod
     def parse(cls, text: str, source: str = "placement rules") -> PlacementRules:
-        """The rules of a text: one a line; `#` begins a comment at the start of a line or after a space.
+        """Parse rules, one per line; `#` starts a comment at the start of a line or after a space.
 
         Raises:
-            ConfigError: lines are no rules; all of them are listed.
+            ConfigError: Some lines are not rules; the message lists all of them.
         """
         lines = ((number, COMMENT.sub("", line).strip()) for number, line in enumerate(text.splitlines(), 1))
         return cls._parsed([(f"line {number}", line) for number, line in lines if line], "=", source, SPELLING)
 
     @classmethod
     def parse_layer_device_types(cls, text: str, source: str = "--layer-device-types") -> PlacementRules:
-        """The rules of `name:DLA,name2:GPU`, as trtexec spells them.
+        """Parse rules in trtexec syntax: `name:DLA,name2:GPU`.
 
         Later entries win; see `dryfit.builder.config.layer_rules`.
 
         Raises:
-            ConfigError: entries are no rules; all of them are listed.
+            ConfigError: Some entries are not rules; the message lists all of them.
         """
         return cls._parsed([(repr(one), one) for one in layer_entries(text)], ":", source, "NAME:DEVICE,...")
 
     @classmethod
     def from_mapping(cls, devices: Mapping[str, str], source: str = "placement rules") -> PlacementRules:
-        """The rules of a mapping of patterns to devices."""
+        """Create rules from a mapping of patterns to devices."""
         return cls([PlacementRule(pattern, device, repr(pattern)) for pattern, device in devices.items()], source)
 
     @classmethod
@@ -281,11 +282,11 @@ class PlacementRules:
         return cls(rules, source)
 
     def apply(self, network: Network, config: BuilderConfig) -> None:
-        """Set the device types of the layers that a rule fits; the other layers stay as they are.
+        """Set the device types of the layers that match a rule; other layers are not changed.
 
         Raises:
-            ConfigError: rules name devices that do not exist, or fit no layer. All of them are listed, with the closest
-                names, and nothing is set.
+            ConfigError: A rule names a device that does not exist, or matches no layer. The message lists all of them
+                with the closest names, and nothing is set.
         """
         matched = [(rule, rule.layers.layers_in(network.layers)) for rule in self.rules]
         unmatched = [rule.layers.problem(network.layers) for rule, layers in matched if not layers]

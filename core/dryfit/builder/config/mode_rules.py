@@ -1,7 +1,7 @@
-"""What excludes one another: explicit quantization, calibration, precision constraints, strong typing, standalone mode.
+"""Mutually exclusive modes: explicit quantization, calibration, precision constraints, strong typing, standalone mode.
 
-The rules are a table, which is the check and its words at once. They are looked at before anything is built, and all
-that is broken is told together. Each check returns what it found, in words, in the order of the network.
+The rules are a table that contains both the checks and their messages. They are checked before anything is built, and
+all violations are reported together. Each check returns its findings in words, in network order.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ PRECISION_FLAGS = (
 
 
 def calibration(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """What the config has to find scales by."""
+    """Return the config settings that provide scales."""
     del network
     given = [("a calibrator", config.has_calibrator), ("a calibration cache", config.calibration_cache is not None)]
     return [name for name, is_given in given if is_given]
 
 
 def calibration_after_fusion(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The calibrator that looks at the tensors that are left after fusion, where layers are for the DLA."""
+    """Return the calibrator that observes tensors after fusion, if layers are assigned to the DLA."""
     calibration = config.calibration()
     if calibration is None or config.get_quantization_flag(QuantizationFlag.CALIBRATE_BEFORE_FUSION):
         return []
@@ -42,18 +42,18 @@ def calibration_after_fusion(network: Network, config: BuilderConfig) -> Sequenc
 
 
 def is_for_dla(network: Network, config: BuilderConfig) -> bool:
-    """Whether layers are put on the DLA, by default or by a device of their own."""
+    """Return whether layers are assigned to the DLA, by default or individually."""
     return DeviceType.DLA in (config.default_device_type, *config.explicit_device_types(network).values())
 
 
 def dynamic_ranges(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The tensors that have dynamic ranges."""
+    """Return the tensors that have dynamic ranges."""
     del config
     return [f"tensor {tensor.name!r}" for tensor in network.tensors if tensor.dynamic_range is not None]
 
 
 def int8_beside_fp8(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The quantize and dequantize layers of INT8 and of FP8, if there are both."""
+    """Return the Q/DQ layers of INT8 and of FP8, if the network has both."""
     del config
     found: dict[DataType, list[str]] = {DataType.INT8: [], DataType.FP8: []}
     for layer in network.layers:
@@ -66,38 +66,38 @@ def int8_beside_fp8(network: Network, config: BuilderConfig) -> Sequence[str]:
 
 
 def quantized_precisions(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The layers whose precision is set to a quantized type."""
+    """Return the layers whose precision is set to a quantized type."""
     del config
     return [one for one, dtype in _precisions(network) if dtype.is_quantized]
 
 
 def quantized_output_types(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The outputs whose type is set to a quantized type that the layer does not have of itself."""
+    """Return the outputs whose type is set to a quantized type that the layer does not produce by itself."""
     del config
     return [one for one, dtype in _output_types(network) if dtype.is_quantized]
 
 
 def precision_flags(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The flags that are on and speak of precisions."""
+    """Return the precision flags that are set."""
     del network
     return [flag.name for flag in PRECISION_FLAGS if config.get_flag(flag)]
 
 
 def two_constraints(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The two flags on precision constraints, where both are on."""
+    """Return the two precision constraint flags, if both are set."""
     del network
     flags = (BuilderFlag.OBEY_PRECISION_CONSTRAINTS, BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
     return [flag.name for flag in flags] if all(map(config.get_flag, flags)) else []
 
 
 def precisions(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The layers that have a precision of their own."""
+    """Return the layers that have a precision of their own."""
     del config
     return [one for one, _ in _precisions(network)]
 
 
 def output_types(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The outputs whose type is set to one that the layer does not have of itself."""
+    """Return the outputs whose type is set to one that the layer does not produce by itself."""
     del config
     return [one for one, _ in _output_types(network)]
 
@@ -246,16 +246,16 @@ STRONGLY_TYPED_RULES: Sequence[Rule] = (
 
 
 def check_modes(network: Network, config: BuilderConfig) -> list[ConfigError]:
-    """Refuse a network and a config that mix what excludes one another.
+    """Reject a network and a config that combine mutually exclusive modes.
 
-    What only keeps it from being a standalone loadable leaves its layers a place each: that is given back, to be told
-    beside them. Not so where a calibrator would have to find scales first, which may take long.
+    Violations that only prevent a standalone loadable are returned, so that they can be reported with the placement.
+    Exception: a calibrator would have to run first, which may take long.
 
     Returns:
-        an error for each broken rule on standalone loadables.
+        One error for each violated rule on standalone loadables.
 
     Raises:
-        ConfigError: lists every other broken rule with what breaks it, its source and a remedy.
+        ConfigError: Other rules are violated; the message lists each with its cause, source and remedy.
     """
     broken = list(broken_rules(network, config))
     errors = [mode_error(rule, found) for rule, found in broken]
@@ -266,12 +266,12 @@ def check_modes(network: Network, config: BuilderConfig) -> list[ConfigError]:
 
 
 def mode_error(rule: Rule, found: str) -> ConfigError:
-    """The error for a broken rule."""
+    """Return the error for a violated rule."""
     return ConfigError(f"{rule.text} [{rule.id}]", found=found, source=rule.source, remedy=rule.remedy)
 
 
 def broken_rules(network: Network, config: BuilderConfig) -> Iterator[tuple[Rule, str]]:
-    """The rules that do not hold, each with what breaks it."""
+    """Return the violated rules, each with its cause."""
     mode = quantization_mode(network, config)
     implicit = IMPLICIT_RULES if mode is QuantizationMode.IMPLICIT and not network.is_strongly_typed else ()
     strongly_typed = STRONGLY_TYPED_RULES if network.is_strongly_typed else ()

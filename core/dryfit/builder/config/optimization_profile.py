@@ -1,4 +1,4 @@
-"""Optimization profiles: the shapes that an engine is built for, and what those of a config say of a network."""
+"""Optimization profiles: the shapes that an engine is built for, and their check against a network."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ShapeRange = tuple[Shape, Shape, Shape]
 
 
 class OptimizationProfile(KnownAttributes):
-    """For each dynamic input the smallest, the usual and the largest shape; TensorRT's `IOptimizationProfile`.
+    """The minimum, optimum and maximum shape of each dynamic input; TensorRT's `IOptimizationProfile`.
 
-    An input that carries dimensions, such as the target of a reshape, has its values stated too: `set_shape_input`.
+    For an input that carries dimensions, such as the target shape of a reshape, also set its values: `set_shape_input`.
 
     Example:
         >>> profile = OptimizationProfile()
@@ -38,33 +38,33 @@ class OptimizationProfile(KnownAttributes):
         self._values: dict[str, ShapeRange] = {}
 
     def set_shape(self, input: str, min: Sequence[int], opt: Sequence[int], max: Sequence[int]) -> None:
-        """State the shapes that an input takes.
+        """Set the shapes of an input.
 
         Raises:
-            ConfigError: ranks differ, an extent is negative, or minimum <= optimum <= maximum does not hold.
+            ConfigError: Ranks differ, an extent is negative, or minimum <= optimum <= maximum does not hold.
         """
         self._shapes[input] = _checked(f"input {input!r}", (min, opt, max), least=0)
 
     def get_shape(self, input: str) -> list[Shape]:
-        """Minimum, optimum and maximum; an empty list where none were stated."""
+        """Return the minimum, optimum and maximum shape; an empty list if not set."""
         return list(self._shapes.get(input, ()))
 
     def set_shape_input(self, input: str, min: Sequence[int], opt: Sequence[int], max: Sequence[int]) -> None:
-        """State the values that a shape tensor, an input that carries dimensions, takes. A run refuses others.
+        """Set the values of a shape tensor, an input that carries dimensions. A run rejects values outside the range.
 
         Args:
             input: name of the input.
-            min: least value of each element; of a scalar, one.
-            opt: the values that sizes are reckoned for.
-            max: largest value of each element.
+            min: minimum of each element; for a scalar, one value.
+            opt: values used to compute sizes.
+            max: maximum of each element.
 
         Raises:
-            ConfigError: lengths differ, or minimum <= optimum <= maximum does not hold.
+            ConfigError: Lengths differ, or minimum <= optimum <= maximum does not hold.
         """
         self._values[input] = _checked(f"shape input {input!r}", (min, opt, max), least=None)
 
     def get_shape_input(self, input: str) -> list[Shape]:
-        """Minimum, optimum and maximum values; an empty list where none were stated."""
+        """Return the minimum, optimum and maximum values; an empty list if not set."""
         return list(self._values.get(input, ()))
 
     def __bool__(self) -> bool:
@@ -73,31 +73,31 @@ class OptimizationProfile(KnownAttributes):
 
     @property
     def shapes(self) -> Mapping[str, ShapeRange]:
-        """Input name to (minimum, optimum, maximum) shape, sorted by name."""
+        """(minimum, optimum, maximum) shape by input name, sorted."""
         return dict(sorted(self._shapes.items()))
 
     @property
     def shape_values(self) -> Mapping[str, ShapeRange]:
-        """Shape input name to (minimum, optimum, maximum) values, sorted by name."""
+        """(minimum, optimum, maximum) values by shape input name, sorted."""
         return dict(sorted(self._values.items()))
 
     @property
     def is_fixed(self) -> bool:
-        """Whether minimum, optimum and maximum are equal everywhere, as the DLA needs it."""
+        """Whether minimum, optimum and maximum are equal for every input, as the DLA requires."""
         return all(low == middle == high for low, middle, high in (*self._shapes.values(), *self._values.values()))
 
     @property
     def fixed_shapes(self) -> dict[str, Shape]:
-        """Input name to shape for the inputs whose minimum, optimum and maximum are equal."""
+        """Shape by input name, for the inputs whose minimum, optimum and maximum are equal."""
         return {name: low for name, (low, middle, high) in self.shapes.items() if low == middle == high}
 
     def check(self, network: Network) -> None:
-        """See that the profile fits a network.
+        """Check that the profile matches a network.
 
         Raises:
-            ConfigError: an input does not exist, a dynamic input has no shapes, a shape contradicts a fixed dimension,
-                values are stated for an input that cannot carry dimensions or not one an element, or dimensions of one
-                name have different ranges. All of them are listed.
+            ConfigError: An input does not exist, a dynamic input has no shapes, a shape contradicts a fixed dimension,
+                values are set for an input that cannot carry dimensions or their number differs from its elements, or
+                dimensions with the same name have different ranges. The message lists all of them.
         """
         inputs = {tensor.name: tensor for tensor in network.inputs}
         problems = [
@@ -175,14 +175,14 @@ def _checked(
 
 
 def profiles_of(config: BuilderConfig) -> list[OptimizationProfile]:
-    """The optimization profiles of a config."""
+    """Return the optimization profiles of a config."""
     return [config.get_optimization_profile(index) for index in range(config.num_optimization_profiles)]
 
 
 def suggested_shape(tensor: Tensor) -> str:
-    """The command line's option that gives a dynamic input a shape, complete.
+    """Return the complete command-line option that sets the shape of a dynamic input.
 
-    Extents that are not known are 1, but for height and width of pictures, which are 224.
+    Unknown extents are 1, except the height and width of pictures, which are 224.
     """
     rank = len(tensor.shape)
     extents = (
@@ -192,10 +192,10 @@ def suggested_shape(tensor: Tensor) -> str:
 
 
 def require_profile(network: Network, config: BuilderConfig) -> None:
-    """Refuse to build a network whose profiles leave open what dynamic inputs, or inputs that carry dimensions, take.
+    """Reject a network with dynamic inputs, or inputs that carry dimensions, that no profile covers.
 
     Raises:
-        ConfigError: names the inputs.
+        ConfigError: Inputs are not covered; the message lists them.
     """
     dynamic = [f"{tensor.name!r} {tensor.shape}" for tensor in network.inputs if -1 in tensor.shape]
     if dynamic and not config.num_optimization_profiles:
@@ -225,10 +225,10 @@ def require_profile(network: Network, config: BuilderConfig) -> None:
 
 
 def profile_shapes(network: Network, config: BuilderConfig) -> Sequence[ProfileShapes]:
-    """The profiles as the engine keeps them.
+    """Return the profiles as stored in the engine.
 
-    For each input that is still dynamic its shapes, and for each whose values were stated these, even where nothing
-    reads them any more.
+    They contain the shapes of each input that is still dynamic, and the values of each input that has them, even if no
+    layer reads these any more.
     """
     dynamic = [tensor.name for tensor in network.inputs if -1 in tensor.shape]
     profiles = profiles_of(config)
@@ -245,7 +245,7 @@ def profile_shapes(network: Network, config: BuilderConfig) -> Sequence[ProfileS
 
 
 def optimum_shapes(network: Network, config: BuilderConfig) -> dict[str, Shape]:
-    """Input name to the shape that sizes are reckoned for: the optimum of the first profile; {} where there is none."""
+    """Return the shapes used to compute sizes, by input name: the optimum of the first profile; {} without profiles."""
     profiles = profiles_of(config)
     names = {tensor.name for tensor in network.inputs}
     return {name: optimum for name, (_, optimum, _) in profiles[0].shapes.items() if name in names} if profiles else {}

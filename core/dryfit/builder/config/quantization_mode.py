@@ -1,4 +1,4 @@
-"""Who says what is quantized: the network, by quantize and dequantize layers, or the builder, by flag and ranges."""
+"""The quantization mode of a network: explicit by Q/DQ layers, or implicit by flag and ranges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dryfit.network.network import Network
 
 
 class QuantizationMode(enum.Enum):
-    """The two ways of quantizing, of which a build has one or none.
+    """The two quantization modes, of which a build uses one or none.
 
     Source: TensorRT "Working with Quantized Types", explicit vs implicit quantization.
     """
@@ -25,28 +25,28 @@ class QuantizationMode(enum.Enum):
 
 
 def quantization_mode(network: Network, config: BuilderConfig) -> QuantizationMode:
-    """How a network is quantized when it is built with a config."""
+    """Return the quantization mode of a network with a config."""
     if is_explicit(network):
         return QuantizationMode.EXPLICIT
     return QuantizationMode.IMPLICIT if config.get_flag(BuilderFlag.INT8) else QuantizationMode.NONE
 
 
 def is_explicit(network: Network) -> bool:
-    """Whether a network says by quantize and dequantize layers what is quantized."""
+    """Return whether a network is explicitly quantized by Q/DQ layers."""
     return any(layer.is_quantization for layer in network.layers)
 
 
 def has_zero_points(network: Network) -> bool:
-    """Whether a quantize or dequantize layer has a zero point that is not 0, or that is computed."""
+    """Return whether a Q/DQ layer has a zero point that is not 0 or is computed."""
     codes = (layer.get_input(2) for layer in network.layers if layer.is_quantization and len(layer.inputs) > 2)
     return any(one is not None and (one.spec.value is None or bool(one.spec.value.any())) for one in codes)
 
 
 def require_calibratable(network: Network) -> None:
-    """Refuse to calibrate a network that has its scales in its layers.
+    """Reject the calibration of a network that contains its scales.
 
     Raises:
-        CalibrationError: names quantize and dequantize layers.
+        CalibrationError: The network has Q/DQ layers; the message lists them.
     """
     names = [layer.name for layer in network.layers if layer.is_quantization]
     if names:

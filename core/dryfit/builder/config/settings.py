@@ -1,7 +1,7 @@
-"""A builder config from its settings, as an engine has them: what `BuilderConfig.settings` wrote, read back.
+"""Restore a builder config from the settings stored in an engine, as written by `BuilderConfig.settings`.
 
-The settings may come from a file that nobody vouches for, so each goes through the setter that a user would call.
-Calibrators and timing caches are no settings: what they found stands in the engine.
+The settings may come from an untrusted file, so each one goes through the setter that a user would call. Calibrators
+and timing caches are not part of the settings: the engine contains their results.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ NOT_OF_A_CONFIG = frozenset({"passes"})
 
 
 def config_from_settings(settings: Mapping[str, Any], network: Network) -> BuilderConfig:
-    """The config whose settings for a network are these.
+    """Return the config that these settings describe for a network.
 
     Args:
-        settings: of an engine.
-        network: the user's, which layers are named of.
+        settings: settings of an engine.
+        network: the user's network, whose layer names the settings use.
 
     Raises:
-        EngineFileError: they are the settings of no config, or of one of another version of dryfit.
+        EngineFileError: The data does not describe a config, or belongs to another version of dryfit.
     """
     try:
         config = _config(settings, network)

@@ -1,7 +1,7 @@
-"""What a standalone loadable asks of a network and its config: the engine capability DLA_STANDALONE.
+"""The requirements of a standalone loadable on a network and its config: the engine capability DLA_STANDALONE.
 
-The rules are a table, as those on modes are. Each looks at network and config by a check, which returns what it found,
-in words. They are looked at before anything is placed, and all that are broken are told together.
+The rules are a table, like those on modes. Each one checks the network and config and returns its findings in words.
+They are checked before placement, and all violations are reported together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dryfit.rule import Rule
 
 
 def other_devices(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """A default device that writes no loadables, and layers that were put on another one."""
+    """Return a default device that cannot write loadables, and layers that are assigned to another device."""
     default = config.default_device_type
     found = []
     if not registry.target(default).has_loadables:
@@ -27,13 +27,13 @@ def other_devices(network: Network, config: BuilderConfig) -> Sequence[str]:
 
 
 def fallback(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """The device to fall back to."""
+    """Return the fallback device."""
     del network
     return [] if config.fallback_device is None else [f"fallback to {config.fallback_device}"]
 
 
 def no_precision(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """That no flag permits a type which the default device computes in, where it needs one."""
+    """Report that no flag allows a type of the default device, although the device requires one."""
     target = registry.target(config.default_device_type)
     flags = {"HALF": BuilderFlag.FP16, "INT8": BuilderFlag.INT8}
     is_open = target.default_precision is None and not network.is_strongly_typed
@@ -42,13 +42,13 @@ def no_precision(network: Network, config: BuilderConfig) -> Sequence[str]:
 
 
 def no_direct_io(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """That inputs and outputs may be copied."""
+    """Report that inputs and outputs may be copied."""
     del network
     return [] if config.get_flag(BuilderFlag.DIRECT_IO) else ["DIRECT_IO is off"]
 
 
 def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """Inputs and outputs whose type is none of the device, or whose formats are not stated or none of the device."""
+    """Return inputs and outputs with an unsupported type, or with formats that are not set or not supported."""
     target = registry.target(config.default_device_type)
     if not target.has_loadables:
         return []  # which other_devices tells
@@ -71,7 +71,7 @@ def open_formats(network: Network, config: BuilderConfig) -> Sequence[str]:
 
 
 def left_over_constants(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """Layers of explicit quantization, and constants that are outputs or that nobody reads."""
+    """Return layers of explicit quantization, and constants that are outputs or are not used."""
     del config
     found = [f"layer {one.name!r}" for one in network.layers if one.kind in ("quantize", "dequantize")]
     outputs = {tensor.name for tensor in network.outputs}
@@ -83,7 +83,7 @@ def left_over_constants(network: Network, config: BuilderConfig) -> Sequence[str
 
 
 def open_shapes(network: Network, config: BuilderConfig) -> Sequence[str]:
-    """Inputs whose extents no profile fixes."""
+    """Return inputs whose extents no profile fixes."""
     profiles = [config.get_optimization_profile(index) for index in range(config.num_optimization_profiles)]
     fixed = profiles[0].fixed_shapes if len(profiles) == 1 else {}
     return [
@@ -177,15 +177,15 @@ STANDALONE_OUTCOMES: Sequence[Rule] = (ONE_LOADABLE, NO_REFORMATS)
 
 
 def is_standalone(config: BuilderConfig) -> bool:
-    """Whether a config asks for a standalone loadable."""
+    """Return whether a config requests a standalone loadable."""
     return config.engine_capability is EngineCapability.DLA_STANDALONE
 
 
 def refuse_standalone_engine(config: BuilderConfig) -> None:
-    """Refuse to make an engine of what is to be a loadable.
+    """Reject building an engine if a loadable is requested.
 
     Raises:
-        BuildError: the engine capability is DLA_STANDALONE.
+        BuildError: The engine capability is DLA_STANDALONE.
     """
     if is_standalone(config):
         raise BuildError(

@@ -1,4 +1,4 @@
-"""The timing cache: how long kernels take on one processor, as text that people may read and edit, and its files."""
+"""The timing cache: kernel latencies on one processor, stored as text that people can read and edit."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _ENTRY = {"group": str, "kernel": str, "version": int, "layout": str, "microseco
 
 @attrs.frozen(order=True)
 class TimingCacheKey:
-    """What was measured.
+    """The key of a measurement.
 
     Attributes:
         group: kinds, parameters, shapes and types of the group's layers; see `dryfit.builder.kernels.timing`.
         kernel: name of the kernel.
-        version: its version.
-        layout: the host layout of its arrays.
+        version: version of the kernel.
+        layout: host layout of the kernel's arrays.
     """
 
     group: str
@@ -46,14 +46,14 @@ class TimingCacheKey:
 
 
 class TimingCache:
-    """The least times of single-threaded runs on this machine, in microseconds; TensorRT's `ITimingCache`.
+    """The minimum latencies of single-threaded runs on this machine, in microseconds; TensorRT's `ITimingCache`.
 
-    As text it is one JSON object a line: first one that names format and processor, then one for each measurement,
-    sorted. A number may be changed to make a build choose another kernel.
+    The text has one JSON object per line: the first states format and processor, the others are measurements, sorted.
+    Edit a number to make a build choose another kernel.
 
     Args:
-        processor: where it was measured; this machine's by default.
-        entries: what was measured.
+        processor: processor of the measurements; default: this machine's.
+        entries: measurements by key.
 
     Example:
         >>> from dryfit.builder.config.timing_cache import TimingCacheKey
@@ -69,40 +69,40 @@ class TimingCache:
         self._entries: dict[TimingCacheKey, float] = dict(entries or {})
 
     def query_keys(self) -> list[TimingCacheKey]:
-        """What was measured, sorted."""
+        """Return the keys of all measurements, sorted."""
         return sorted(self._entries)
 
     def query(self, key: TimingCacheKey) -> float | None:
-        """Microseconds; None where it was not measured."""
+        """Return the latency in microseconds; None if not measured."""
         return self._entries.get(key)
 
     def update(self, key: TimingCacheKey, microseconds: float) -> None:
         """Set a measurement.
 
         Raises:
-            ConfigError: a kernel takes no such time.
+            ConfigError: The value is not a valid latency.
         """
         self._entries[key] = _positive(microseconds, f"kernel {key.kernel!r}")
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Remove all measurements."""
         self._entries.clear()
 
     def combine(self, other: TimingCache, ignore_mismatch: bool = False) -> bool:
-        """Take over what another cache knows and this one does not; True.
+        """Add the measurements of another cache that this one lacks. Returns True.
 
         Raises:
-            ConfigError: the other was measured on another processor.
+            ConfigError: The other cache was measured on another processor.
         """
         other.require_processor(self.processor, ignore_mismatch)
         self._entries = {**other._entries, **self._entries}
         return True
 
     def require_processor(self, processor: str, ignore_mismatch: bool = False, where: str = "timing cache") -> None:
-        """Refuse what was measured elsewhere, unless that does not matter.
+        """Reject measurements from another processor, unless that is allowed.
 
         Raises:
-            ConfigError: it was measured on another processor.
+            ConfigError: The cache was measured on another processor.
         """
         if self.processor != processor and not ignore_mismatch:
             raise ConfigError(
@@ -114,7 +114,7 @@ class TimingCache:
             )
 
     def serialize(self) -> bytes:
-        """The cache as text in UTF-8; the same for the same measurements."""
+        """Return the cache as UTF-8 text, deterministic for the same measurements."""
         lines: Iterable[dict[str, Any]] = (
             {"dryfit timing cache": FORMAT, "processor": self.processor},
             *({**attrs.asdict(key), "microseconds": self._entries[key]} for key in self.query_keys()),
@@ -123,14 +123,15 @@ class TimingCache:
 
     @classmethod
     def parse(cls, text: bytes, where: str = "timing cache") -> TimingCache:
-        """What `serialize` wrote, or somebody edited; an empty text is an empty cache of this machine.
+        """Parse the text of `serialize`, possibly edited; an empty text creates an empty cache for this machine.
 
         Args:
-            text: the text.
-            where: its file, for errors.
+            text: text of the cache.
+            where: name of the file, for errors.
 
         Raises:
-            ConfigError: it is no timing cache of this format, or a line is wrong; file and line are named.
+            ConfigError: The text is not a timing cache of this format, or a line is invalid; the message states file
+                and line.
         """
         if not text.strip():
             return cls()
@@ -222,7 +223,7 @@ def _model() -> str:
 
 
 def processor_name() -> str:
-    """The processor's name, with the instruction set tier where one is asked for."""
+    """Return the processor's name, with the instruction set tier if requested."""
     tier = os.environ.get(TIER_VARIABLE)
     return f"{_model()}, tier {tier}" if tier else _model()
 
@@ -231,10 +232,10 @@ _LOG = logging.getLogger("dryfit.builder")
 
 
 def load_timing_cache(path: Path) -> TimingCache:
-    """The cache of a file; an empty one where there is no such file.
+    """Load the cache from a file; an empty cache if the file does not exist.
 
     Raises:
-        ConfigError: the file cannot be read, or is no timing cache; the line is named.
+        ConfigError: The file cannot be read or is not a timing cache; the message states the line.
     """
     try:
         text = path.read_bytes()
@@ -251,10 +252,10 @@ def load_timing_cache(path: Path) -> TimingCache:
 
 
 def save_timing_cache(cache: TimingCache, path: Path) -> None:
-    """Add a cache to a file. What the file knows already stays as it is: builds that run at once agree on it.
+    """Add a cache to a file. Existing entries are kept, so that concurrent builds agree on them.
 
     Raises:
-        ConfigError: the file is no timing cache, is of another processor, or cannot be written.
+        ConfigError: The file is not a timing cache, belongs to another processor, or cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -274,17 +275,17 @@ def save_timing_cache(cache: TimingCache, path: Path) -> None:
 
 
 def default_path() -> Path:
-    """The file that builds share: one for each processor, in the user's cache folder."""
+    """Return the path of the file that builds share: one per processor, in the user's cache folder."""
     name = processor_name()
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
     return cache_folder() / "timing" / f"{words}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.jsonl"
 
 
 class SharedTimingCache:
-    """The default cache of one build: what the shared file says, and what this process measured.
+    """The default cache of one build: the contents of the shared file plus the measurements of this process.
 
-    A file that is damaged is set aside, with a warning, and measured again. A file that cannot be written costs
-    measuring in each process and nothing else.
+    A corrupt file is set aside with a warning and measured again. A file that cannot be written only means that each
+    process measures for itself.
     """
 
     _measured: ClassVar[dict[Path, TimingCache]] = {}
@@ -295,7 +296,7 @@ class SharedTimingCache:
         self.cache.combine(self._measured.setdefault(self._path, TimingCache()))
 
     def save(self) -> None:
-        """Keep what was measured, in this process and in the file."""
+        """Save the measurements in this process and in the file."""
         self._measured[self._path].combine(self.cache)
         try:
             save_timing_cache(self.cache, self._path)

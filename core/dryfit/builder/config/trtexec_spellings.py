@@ -1,7 +1,7 @@
-"""Settings in one line, as trtexec spells them: types and formats of inputs and outputs, and limits of memory pools.
+"""Settings in trtexec syntax: types and formats of inputs and outputs, and memory pool limits.
 
-`fp16:chw16,int8:chw32+chw`: one entry serves every tensor; several are for one tensor each, in the network's order.
-`chw` is TensorRT's LINEAR. `dlaSRAM:1,dlaLocalDRAM:512`: sizes in MiB.
+`fp16:chw16,int8:chw32+chw`: a single entry applies to every tensor; several entries apply to one tensor each, in
+network order. `chw` is TensorRT's LINEAR. `dlaSRAM:1,dlaLocalDRAM:512`: sizes in MiB.
 
 Source: trtexec in NVIDIA/TensorRT: `--inputIOFormats`, `--outputIOFormats` and `--memPoolSize`; dlaSRAM is rounded down
 to a power of two, the other pools are passed on as they are.
@@ -40,10 +40,10 @@ LINEAR_WORD = "chw"
 
 @attrs.frozen
 class IoFormat:
-    """The type of one input or output, and the formats that it may have.
+    """The type of one input or output, and its allowed formats.
 
     Attributes:
-        dtype: the type.
+        dtype: data type.
         formats: names of tensor formats.
 
     Example:
@@ -56,10 +56,10 @@ class IoFormat:
 
     @classmethod
     def parse(cls, text: str, source: str) -> IoFormat:
-        """One entry. Whether a device has the formats is seen when the network is built.
+        """Parse one entry. Whether a device supports the formats is checked at build time.
 
         Raises:
-            ConfigError: it is no entry.
+            ConfigError: The text is not an entry.
         """
         word, colon, names = (part.strip() for part in text.lower().partition(":"))
         formats = tuple(name.strip() for name in names.split("+"))
@@ -77,7 +77,7 @@ class IoFormat:
 
     @classmethod
     def of(cls, tensor: Tensor) -> IoFormat:
-        """What a network says of one of its inputs or outputs."""
+        """Return the type and formats that a network sets for one of its inputs or outputs."""
         return cls(io_type(tensor), tuple(sorted(tensor.allowed_formats or {LINEAR.name})))
 
     def __str__(self) -> str:
@@ -85,10 +85,10 @@ class IoFormat:
         return f"{word}:{'+'.join(LINEAR_WORD if name == LINEAR.name else name.lower() for name in self.formats)}"
 
     def set_on(self, tensor: Tensor) -> None:
-        """Give an input or output of a network this type on the caller's side, and these formats.
+        """Set this caller-side type and these formats on an input or output of a network.
 
         Raises:
-            NetworkError: an output cannot have the type.
+            NetworkError: The output cannot have the type.
         """
         if tensor.producer is not None or tensor.dtype is not self.dtype:
             tensor.dtype = self.dtype
@@ -96,16 +96,16 @@ class IoFormat:
 
 
 def parse_io_formats(text: str, source: str) -> list[IoFormat]:
-    """The entries of a list.
+    """Parse the entries of a list.
 
     Raises:
-        ConfigError: an entry is none.
+        ConfigError: The text contains an invalid entry.
     """
     return [IoFormat.parse(entry, source) for entry in text.split(",")]
 
 
 def io_formats_text(entries: Sequence[IoFormat]) -> str:
-    """A list as one line; entries that are all alike are written once.
+    """Format a list as one line; identical entries are written once.
 
     Example:
         >>> io_formats_text([IoFormat(DataType.HALF, ("CHW16",)), IoFormat(DataType.FLOAT)])
@@ -115,16 +115,16 @@ def io_formats_text(entries: Sequence[IoFormat]) -> str:
 
 
 def set_io_formats(network: Network, inputs: Sequence[IoFormat], outputs: Sequence[IoFormat]) -> None:
-    """Give all inputs, or all outputs, of a network their types and formats.
+    """Set the types and formats of all inputs or outputs of a network.
 
     Args:
-        network: the user's.
-        inputs: one entry for all, or one for each in the network's order; none: they stay as they are.
-        outputs: the same.
+        network: the user's network.
+        inputs: one entry for all inputs, or one per input in network order; empty: not changed.
+        outputs: entries for the outputs, in the same form.
 
     Raises:
-        ConfigError: there are several entries, but not one for each tensor.
-        NetworkError: an output cannot have the type.
+        ConfigError: The number of entries is neither 1 nor the number of tensors.
+        NetworkError: An output cannot have the type.
     """
     for side, tensors, entries in (("inputs", network.inputs, inputs), ("outputs", network.outputs, outputs)):
         if len(entries) not in (0, 1, len(tensors)):
@@ -140,7 +140,7 @@ def set_io_formats(network: Network, inputs: Sequence[IoFormat], outputs: Sequen
 
 @contextmanager
 def io_formats_set(network: Network, chosen: dict[str, IoFormat]) -> Iterator[None]:
-    """Give some inputs and outputs other types and formats for a while."""
+    """Temporarily set types and formats of some inputs and outputs."""
     tensors = [one for one in (*network.inputs, *network.outputs) if one.name in chosen]
     before = [(one, one.allowed_formats, one.dtype, one.io_dtype) for one in tensors]
     try:
@@ -172,11 +172,11 @@ _SIZE = re.compile(r"-?(\d+|\d*\.\d+)([BKMG]?)")
 
 @attrs.frozen
 class PoolSizes:
-    """What a text says of memory pools.
+    """Memory pool limits parsed from a text.
 
     Attributes:
-        limits: memory pool to limit in bytes.
-        notes: a sentence for each size that was rounded to a power of two.
+        limits: limit in bytes by memory pool.
+        notes: one sentence for each size that was rounded to a power of two.
     """
 
     limits: Mapping[str, int]
@@ -184,16 +184,16 @@ class PoolSizes:
 
 
 def parse_memory_pool_sizes(text: str, where: str) -> PoolSizes:
-    """The limits of memory pools.
+    """Parse the limits of memory pools.
 
     Args:
-        text: pairs of pool and size. A pool goes by trtexec's name or by its own. A size is in MiB, or has one of the
-            letters B, K, M and G behind it; what is no whole number of bytes is rounded down, and the size of dlaSRAM,
-            as trtexec does, to a power of two. That of DLA_MANAGED_SRAM is not.
-        where: the option or file that it comes from.
+        text: pairs of pool and size. Pools use trtexec's name or their own. Sizes are in MiB, or have one of the
+            suffixes B, K, M and G. Fractional bytes are rounded down. The size of dlaSRAM is rounded down to a power of
+            two, as trtexec does; that of DLA_MANAGED_SRAM is not.
+        where: option or file that contains the text.
 
     Raises:
-        ConfigError: an entry is none.
+        ConfigError: The text contains an invalid entry.
     """
     names = {word.lower(): pool for word, pool in TRTEXEC_POOLS.items()}
     limits: dict[str, int] = {}
@@ -230,10 +230,10 @@ def parse_memory_pool_sizes(text: str, where: str) -> PoolSizes:
 
 
 def memory_pool_sizes_text(sizes: Mapping[str, int]) -> str:
-    """The limits as trtexec spells them, in MiB: what `parse_memory_pool_sizes` reads, where dlaSRAM's is a power of 2.
+    """Format the limits in trtexec syntax, in MiB. `parse_memory_pool_sizes` reads it if dlaSRAM is a power of 2.
 
     Args:
-        sizes: memory pool to limit in bytes.
+        sizes: limit in bytes by memory pool.
     """
     words = {pool: word for word, pool in TRTEXEC_POOLS.items()}
     return ",".join(f"{words.get(pool, pool)}:{_mebibytes(size)}" for pool, size in sizes.items())
