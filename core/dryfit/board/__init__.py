@@ -1,1 +1,1 @@
-"""Builds for the board: a network's config as TensorRT's trtexec and TensorRT's Python API take it, and back."""
+"""Builds for a board: the config of a network as trtexec and TensorRT's Python API accept it, and back."""

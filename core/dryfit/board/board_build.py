@@ -1,4 +1,4 @@
-"""What TensorRT is told of a build, as plain data in its own names: what both forms of export say, and nothing else."""
+"""A build for TensorRT as plain data in TensorRT's names: the contents common to both forms of export."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ DEFAULT_LEVEL = 3
 
 @attrs.frozen
 class BoardFiles:
-    """Paths on the board, as they are written.
+    """Paths on the board, as written to the export.
 
     Attributes:
-        onnx: the model.
-        engine: where the engine, or the loadable, is saved; "" if it is not saved.
-        calibration_cache: the scales; "" where there are none.
-        timing_cache: TensorRT's own; "" for none.
+        onnx: path of the model.
+        engine: path where the engine or loadable is saved; "" if it is not saved.
+        calibration_cache: path of the scales; "" for none.
+        timing_cache: path of TensorRT's timing cache; "" for none.
     """
 
     onnx: str
@@ -62,25 +62,25 @@ class BoardFiles:
 class BoardBuild:
     """A build on the board.
 
-    Layers go by TensorRT's names. Nothing is said of what only the host has: kernels, platforms, power modes.
+    Layers have their TensorRT names. Host-only settings are not included: kernels, platforms, power modes.
 
     Attributes:
-        software: TensorRT's version.
-        flags: those that are on, `GPU_FALLBACK` included.
-        default_device: GPU or DLA.
-        dla_core: which DLA; -1 for none.
-        capability: what kind of engine.
-        devices: layers to GPU or DLA, those that have one of their own.
-        precisions: layers to the type that they are to be computed in.
-        output_types: layers to the types of their outputs.
-        input_formats, output_formats: one for each input or output; empty where nothing was given.
-        pools: memory pools to limits in bytes.
-        profiles: optimization profiles, of dynamic inputs alone.
-        scales: tensors to INT8 scales; None without implicit quantization.
-        assumes_scales: whether TensorRT is to make scales up, which trtexec does to measure time without data.
-        is_strongly_typed: whether the network's own types count.
-        quantization_flags: those that are on.
-        profiling_verbosity, optimization_level: as in the config.
+        software: TensorRT version.
+        flags: flags that are set, including `GPU_FALLBACK`.
+        default_device: default device: GPU or DLA.
+        dla_core: DLA core; -1 for none.
+        capability: kind of engine.
+        devices: GPU or DLA by layer, for layers with a device of their own.
+        precisions: computation type by layer.
+        output_types: output types by layer.
+        input_formats, output_formats: one entry for each input or output; empty if not set.
+        pools: limit in bytes by memory pool.
+        profiles: optimization profiles, for dynamic inputs only.
+        scales: INT8 scale by tensor; None without implicit quantization.
+        assumes_scales: whether TensorRT invents scales, as trtexec does to measure latency without data.
+        is_strongly_typed: whether the network is strongly typed.
+        quantization_flags: quantization flags that are set.
+        profiling_verbosity, optimization_level: same as in the config.
     """
 
     software: Version
@@ -104,7 +104,7 @@ class BoardBuild:
 
     @property
     def uses_dla(self) -> bool:
-        """Whether layers are for the DLA unless they say otherwise."""
+        """Whether layers are assigned to the DLA by default."""
         return self.default_device == DeviceType.DLA
 
     @property
@@ -114,10 +114,10 @@ class BoardBuild:
 
     @property
     def calibration_cache(self) -> CalibrationCache | None:
-        """The scales as the cache that the board reads: another algorithm's name would make it calibrate anew.
+        """Return the scales as a cache for the board. With another algorithm name, the board would calibrate again.
 
         Raises:
-            CalibrationError: the first line cannot hold the version.
+            CalibrationError: The first line cannot represent the version.
         """
         if self.scales is None:
             return None
@@ -126,14 +126,14 @@ class BoardBuild:
         return CalibrationCache(header.text, self.scales)
 
     def apply_to(self, network: Network, config: BuilderConfig | None = None) -> BuilderConfig:
-        """The config that says the same; types and formats are set in the network.
+        """Apply the build to a config; types and formats are set in the network.
 
         Args:
-            network: from the same model, without types and formats of its own.
-            config: a new one with what is not said here, such as platforms; None for none of it.
+            network: network from the same model, without types and formats of its own.
+            config: new config with settings that the build does not include, such as platforms; None for none.
 
         Raises:
-            ConfigError: the network is not typed as it is to be, or what is said does not fit it.
+            ConfigError: The network's typing differs from the build, or a setting does not match the network.
         """
         if network.is_strongly_typed != self.is_strongly_typed:
             raise ConfigError(
@@ -188,7 +188,7 @@ def _profile(shapes: ProfileShapes) -> OptimizationProfile:
 
 
 def api_problems(build: BoardBuild) -> Iterator[str]:
-    """Why the build's version of TensorRT cannot build it, all reasons; none where it can."""
+    """Return all reasons why the build's TensorRT version cannot build it; empty if it can."""
     for what, versions in _needed(build):
         if versions is None:
             yield f"TensorRT has no {what}"

@@ -1,4 +1,4 @@
-"""From a network and its config to the build that the board is told of."""
+"""Convert a network and its config to a build for the board."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ HOST_SETTINGS: Mapping[str, str] = {
 
 @attrs.frozen
 class ExportedBuild:
-    """What a config says to the board.
+    """The build of a config, with notes.
 
     Attributes:
-        build: the build.
-        notes: what of the config means nothing there, in sentences.
+        build: build for the board.
+        notes: config settings without effect on the board, in sentences.
     """
 
     build: BoardBuild
@@ -45,16 +45,17 @@ class ExportedBuild:
 
 
 def board_build(network: Network, config: BuilderConfig, software: Version) -> ExportedBuild:
-    """The build on the board that a config describes.
+    """Return the board build that a config describes.
 
     Args:
-        network: the user's, from ONNX, dynamic inputs left dynamic.
-        config: its config.
-        software: TensorRT's version on the board.
+        network: the user's network, imported from ONNX, with dynamic inputs left dynamic.
+        config: config of the network.
+        software: TensorRT version of the board.
 
     Raises:
-        ConfigError: nothing is written for this version, or the config names devices that TensorRT does not have, tells
-            the layers of one ONNX node different things, or has a calibrator that has not run. All reasons are listed.
+        ConfigError: This version is not supported, or the config uses devices that TensorRT does not have, sets
+            conflicting values for the layers of one ONNX node, or has a calibrator that has not run. The message lists
+            all reasons.
     """
     require_known(software)
     explicit = config.explicit_device_types(network)

@@ -1,4 +1,4 @@
-"""A build as a Python script for TensorRT's own API, which can say more than trtexec and needs nothing of dryfit.
+"""A build as a Python script for TensorRT's API, which can express more than trtexec and does not require dryfit.
 
 Source: TensorRT's Python API 8.2 to 10; what differs between them is chosen when the script is written.
 """
@@ -20,10 +20,10 @@ EXPLICIT_BATCH_ENDS = (10, 0)
 
 
 def python_script(build: BoardBuild, files: BoardFiles, notes: Sequence[str] = ()) -> str:
-    """The text of the script; `dryfit.board.script_data.parse_script` reads the same build from it.
+    """Return the text of the script; `dryfit.board.script_data.parse_script` restores the same build from it.
 
     Raises:
-        ConfigError: this version of TensorRT cannot build it; all reasons are listed.
+        ConfigError: This version of TensorRT cannot build it; the message lists all reasons.
     """
     problems = list(api_problems(build))
     if problems:
@@ -39,7 +39,7 @@ def python_script(build: BoardBuild, files: BoardFiles, notes: Sequence[str] = (
 
 
 def comment_text(notes: Sequence[str]) -> str:
-    """Sentences as the lines of comments in a script; "" where there are none."""
+    """Format sentences as comment lines of a script; "" if there are none."""
     return "".join(
         f"{line}\n"
         for note in notes

@@ -1,4 +1,4 @@
-"""The constants at the top of the Python script for the board: all that a build says, and back."""
+"""The constants at the top of the Python script for the board, which hold the whole build, and their parser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Constants = dict[str, Any]
 
 
 def constants_of(build: BoardBuild, files: BoardFiles) -> Constants:
-    """The constants of a build."""
+    """Return the constants of a build."""
     usual = BoardBuild(build.software)
     said: Constants = {
         "TENSORRT": version_text(build.software),
@@ -55,7 +55,7 @@ def constants_of(build: BoardBuild, files: BoardFiles) -> Constants:
 
 
 def constants_text(constants: Mapping[str, object]) -> str:
-    """The constants as lines of Python."""
+    """Return the constants as lines of Python."""
     return "".join(
         f"{name} = {pprint.pformat(value, width=110 - len(name), sort_dicts=False)}\n"
         for name, value in constants.items()
@@ -63,14 +63,14 @@ def constants_text(constants: Mapping[str, object]) -> str:
 
 
 def parse_script(text: str, read_scales: Callable[[str], Mapping[str, float]]) -> tuple[BoardBuild, BoardFiles]:
-    """The build that a script is for, and its files. Nothing of it is run: its constants are read.
+    """Parse the build that a script creates, and its files. The script is not run: only its constants are read.
 
     Args:
-        text: what `dryfit.board.python_script` wrote.
-        read_scales: the scales in the calibration cache of a path.
+        text: text written by `dryfit.board.python_script`.
+        read_scales: function that returns the scales in the calibration cache at a path.
 
     Raises:
-        ConfigError: it is no such script.
+        ConfigError: The text is not such a script.
     """
     try:
         said = {

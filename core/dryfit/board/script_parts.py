@@ -1,4 +1,4 @@
-"""The parts of the Python script for the board, as text. They run there, with TensorRT and nothing else."""
+"""The parts of the Python script for the board, as text. On the board they require only TensorRT."""
 
 from __future__ import annotations
 

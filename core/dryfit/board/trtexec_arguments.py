@@ -1,4 +1,4 @@
-"""trtexec's command line as options and values, refused where its version would refuse it or say something else."""
+"""trtexec's command line as options and values; what its version rejects or interprets differently is an error."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ _QUOTED_OR_JOINED = re.compile(r"""(?P<quoted>'[^']*'|"(?:[^"\\]|\\.)*"|\\[^\n])
 
 @attrs.frozen
 class TrtexecArguments:
-    """What a command line says.
+    """The options of a command line.
 
     Attributes:
-        values: option to its value, "" for a switch.
-        profiles: for each optimization profile its shape options and their values.
+        values: value by option, "" for a switch.
+        profiles: shape options and their values, for each optimization profile.
     """
 
     values: dict[str, str]
     profiles: list[dict[str, str]]
 
     def has(self, option: str) -> bool:
-        """Whether an option is there."""
+        """Return whether an option is present."""
         return option in self.values
 
 
 def arguments_of(text: str) -> list[str]:
-    r"""The words of a command behind the program's name, as a shell makes them.
+    r"""Return the words of a command after the program's name, split as a shell does.
 
     Raises:
-        ConfigError: a quote is open, or there is no word.
+        ConfigError: A quote is not closed, or there are no words.
 
     Example:
         >>> arguments_of("trtexec \\\n  --onnx='my model.onnx' --fp16")
@@ -76,11 +76,11 @@ def arguments_of(text: str) -> list[str]:
 
 
 def read_arguments(arguments: Sequence[str], software: Version) -> TrtexecArguments:
-    """The options of a command line.
+    """Parse the options of a command line.
 
     Raises:
-        UnknownNameError: an option does not exist.
-        ConfigError: the version lacks it, it comes twice, or it has a value where it takes none, or none.
+        UnknownNameError: An option does not exist.
+        ConfigError: The version lacks an option, an option occurs twice, or its value is missing or not allowed.
     """
     values: dict[str, str] = {}
     profiles: list[dict[str, str]] = [{}]

@@ -1,4 +1,4 @@
-"""A build as trtexec's command line."""
+"""A build as a trtexec command line."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from dryfit.plugins import registry
 
 @attrs.frozen
 class TrtexecLine:
-    """A command line for trtexec.
+    """A trtexec command line.
 
     Attributes:
-        arguments: words behind the program's name, unquoted.
-        build: what trtexec makes of them.
-        notes: what it adds to the requested build, and errors without effect, in sentences.
+        arguments: words after the program's name, unquoted.
+        build: build that trtexec performs for them.
+        notes: settings that trtexec adds to the requested build, and harmless errors, in sentences.
     """
 
     arguments: tuple[str, ...]
@@ -37,15 +37,15 @@ class TrtexecLine:
     notes: tuple[str, ...]
 
     def shell_text(self, program: str = "trtexec") -> str:
-        """The line as a shell takes it, one option a line; names are quoted where they have to be."""
+        """Return the command line for a shell, one option per line; names are quoted if necessary."""
         return " \\\n  ".join(map(shlex.quote, [program, *self.arguments]))
 
 
 def trtexec_line(build: BoardBuild, files: BoardFiles, network: Network) -> TrtexecLine:
-    """The command line that builds on the board; `parse_trtexec` reads the same build from it.
+    """Return the command line that builds on the board; `parse_trtexec` restores the same build from it.
 
     Raises:
-        ConfigError: trtexec cannot be told of it; all reasons are listed.
+        ConfigError: Trtexec cannot express the build; the message lists all reasons.
     """
     meant, notes = as_trtexec_builds(build)
     problems = trtexec_problems(meant, network)
@@ -151,11 +151,11 @@ def _other_flags(flags: frozenset[BuilderFlag]) -> Iterator[str]:
 
 @attrs.frozen
 class LoweredLimits:
-    """What became of the limits of a config.
+    """The lowered memory pool limits of a config.
 
     Attributes:
-        limits: memory pool to bytes, of those that were set and lowered.
-        notes: what was lowered, and why, in sentences.
+        limits: limit in bytes by memory pool, for limits that were set and lowered.
+        notes: lowered limits with their reasons, in sentences.
     """
 
     limits: Mapping[str, int]
@@ -163,10 +163,10 @@ class LoweredLimits:
 
 
 def lowered_limits(network: Network, config: BuilderConfig) -> LoweredLimits:
-    """The limits that were set and that a build of this network lowers; the network is placed only where that matters.
+    """Return the set limits that a build of this network lowers; the network is placed only if necessary.
 
     Raises:
-        DryfitError: a limit may have to be lowered, and the network cannot be placed.
+        DryfitError: A limit may have to be lowered, and the network cannot be placed.
     """
     asked: Mapping[str, int] = config.settings(network)["memory_pool_limits"]
     if not any(_may_be_lowered(name, limit, config) for name, limit in asked.items()):

@@ -1,8 +1,8 @@
-"""What trtexec makes of a build: what it adds on its own, and what it cannot be told.
+"""How trtexec interprets a build: what it adds on its own, and what it cannot express.
 
-Source: trtexec in NVIDIA/TensorRT, how it sets up the network and the config. That it goes on with
-OBEY_PRECISION_CONSTRAINTS where TensorRT refuses the other flag: a log of TensorRT 8.4 in issue 34 of
-NVIDIA-AI-IOT/cuDLA-samples, whose script obeys constraints for a DLA.
+Source: trtexec in NVIDIA/TensorRT, network and config setup. trtexec continues with OBEY_PRECISION_CONSTRAINTS if
+TensorRT rejects the other flag, according to a log of TensorRT 8.4 in issue 34 of NVIDIA-AI-IOT/cuDLA-samples, whose
+script obeys constraints for a DLA.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PRECISION_FLAGS = frozenset(
 
 
 def as_trtexec_builds(build: BoardBuild) -> tuple[BoardBuild, list[str]]:
-    """(the build with what trtexec adds, and without what is nothing to it; what was changed, in sentences)."""
+    """Return (build as trtexec performs it, without settings that have no effect there; changes in sentences)."""
     notes: list[str] = []
     if not build.uses_dla:
         if build.dla_core >= 0:
@@ -54,7 +54,7 @@ def as_trtexec_builds(build: BoardBuild) -> tuple[BoardBuild, list[str]]:
 
 
 def trtexec_complaints(build: BoardBuild) -> list[str]:
-    """Errors that are printed on the board though nothing comes of them, in sentences."""
+    """Return the harmless errors that are printed on the board, in sentences."""
     if not build.uses_dla or OBEY not in build.flags:
         return []
     told = (
@@ -78,7 +78,7 @@ def _added_flags(build: BoardBuild) -> Iterator[tuple[BuilderFlag, str]]:
 
 
 def trtexec_problems(build: BoardBuild, network: Network) -> list[str]:
-    """Why trtexec cannot be told of a build, all reasons; none where it can."""
+    """Return all reasons why trtexec cannot express a build; empty if it can."""
     return [
         *api_problems(build),
         *_flag_problems(build),
@@ -147,7 +147,7 @@ def _capability_problems(build: BoardBuild) -> Iterator[str]:
 
 
 def standalone_formats(build: BoardBuild, *, of_input: bool) -> dict[DataType, frozenset[str]]:
-    """Type to the formats that trtexec takes for the inputs, or the outputs, of a loadable."""
+    """Return the formats that trtexec accepts for the inputs or outputs of a loadable, by type."""
     since = max(version for version in STANDALONE_FORMATS if build.software >= version)
     more = STANDALONE_INPUT_FORMATS.get(since, frozenset()) if of_input else frozenset()
     return {dtype: names | more for dtype, names in STANDALONE_FORMATS[since].items()}

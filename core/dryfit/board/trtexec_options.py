@@ -1,7 +1,7 @@
-"""The options of trtexec that say what is built, with the versions that have them.
+"""The trtexec options that describe a build, with the versions that support them.
 
 Source: the option parser of trtexec in NVIDIA/TensorRT, releases 8.0 to 10.16, and logs of 8.2.5 and 8.5.2, which list
-every option that they know.
+all options of these versions.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ STANDALONE_INPUT_FORMATS: Mapping[Version, frozenset[str]] = {(8, 6): frozenset(
 
 
 def missing_option(option: str, software: Version) -> str:
-    """Why a version cannot be told by an option; "" where it has the option."""
+    """Return why a version does not support an option; "" if it does."""
     versions = BUILD_OPTIONS[option]
     if software in versions:
         return ""
@@ -157,12 +157,12 @@ _SHAPE = re.compile(r"-?\d+(x-?\d+)*")
 
 
 def pairs(text: str, option: str) -> Iterator[tuple[str, str]]:
-    """The names and words of a list: `conv1:fp16,conv2:int8`.
+    """Return the (name, value) pairs of a list: `conv1:fp16,conv2:int8`.
 
-    As trtexec reads it: commas end entries, the last colon ends the name, single quotes are left out, spaces count.
+    As in trtexec, commas end entries, the last colon ends the name, single quotes are removed, spaces are significant.
 
     Raises:
-        ConfigError: an entry has no colon.
+        ConfigError: An entry has no colon.
     """
     for entry in filter(None, text.split(",")):
         name, colon, word = entry.replace("'", "").rpartition(":")
@@ -178,16 +178,16 @@ def pairs(text: str, option: str) -> Iterator[tuple[str, str]]:
 
 
 def types_text(types: Mapping[str, Sequence[DataType]]) -> str:
-    """Layers and their types as one line; several types of a layer are joined by `+`."""
+    """Format layers and their types as one line; several types of a layer are joined by `+`."""
     words = {dtype: word for word, dtype in PRECISION_WORDS.items()}
     return layer_list((name, "+".join(words[one] for one in several)) for name, several in types.items())[0]
 
 
 def parse_types(text: str, option: str) -> dict[str, tuple[DataType, ...]]:
-    """The layers and types of a line.
+    """Parse the layers and types of a line.
 
     Raises:
-        ConfigError: an entry is none.
+        ConfigError: The line contains an invalid entry.
     """
     found = {}
     for name, words in pairs(text, option):
@@ -206,15 +206,15 @@ def parse_types(text: str, option: str) -> dict[str, tuple[DataType, ...]]:
 
 
 def shapes_text(shapes: Mapping[str, Shape]) -> str:
-    """Inputs and their shapes, or values, as one line."""
+    """Format inputs and their shapes, or values, as one line."""
     return layer_list((name, "x".join(map(str, shape))) for name, shape in shapes.items())[0]
 
 
 def parse_shapes(text: str, option: str) -> dict[str, Shape]:
-    """The inputs and shapes of a line.
+    """Parse the inputs and shapes of a line.
 
     Raises:
-        ConfigError: an entry is none.
+        ConfigError: The line contains an invalid entry.
     """
     found = {}
     for name, shape in pairs(text, option):

@@ -1,4 +1,4 @@
-"""trtexec's command line as the build that it stands for: the way back from `dryfit.board.trtexec_line`."""
+"""Parse a trtexec command line into its build: the inverse of `dryfit.board.trtexec_line`."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def parse_trtexec(
     software: Version,
     read_scales: Callable[[str], Mapping[str, float]],
 ) -> tuple[BoardBuild, BoardFiles]:
-    """The build that a command line stands for, with everything that trtexec adds, and the files that it names.
+    """Parse a command line into its build, including everything that trtexec adds, and the files that it names.
 
     Args:
-        arguments: words behind the program's name; see `dryfit.board.trtexec_arguments.arguments_of`.
-        network: from the model that the line names: names, shape inputs and quantization are looked up in it.
-        software: TensorRT's version.
-        read_scales: the scales in the calibration cache of a path.
+        arguments: words after the program's name; see `dryfit.board.trtexec_arguments.arguments_of`.
+        network: network of the model in the command line; provides names, shape inputs and quantization.
+        software: TensorRT version.
+        read_scales: function that returns the scales in the calibration cache at a path.
 
     Raises:
-        UnknownNameError: an option, flag or word does not exist.
-        ConfigError: trtexec would refuse the line, or nothing is known of this version.
-        CalibrationError: as `read_scales` raises it.
+        UnknownNameError: An option, flag or value does not exist.
+        ConfigError: Trtexec would reject the command line, or this version is not supported.
+        CalibrationError: Raised by `read_scales`.
     """
     require_known(software)
     read = read_arguments(arguments, software)

@@ -1,7 +1,7 @@
-"""Which TensorRT versions have what, as far as a build is told of it.
+"""The features of TensorRT versions, as far as a build depends on them.
 
-Source: TensorRT's release notes, its `BuilderFlag` and the option parser of trtexec in NVIDIA/TensorRT, by release. Of
-two releases between which something appeared the later one stands here.
+Source: TensorRT's release notes, its `BuilderFlag` and the option parser of trtexec in NVIDIA/TensorRT, by release. If
+a feature appeared between two known releases, the later one is listed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FIRST_REFUSED: Version = (11,)
 
 @attrs.frozen
 class Versions:
-    """The versions that have something.
+    """The versions that have a feature.
 
     Attributes:
-        since: the first one.
-        until: the first one without it; None where it is still there.
+        since: first version with the feature.
+        until: first version without the feature; None if it still exists.
 
     Example:
         >>> (8, 5) in Versions((8, 4), (10,)), str(Versions((8, 4), (10,)))
@@ -50,15 +50,15 @@ class Versions:
 
 
 def version_text(software: Version) -> str:
-    """The version as people write it."""
+    """Format a version."""
     return ".".join(map(str, software))
 
 
 def require_known(software: Version) -> None:
-    """Refuse a version that nothing is written for.
+    """Reject an unsupported version.
 
     Raises:
-        ConfigError: it is older than TensorRT 8.2, or not older than 11.
+        ConfigError: The version is older than TensorRT 8.2, or 11 or newer.
     """
     if not OLDEST <= software < FIRST_REFUSED:
         raise ConfigError(
@@ -122,12 +122,12 @@ Word = TypeVar("Word")
 
 
 def tensorrt_name(layer: Layer) -> str:
-    """The name that TensorRT's parser gives the layer, or the node that it came from."""
+    """Return the name that TensorRT's parser gives the layer, or the node that it was imported from."""
     return layer.onnx_nodes[0] if layer.onnx_nodes else layer.name
 
 
 def layers_by_name(network: Network) -> Mapping[str, list[Layer]]:
-    """TensorRT's names to the layers of a network that go by them, constants left out."""
+    """Return the layers of a network by TensorRT name, without constants."""
     found: dict[str, list[Layer]] = {}
     for layer in network.layers:
         if layer.kind != "constant":
@@ -138,7 +138,7 @@ def layers_by_name(network: Network) -> Mapping[str, list[Layer]]:
 def words_by_name(
     network: Network, words: Iterable[tuple[Layer, Word]], what: str
 ) -> tuple[dict[str, Word], list[str], list[str]]:
-    """(TensorRT's name to what is said of it, contradictions, notes on nodes of which only a part was meant)."""
+    """Return (values by TensorRT name, conflicts, notes on nodes whose layers are only partly covered)."""
     named = layers_by_name(network)
     said = {layer.name: word for layer, word in words if layer.kind != "constant"}
     found: dict[str, Word] = {}
@@ -157,9 +157,9 @@ def words_by_name(
 
 
 def plausible_name(name: str, listed: Collection[str]) -> str | None:
-    """The entry of a list that trtexec takes for a layer or tensor; None for none.
+    """Return the entry of a list that trtexec matches to a layer or tensor; None for none.
 
-    An entry that is the name itself wins; else the first in which one `*` stands for any text.
+    An exact match wins; else the first entry in which one `*` matches any text.
     """
     if name in listed:
         return name
@@ -172,5 +172,5 @@ def plausible_name(name: str, listed: Collection[str]) -> str | None:
 
 
 def strayed_names(names: Iterable[str], listed: Collection[str]) -> list[str]:
-    """Names that are not listed, and that trtexec takes an entry for because of a `*` in it."""
+    """Return unlisted names that trtexec matches to an entry because of a `*` in it."""
     return [name for name in names if name not in listed and plausible_name(name, listed) is not None]

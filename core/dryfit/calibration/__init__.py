@@ -1,1 +1,1 @@
-"""Running a network over samples to find dynamic ranges, in one process or shared out over many."""
+"""Running a network on samples to find dynamic ranges, in one process or distributed over several."""

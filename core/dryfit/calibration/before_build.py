@@ -1,4 +1,4 @@
-"""What the calibrator of a config finds for a network, before the network is built or assessed with that config."""
+"""Calibration of a network with its config's calibrator, before it is built or assessed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dryfit.passes.canonical import specialise
 
 
 def found_ranges(network: Network, config: BuilderConfig) -> FoundRanges | None:
-    """The ranges that a config's calibrator finds by running a network; None where there is nothing for it to find.
+    """Return the ranges that a config's calibrator finds by running a network; None if no calibration is required.
 
-    The calibrator is asked once for each network as it stands. Network and config are verified first, as calibration
-    may take long.
+    The calibrator runs once per unmodified network. Network and config are validated first, because calibration may
+    take long.
 
     Args:
-        network: the user's; it stays as it is.
-        config: has the calibrator, its profile and the cache.
+        network: the user's network; it is not modified.
+        config: config with the calibrator, its profile and the cache.
 
     Raises:
-        NetworkError: the network is wrong; all problems are listed.
-        ConfigError: config and network do not fit together, or the calibration profile does not fit the network.
-        CalibrationError: calibration fails; see `dryfit.quantization.calibration.calibrate_ranges`.
+        NetworkError: The network is invalid; the message lists all problems.
+        ConfigError: The config conflicts with the network, or the calibration profile does not match it.
+        CalibrationError: Calibration failed; see `dryfit.quantization.calibration.calibrate_ranges`.
     """
     if not config.has_calibrator:
         return None
@@ -48,10 +48,10 @@ def found_ranges(network: Network, config: BuilderConfig) -> FoundRanges | None:
 
 
 def calibration_shapes(network: Network, config: BuilderConfig) -> Mapping[str, Shape]:
-    """Input name to the shape in which the network is calibrated; {} for a network that is static.
+    """Return the calibration shape by input name; {} for a static network.
 
     Raises:
-        ConfigError: the profile does not fit the network.
+        ConfigError: The profile does not match the network.
     """
     profile = config.get_calibration_profile()
     if profile is None:

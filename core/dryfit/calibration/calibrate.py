@@ -1,4 +1,4 @@
-"""Calibration as users run it: by name, on the host's kernels, in shards that can be merged."""
+"""Calibration for users: by calibrator name, with the host's kernels, and in shards that can be merged."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def calibrate(
     num_threads: int | None = None,
     **settings: Any,
 ) -> dict[str, Solution]:
-    """The range of every floating-point tensor of a network, by name; the network runs as an FP32 engine.
+    """Find the range of every floating-point tensor of a network, by name; the network runs as an FP32 engine.
 
     Args:
-        network: before fusion, or with `tensors` those that are left after it.
+        network: network before fusion, or with `tensors` those that remain after fusion.
         calibrator: a calibrator, or its name.
-        samples: what the network is shown; None where the calibrator brings samples.
-        num_threads: how many threads run the engine; as many as there are CPUs for None.
-        settings: as `dryfit.quantization.calibration.calibrate_ranges` takes them.
+        samples: samples for the network; None if the calibrator provides them.
+        num_threads: number of threads of the engine; None for one per CPU.
+        settings: settings of `dryfit.quantization.calibration.calibrate_ranges`.
 
     Raises:
-        UnknownNameError: no installed package brings the calibrator.
-        CalibrationError, PluginError, ExecutionError, NetworkError: as `calibrate_ranges`.
+        UnknownNameError: No installed package provides the calibrator.
+        CalibrationError, PluginError, ExecutionError, NetworkError: See `calibrate_ranges`.
 
     Example:
         >>> ranges = calibrate(network, "minmax", [{"x": array} for array in arrays])
@@ -67,24 +67,24 @@ def calibrate_shards(
     full_range: bool = True,
     num_threads: int = 1,
 ) -> dict[str, Solution]:
-    """What `calibrate` finds, to the last bit, gathered by an executor's workers.
+    """Find the same ranges as `calibrate`, bit for bit, with the workers of an executor.
 
     Args:
-        load: gives the network; each worker calls it, so that it has to be a function that can be pickled, such as
+        load: function that returns the network. Each worker calls it, so it must be picklable, such as
             `functools.partial(dryfit.network_from_onnx, "model.onnx")`.
-        calibrator: as in `calibrate`.
-        source: what the network is shown, such as `source_of("pictures")`; each worker opens its own part.
-        executor: as in `dryfit.calibration.shards.collect_shards`; it stays open.
-        samples_per_shard: the same.
-        mixes_processors: the same.
-        skips_nonfinite: count NaN and infinity and leave them out, where they are errors otherwise.
-        tensors: as in `dryfit.quantization.calibration.calibrate_ranges`.
-        full_range: the same.
-        num_threads: how many threads run the engine of each worker.
+        calibrator: see `calibrate`.
+        source: samples for the network, such as `source_of("pictures")`; each worker opens its own part.
+        executor: see `dryfit.calibration.shards.collect_shards`; it is not shut down.
+        samples_per_shard: see `collect_shards`.
+        mixes_processors: see `collect_shards`.
+        skips_nonfinite: whether to skip and count NaN and infinity, which are otherwise errors.
+        tensors: see `dryfit.quantization.calibration.calibrate_ranges`.
+        full_range: see `calibrate_ranges`.
+        num_threads: number of threads of the engine in each worker.
 
     Raises:
-        UnknownNameError: no installed package brings the calibrator.
-        CalibrationError, PluginError, ExecutionError, NetworkError: as `collect_shards` and `calibrate_ranges`.
+        UnknownNameError: No installed package provides the calibrator.
+        CalibrationError, PluginError, ExecutionError, NetworkError: See `collect_shards` and `calibrate_ranges`.
 
     Example:
         >>> load = functools.partial(dryfit.network_from_onnx, "model.onnx")
@@ -113,13 +113,13 @@ def calibrate_shards(
 
 
 def tensors_after_fusion(network: Network, config: BuilderConfig) -> list[str]:
-    """Names of the tensors that are left when layers are fused as the config's devices fuse them in FP32.
+    """Return the tensors that remain when layers are fused for the config's devices in FP32.
 
-    These are what TensorRT's older calibrators look at. What is fused in INT8 may be more.
+    TensorRT's legacy calibrators observe these tensors. INT8 fusion may go further.
 
     Raises:
-        BuildError, ConfigError, PlacementError: the network cannot be built, as when an input is dynamic and the config
-            has no optimization profile; or it is for the DLA, for which ranges are found before fusion.
+        BuildError, ConfigError, PlacementError: The network cannot be built, for example because an input is dynamic
+            and the config has no optimization profile; or it is for the DLA, for which ranges are found before fusion.
     """
     if is_for_dla(network, config):
         raise mode_error(CALIBRATED_BEFORE_FUSION, f"network {network.name!r} on DLA")

@@ -1,7 +1,7 @@
-"""Calibration by the host's kernels: the network as an engine, with a histogram layer behind each tensor of interest.
+"""Calibration with the host's kernels: the network as an engine, with a histogram layer for each observed tensor.
 
-Between a tensor and its histogram nothing is copied: the histogram reads the engine's own memory, right after the
-tensor was written. A tensor that has a second reader is not fused away, and lives no longer than it would otherwise.
+Nothing is copied between a tensor and its histogram: the histogram reads the engine's own memory, right after the
+tensor is written. A tensor with a second reader is not fused away, and its lifetime does not change.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ LARGEST_EXTENT = 1 << 16
 
 
 class EngineExecutor:
-    """Shows collectors the tensors of a network that runs as an FP32 engine.
+    """Runs a network as an FP32 engine and shows its tensors to collectors.
 
-    An executor as `dryfit.quantization.calibration.collect` takes it. The engine is built for the first sample; samples
-    of other shapes may follow. Results are the same bits for any number of threads.
+    An executor for `dryfit.quantization.calibration.collect`. The engine is built for the first sample; later samples
+    may have other shapes. Results are bit-identical for any number of threads.
 
     Args:
-        num_threads: how many threads run it; as many as there are CPUs for None.
+        num_threads: number of threads of the engine; None for one per CPU.
 
     Example:
         >>> seen = collect(network, calibrator, samples, executor=EngineExecutor())
@@ -70,7 +70,7 @@ class EngineExecutor:
 
 
 def tapped_network(network: Network, histograms: Collection[str], outputs: Collection[str]) -> Network:
-    """A copy whose outputs are histograms of some tensors, called `histogram of NAME`, and others as they are."""
+    """Return a copy whose outputs are histograms of some tensors, named `histogram of NAME`, and others unchanged."""
 
     def tap(tensor: Tensor) -> None:
         if tensor.name in histograms:

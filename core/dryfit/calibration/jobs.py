@@ -1,4 +1,4 @@
-"""Samples shared out over processes of this machine, and how many were seen."""
+"""Calibration samples distributed over processes of this machine, with a progress counter."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from dryfit.target import machine_code
 
 
 class SampleCount:
-    """Counts the samples of a run. Derive to show them, or to stop between two.
+    """Counts the samples of a run. Derive from it to show progress, or to stop between two samples.
 
     Args:
-        total: how many samples there are, those of an earlier run included.
-        done: how many of them an earlier run has seen.
+        total: number of samples, including those of an earlier run.
+        done: number of samples processed by an earlier run.
 
     Attributes:
-        images: how many were seen, by the first axis of the first input.
-        seconds: since the first sample was requested.
+        images: number of processed images, counted along the first axis of the first input.
+        seconds: time since the first sample was requested.
     """
 
     def __init__(self, total: int, done: int) -> None:
@@ -46,7 +46,7 @@ class SampleCount:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the run is to end before the next sample."""
+        """Whether the run should stop before the next sample."""
         return False
 
     def __call__(self, samples: Iterator[NamedFeeds]) -> Iterator[NamedFeeds]:
@@ -60,27 +60,27 @@ class SampleCount:
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
-        """Counts the seconds from the beginning of a `with` statement."""
+        """Measure the time from the start of a `with` statement."""
         self._start = time.perf_counter()
         yield
 
     def advance(self, samples: int, images: int) -> None:  # noqa: ARG002  for classes that show them
-        """Count what was seen since the last time."""
+        """Add the images that were processed since the last call."""
         self.images += images
         self.seconds = time.perf_counter() - self._start
 
     def tell(self, text: str) -> None:
-        """A sentence about the run."""
+        """Log a message about the run."""
         logging.getLogger("dryfit.calibration").warning(text)
 
     @property
     def images_per_second(self) -> float:
-        """Over the run so far."""
+        """Throughput of the run so far."""
         return self.images / self.seconds if self.seconds else 0.0
 
 
 def threads_per_job(jobs: int) -> int:
-    """How many threads each process gets, so that all have no more than there are CPUs; one at least."""
+    """Return the number of threads per process, so that the total does not exceed the CPUs; at least one."""
     return max(1, machine_code.usable_processors() // jobs)
 
 
@@ -92,18 +92,18 @@ def run_jobs(
     count: SampleCount,
     keep: Callable[[CalibrationState], None],
 ) -> CalibrationState:
-    """What some processes gather; what they have finished when the run is stopped.
+    """Return the state collected by several processes; if stopped, what they have finished.
 
     Args:
-        task: what is to be gathered.
-        names: of all samples.
-        before: what an earlier run has gathered.
-        jobs: how many processes.
-        count: is told of each shard, and ends the processes where it is stopped.
-        keep: is given what was finished where the rest fails.
+        task: calibration task.
+        names: names of all samples.
+        before: state that an earlier run collected.
+        jobs: number of processes.
+        count: counter that receives each shard; stopping it ends the processes.
+        keep: function that receives the finished state if the rest fails.
 
     Raises:
-        DryfitError: as `dryfit.calibration.shards.collect_shards`.
+        DryfitError: See `dryfit.calibration.shards.collect_shards`.
     """
     finished: list[CalibrationState] = []
 

@@ -1,7 +1,7 @@
-"""Calibration in shards: samples that are next to each other, gathered wherever an executor runs things, and merged.
+"""Calibration in shards: consecutive samples, processed wherever an executor runs its work, and merged.
 
-What comes together is, byte for byte, what one process would have gathered, because states merge exactly and an FP32
-engine of calibration is built without measuring.
+The merged state is, byte for byte, what one process would have collected, because states merge exactly and an FP32
+calibration engine is built without measurements.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 
 @attrs.frozen
 class Shard:
-    """Samples that are next to each other, which one worker gathers.
+    """Consecutive samples that one worker processes.
 
     Attributes:
-        number: from 1.
-        count: how many shards there are.
-        names: of the samples.
-        attempt: from 1; more where workers have died.
+        number: shard number, from 1.
+        count: number of shards.
+        names: names of the samples.
+        attempt: attempt number, from 1; higher if workers have died.
     """
 
     number: int
@@ -59,12 +59,12 @@ class Shard:
 
 @attrs.frozen
 class ShardResult:
-    """What a worker sends back.
+    """The result that a worker returns.
 
     Attributes:
         state: bytes of the `CalibrationState`.
-        images: how many it has seen, by the first axis of the first input.
-        processor: what its processor is called.
+        images: number of processed images, counted along the first axis of the first input.
+        processor: name of the worker's processor.
     """
 
     state: bytes
@@ -77,10 +77,10 @@ Watch = Callable[[Shard, CalibrationState, int], None]
 
 
 def shards_of(names: Sequence[str], samples_per_shard: int = SAMPLES_PER_SHARD) -> list[Shard]:
-    """The samples in order, cut into shards of one size; the last may be smaller.
+    """Split samples into consecutive shards of equal size; the last may be smaller.
 
     Raises:
-        CalibrationError: a shard would have no sample.
+        CalibrationError: A shard would have no samples.
     """
     if samples_per_shard < 1:
         raise CalibrationError(
@@ -105,29 +105,30 @@ def collect_shards(
     watch: Watch = lambda shard, state, images: None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> CalibrationState:
-    """The state that one process would have gathered, from workers that each gather a part.
+    """Return the state that one process would have collected, from workers that each process a part.
 
-    What a sample or the network is to blame for is raised at once. A shard whose worker dies is tried again, `ATTEMPTS`
-    times in all; those that are finished stay.
+    Errors caused by a sample or the network are raised at once. A shard whose worker dies is retried, up to `ATTEMPTS`
+    times in total; finished shards are kept.
 
     Args:
-        task: what is to be gathered. Workers load the network and open samples themselves.
-        names: of the samples; those that `before` has are left out.
-        executor: runs the work: `WorkerProcesses`, a pool of `concurrent.futures`, a dask client's. It stays open.
-        before: what was gathered earlier; it is gone on with.
-        samples_per_shard: how many samples a worker gathers before it sends them back.
-        mixes_processors: take states from processors of several kinds, whose rounding may differ; the result depends
-            on which processor got which samples then.
-        watch: is told of each finished shard, in this thread: to show progress, or to keep the state.
-        is_stopped: asked a few times a second; to end early with what is finished.
+        task: calibration task. Workers load the network and open samples themselves.
+        names: names of the samples; those that `before` contains are skipped.
+        executor: executor of the work: `WorkerProcesses`, a pool of `concurrent.futures`, a dask client's. It is not
+            shut down.
+        before: state that an earlier run collected; the result includes it.
+        samples_per_shard: number of samples that a worker processes before it returns its state.
+        mixes_processors: whether to accept states from different kinds of processors, whose rounding may differ; the
+            result then depends on which processor got which samples.
+        watch: function that is called in this thread for each finished shard, to show progress or to save the state.
+        is_stopped: function that is polled a few times per second; True ends the work with the finished shards.
 
     Returns:
-        The state; without samples and tensors where it was stopped before anything was finished.
+        The state; without samples and tensors if stopped before anything was finished.
 
     Raises:
-        CalibrationError: the collector cannot be merged (told before any work), there is no sample, values are not
-            finite, processors differ, or a shard was lost too often.
-        ExecutionError, NetworkError: a sample does not fit the network.
+        CalibrationError: The collector does not support merging (raised before any work), there are no samples, values
+            are not finite, processors differ, or a shard was lost too often.
+        ExecutionError, NetworkError: A sample does not match the network's inputs.
     """
     calibrator = task.chosen_calibrator()
     where = f"calibrator {calibrator.name!r}"
@@ -196,7 +197,7 @@ def _result(future: Future[ShardResult], shard: Shard) -> ShardResult | None:
     `gather_shard` raises nothing but our errors, so everything else says that the worker was lost.
 
     Raises:
-        DryfitError: the shard cannot be gathered, wherever it is tried; or it was lost too often.
+        DryfitError: The shard cannot be gathered, wherever it is tried; or it was lost too often.
     """
     try:
         return future.result()
@@ -227,7 +228,7 @@ def _state(result: ShardResult, shard: Shard, task: CalibrationTask, collector: 
     """The state that a worker sent.
 
     Raises:
-        CalibrationError: the source has not given the samples that it was asked for.
+        CalibrationError: The source has not given the samples that it was asked for.
     """
     state = CalibrationState.from_bytes(result.state, collector, shard.text, skips_nonfinite=task.skips_nonfinite)
     if set(state.samples) != set(shard.names):
@@ -244,10 +245,10 @@ def _state(result: ShardResult, shard: Shard, task: CalibrationTask, collector: 
 
 
 def gather_shard(task: CalibrationTask, shard: Shard) -> ShardResult:
-    """What a worker does: gather the samples of a shard.
+    """Process the samples of a shard in a worker.
 
     Raises:
-        DryfitError: as `CalibrationTask.run`; what else goes wrong is told as a CalibrationError.
+        DryfitError: See `CalibrationTask.run`; any other failure is raised as a CalibrationError.
     """
     images = 0
 

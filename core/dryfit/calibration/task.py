@@ -1,4 +1,4 @@
-"""What a calibration is to gather, as data that can be sent to other processes."""
+"""A calibration task as data that can be sent to other processes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dryfit.quantization.calibrator import Calibrator
 
 @attrs.frozen
 class CalibrationTask:
-    """What is to be gathered: it can be pickled, and every process gathers the same from the same samples.
+    """A picklable calibration task; every process collects the same from the same samples.
 
     Attributes:
-        load: gives the network.
-        source: gives samples.
-        calibrator: the calibrator whose collector gathers, or its name.
-        fingerprint: what the values depend on, in words; see `CalibrationState`.
-        tensors: names of those to look at; all for None.
-        skips_nonfinite: count NaN and infinity and leave them out, where they are errors otherwise.
-        num_threads: how many threads run the engine; as many as there are CPUs for None.
+        load: function that returns the network.
+        source: source of samples.
+        calibrator: calibrator whose collector is used, or its name.
+        fingerprint: text of everything that the values depend on; see `CalibrationState`.
+        tensors: names of the tensors to observe; None for all.
+        skips_nonfinite: whether to skip and count NaN and infinity, which are otherwise errors.
+        num_threads: number of threads of the engine; None for one per CPU.
     """
 
     load: Callable[[], Network]
@@ -38,10 +38,10 @@ class CalibrationTask:
     num_threads: int | None = None
 
     def chosen_calibrator(self) -> Calibrator:
-        """The calibrator.
+        """Return the calibrator.
 
         Raises:
-            UnknownNameError: no installed package brings it.
+            UnknownNameError: No installed package provides the calibrator.
         """
         return calibrator_of(self.calibrator) if isinstance(self.calibrator, str) else self.calibrator
 
@@ -53,19 +53,19 @@ class CalibrationTask:
         network: Network | None = None,
         executor: Executor | None = None,
     ) -> CalibrationState:
-        """What is gathered from some samples; from those that `watch` lets through.
+        """Return the state collected from some samples, limited to those that `watch` passes on.
 
         Args:
-            names: of the samples; those that `before` has are left out.
-            before: what was gathered earlier; it is gone on with.
-            watch: is given the samples and gives them on, one after another: to show progress, or to end early. When
-                it is asked for the next sample, the last one has been seen by all collectors.
-            network: what `load` gives, where it is there already.
-            executor: what runs the network, where it is there already; an FP32 engine for None.
+            names: names of the samples; those that `before` contains are skipped.
+            before: state that an earlier run collected; the result includes it.
+            watch: function that receives the samples and yields them one by one, to show progress or to stop early.
+                When the next sample is requested from it, all collectors have processed the last one.
+            network: result of `load`, if already available.
+            executor: executor of the network, if already available; None for an FP32 engine.
 
         Raises:
-            CalibrationError: `before` is of something else, there is no sample, or values are not finite.
-            ExecutionError, NetworkError: a sample does not fit the network.
+            CalibrationError: `before` belongs to another task, there are no samples, or values are not finite.
+            ExecutionError, NetworkError: A sample does not match the network's inputs.
         """
         if before is not None:
             before.require_fingerprint(self.fingerprint)

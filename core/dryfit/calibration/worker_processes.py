@@ -1,7 +1,7 @@
-"""Processes that work for this one, and that die one at a time.
+"""Worker processes that can fail independently.
 
-Python's own pool of processes is broken as a whole when one of them dies: the work of all others is lost. Here the
-death of a process fails the one call that it was working on, and the next call gets a fresh process.
+Python's own process pool breaks as a whole if one process dies, and the work of all others is lost. Here, a dying
+process fails only the call that it was working on, and the next call gets a new process.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _SECONDS_TO_END = 5.0
 
 
 class WorkerProcesses(Executor):
-    """An executor of processes; each is started when it is first needed.
+    """An executor of processes, each started on first use.
 
-    Functions, arguments and results are pickled. A call whose process dies fails with `BrokenExecutor`. Ctrl-C is left
-    to this process to answer. A script that uses this keeps its work under `if __name__ == "__main__":`, as Python asks
-    of all that start processes afresh.
+    Functions, arguments and results are pickled. A call whose process dies fails with `BrokenExecutor`. Only this
+    process handles Ctrl-C. A script that uses this class must keep its work under `if __name__ == "__main__":`, as
+    Python requires for spawned processes.
 
     Args:
-        count: how many processes work at a time.
-        initializer: called in each process before its first call, as of `ProcessPoolExecutor`.
+        count: number of concurrent processes.
+        initializer: function called in each process before its first call, as in `ProcessPoolExecutor`.
 
     Example:
         >>> with WorkerProcesses(2) as workers:
@@ -49,15 +49,15 @@ class WorkerProcesses(Executor):
             self._idle.put(worker)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
-        """As of every executor.
+        """Submit a call; see `concurrent.futures.Executor.submit`.
 
         Raises:
-            RuntimeError: it was shut down.
+            RuntimeError: The executor was shut down.
         """
         return self._threads.submit(self._call, function, arguments, options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls, and end the processes after the last one."""
+        """Accept no more calls, and end the processes after the last one."""
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         if not wait:
             threading.Thread(target=self.shutdown, daemon=True).start()
@@ -66,7 +66,7 @@ class WorkerProcesses(Executor):
             worker.end()
 
     def kill(self) -> None:
-        """End the processes now. Calls that they are working on fail; those that wait are cancelled."""
+        """End the processes now. Calls in progress fail; waiting calls are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for worker in self._workers:
             worker.kill()

@@ -1,1 +1,1 @@
-"""The built thing: plan, engine file, engine, execution context, inspector."""
+"""Built networks: plan, engine file, engine, execution context, inspector."""

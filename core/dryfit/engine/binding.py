@@ -36,7 +36,7 @@ def specs_for(plan: Plan, input_shapes: Mapping[str, Shape]) -> dict[str, Tensor
     """Spec of every tensor for these input shapes.
 
     Raises:
-        ExecutionError: a layer cannot take the shapes that follow, or a tensor gets larger than memory can be.
+        ExecutionError: A layer cannot take the shapes that follow, or a tensor gets larger than memory can be.
     """
     try:
         specs = infer_specs(plan.network, input_shapes)
@@ -67,7 +67,7 @@ class BoundEngine:
         num_threads: how many threads run it.
 
     Raises:
-        ExecutionError: a layer cannot take the shapes that follow, or memory is short.
+        ExecutionError: A layer cannot take the shapes that follow, or memory is short.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class BoundEngine:
             Output name to contents. The arrays belong to the binding: copy them before the next run.
 
         Raises:
-            ExecutionError: a layer stumbles over what the data, or the engine, says of sizes, or a scale that is given
+            ExecutionError: A layer stumbles over what the data, or the engine, says of sizes, or a scale that is given
                 or computed in the run is not positive.
         """
         for name, array in inputs.items():
@@ -227,7 +227,7 @@ class ScaleCheck:
         """Look at them.
 
         Raises:
-            ExecutionError: one is not finite or not positive.
+            ExecutionError: One is not finite or not positive.
         """
         for layer in self.group.layers:
             check_run_time_scale(layer, arrays)
@@ -253,7 +253,7 @@ def host_schedule() -> CreateSchedule:
     """What makes schedules of steps on this machine.
 
     Raises:
-        PluginError: the host's target has none.
+        PluginError: The host's target has none.
     """
     create_schedule = registry.host().create_schedule
     if create_schedule is None:

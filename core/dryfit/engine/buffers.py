@@ -27,7 +27,7 @@ def check_size(size: int, where: str, what: object) -> int:
         what: its shape, or what else it follows from, for errors.
 
     Raises:
-        ExecutionError: it is negative, or larger than `LARGEST_SIZE`.
+        ExecutionError: It is negative, or larger than `LARGEST_SIZE`.
     """
     if not 0 <= size <= LARGEST_SIZE:
         raise ExecutionError(

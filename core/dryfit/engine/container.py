@@ -127,8 +127,8 @@ def describe(name: str, array: Array) -> tuple[ArrayEntry, Array]:
     """The entry of an array, and the array as it will lie in the file.
 
     Raises:
-        EngineFileError: the name is none that a file can hold.
-        UnknownNameError: networks do not have the array's type.
+        EngineFileError: The name is none that a file can hold.
+        UnknownNameError: Networks do not have the array's type.
     """
     if not is_array_name(name):
         raise EngineFileError(
@@ -156,7 +156,7 @@ def chunks(
         kind: what the file holds.
 
     Raises:
-        EngineFileError: the header gets larger than safetensors allows, or two arrays have one name.
+        EngineFileError: The header gets larger than safetensors allows, or two arrays have one name.
     """
     header, places = canonical_header(manifest, entries, kind.noun, kind)
     if len(header) > LARGEST_HEADER:
@@ -180,7 +180,7 @@ def canonical_header(
     """The only header that a file with this manifest and these arrays can have, and where its arrays lie.
 
     Raises:
-        EngineFileError: two arrays have one name.
+        EngineFileError: Two arrays have one name.
     """
     fields: dict[str, Any] = {
         "__metadata__": {
@@ -220,8 +220,8 @@ def json_text(fields: Mapping[str, Any]) -> str:
     """Deterministic JSON in ASCII: keys sorted, no spaces.
 
     Raises:
-        TypeError: something in it is no plain data.
-        ValueError: a number in it is not finite, which JSON lacks.
+        TypeError: Something in it is no plain data.
+        ValueError: A number in it is not finite, which JSON lacks.
     """
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

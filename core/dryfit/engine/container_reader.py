@@ -47,7 +47,7 @@ def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tupl
         kind: what it has to hold.
 
     Raises:
-        EngineFileError: the file is foreign, truncated, damaged, or of another schema version.
+        EngineFileError: The file is foreign, truncated, damaged, or of another schema version.
     """
     if len(data) < 8:
         raise EngineFileError(

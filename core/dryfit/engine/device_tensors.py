@@ -30,8 +30,8 @@ def tensor_format(plan: Plan, name: str) -> TensorFormat:
     """The format of a tensor on its device; LINEAR where the plan says nothing.
 
     Raises:
-        EngineFileError: the tensor's device has no such format.
-        UnknownNameError: no installed package brings the device.
+        EngineFileError: The tensor's device has no such format.
+        UnknownNameError: No installed package brings the device.
     """
     placement = plan.placements.get(name)
     if placement is None or placement.format == LINEAR.name:

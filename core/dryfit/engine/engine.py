@@ -1,4 +1,4 @@
-"""The built thing: TensorRT's `ICudaEngine`, for this CPU."""
+"""A built network: TensorRT's `ICudaEngine`, for this CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TensorIOMode(enum.IntEnum):
-    """What a tensor is to an engine; TensorRT's `TensorIOMode`."""
+    """The role of a tensor in an engine; TensorRT's `TensorIOMode`."""
 
     NONE = 0
     INPUT = 1
@@ -31,14 +31,14 @@ class TensorIOMode(enum.IntEnum):
 
 
 class Engine(KnownAttributes):
-    """A network built for devices, with all that runs it here. Contexts run it; only a refit changes it.
+    """A network built for its devices. Contexts run it; only a refit modifies it.
 
-    Attributes:
+    plan: layers, kernels, decisions and weights. A refit replaces it.
         plan: layers, kernels, decisions and weights. A refit puts another one in its place.
-        refit_lock: held while weights are exchanged.
+        refit_lock: lock that is held during a refit.
 
     Raises:
-        EngineFileError: the parts of the plan do not fit together.
+        EngineFileError: The parts of the plan are inconsistent.
 
     Example:
         >>> engine = builder.build_engine(network, config)
@@ -54,10 +54,10 @@ class Engine(KnownAttributes):
         self.adopt(plan)
 
     def adopt(self, plan: Plan) -> None:
-        """Take another plan of the same network. Runs that have begun end with the old one; the next take the new one.
+        """Replace the plan by another one of the same network. Active runs finish with the old plan.
 
         Raises:
-            EngineFileError: the parts of the plan do not fit together.
+            EngineFileError: The parts of the plan are inconsistent.
         """
         plan.network.refresh_shapes()  # now, so that contexts in several threads only read it
         check_plan(plan)
@@ -72,40 +72,40 @@ class Engine(KnownAttributes):
 
     @classmethod
     def load(cls, source: EngineSource) -> Engine:
-        """The engine in a file, by its path, or in the bytes of one.
+        """Load an engine from a file path, or from the bytes of a file.
 
         Raises:
-            EngineFileError: see `dryfit.engine.engine_file.load`.
+            EngineFileError: See `dryfit.engine.engine_file.load`.
         """
         return cls(engine_file.load(source))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the engine to a file, whole or not at all.
+        """Write the engine to a file. On failure, no partial file is left.
 
         Raises:
-            EngineFileError: see `dryfit.engine.engine_file.save`.
+            EngineFileError: See `dryfit.engine.engine_file.save`.
         """
         engine_file.save(self.plan, path)
 
     def serialize(self) -> bytes:
-        """The bytes of the engine's file. The same network, config and versions give the same bytes."""
+        """Return the bytes of the engine file. The same network, config and versions give the same bytes."""
         return engine_file.serialize(self.plan)
 
     def create_execution_context(self, num_threads: int | None = None) -> ExecutionContext:
-        """A context to run the engine with. Its memory is taken at the first run with new input shapes.
+        """Create an execution context. Its memory is allocated at the first run with new input shapes.
 
         Args:
-            num_threads: how many threads run it; as many as there are CPUs when absent.
+            num_threads: number of threads; default: one per CPU.
 
         Raises:
-            PluginError: a device that the engine names is not installed.
-            EngineFileError: a kernel that the engine names does not exist, or does not serve its layer.
-            ExecutionError: the number of threads is not at least 1, or the engine is stripped.
+            PluginError: A device that the engine uses is not installed.
+            EngineFileError: A kernel that the engine uses does not exist, or does not support its layer.
+            ExecutionError: The number of threads is less than 1, or the engine is stripped.
         """
         return ExecutionContext(self, num_threads)
 
     def create_engine_inspector(self) -> EngineInspector:
-        """What tells of the engine's layers, as text or JSON."""
+        """Create an inspector, which reports the engine's layers as text or JSON."""
         from dryfit.engine.inspector import EngineInspector
 
         return EngineInspector(self)
@@ -114,39 +114,39 @@ class Engine(KnownAttributes):
 
     @property
     def name(self) -> str:
-        """The network's name."""
+        """Name of the network."""
         return self.plan.network.name
 
     @property
     def num_layers(self) -> int:
-        """Number of engine layers: a fused group is one."""
+        """Number of engine layers; a fused group counts as one."""
         return len(self.plan.operations)
 
     @property
     def device_memory_size(self) -> int:
-        """Bytes of all memory pools of the devices that the engine uses."""
+        """Total bytes of all memory pools of the devices that the engine uses."""
         return sum(self.plan.pool_sizes.values())
 
     device_memory_size_v2 = device_memory_size
 
     @property
     def engine_capability(self) -> str:
-        """Name of the `EngineCapability` it was built with."""
+        """Name of the `EngineCapability` that the engine was built with."""
         return str(self.plan.settings.get("engine_capability", "STANDARD"))
 
     @property
     def profiling_verbosity(self) -> str:
-        """Name of the `ProfilingVerbosity` it was built with."""
+        """Name of the `ProfilingVerbosity` that the engine was built with."""
         return str(self.plan.settings.get("profiling_verbosity", "LAYER_NAMES_ONLY"))
 
     @property
     def refittable(self) -> bool:
-        """Whether weights can be exchanged, by `Refitter`: it was built with REFIT, or a flag that includes it."""
+        """Whether `Refitter` can exchange weights: the engine was built with REFIT, or a flag that includes it."""
         return self.plan.refit is not None
 
     @property
     def is_stripped(self) -> bool:
-        """Whether it has no weights, so that it cannot run before a refit."""
+        """Whether the engine has no weights and cannot run until a refit."""
         return self.plan.is_stripped
 
     # Inputs and outputs -------------------------------------------------------------------------------------------
@@ -157,10 +157,10 @@ class Engine(KnownAttributes):
         return len(self._inputs) + len(self._outputs)
 
     def get_tensor_name(self, index: int) -> str:
-        """Name of an input or output; inputs come first.
+        """Return the name of an input or output; inputs come first.
 
         Raises:
-            ExecutionError: there are not so many.
+            ExecutionError: The index is out of range.
         """
         names = [*self._inputs, *self._outputs]
         if not -len(names) <= index < len(names):
@@ -176,51 +176,51 @@ class Engine(KnownAttributes):
     __getitem__ = get_tensor_name
 
     def get_tensor_mode(self, name: str) -> TensorIOMode:
-        """Whether a name is that of an input, of an output, or of neither."""
+        """Return whether a tensor is an input, an output, or neither."""
         if name in self._inputs:
             return TensorIOMode.INPUT
         return TensorIOMode.OUTPUT if name in self._outputs else TensorIOMode.NONE
 
     def get_tensor_shape(self, name: str) -> Shape:
-        """Shape of an input or output; -1 where it is dynamic."""
+        """Return the shape of an input or output; -1 for a dynamic extent."""
         return self._tensor(name).shape
 
     def get_tensor_dtype(self, name: str) -> DataType:
-        """Element type of an input or output."""
+        """Return the data type of an input or output."""
         return self._tensor(name).dtype
 
     def get_tensor_location(self, name: str) -> TensorLocation:
-        """Whether an input or output carries data (DEVICE) or dimensions (HOST)."""
+        """Return whether an input or output carries data (DEVICE) or dimensions (HOST)."""
         return TensorLocation.HOST if self._tensor(name).is_shape_tensor else TensorLocation.DEVICE
 
     def is_shape_inference_io(self, name: str) -> bool:
-        """Whether an input or output carries dimensions."""
+        """Return whether an input or output carries dimensions."""
         return self._tensor(name).is_shape_tensor
 
     # Formats ------------------------------------------------------------------------------------------------------
 
     def get_tensor_format(self, name: str) -> str:
-        """Name of the format in which an input or output lies on its device."""
+        """Return the name of the format of an input or output on its device."""
         return tensor_format(self.plan, self._tensor(name).name).name
 
     def get_tensor_format_desc(self, name: str) -> str:
-        """The format in TensorRT's words."""
+        """Return the format of an input or output as TensorRT describes it."""
         return format_description(self.plan, name, self._tensor(name).dtype)
 
     def get_tensor_vectorized_dim(self, name: str) -> int:
-        """The axis whose elements lie in vectors, that of the channels; -1 where none does."""
+        """Return the axis that is vectorized, which is the channel axis; -1 without vectorization."""
         described = tensor_format(self.plan, self._tensor(name).name)
         if described.channels_vector == 1:
             return -1
         return len(self._tensor(name).shape) - 1 - described.spatial_axes
 
     def get_tensor_components_per_element(self, name: str) -> int:
-        """Elements in a vector; -1 where they do not lie in vectors."""
+        """Return the number of elements per vector; -1 without vectorization."""
         vector = tensor_format(self.plan, self._tensor(name).name).channels_vector
         return vector if vector > 1 else -1
 
     def get_tensor_bytes_per_component(self, name: str) -> int:
-        """Bytes of one element of a vector; -1 where they do not lie in vectors."""
+        """Return the number of bytes per vector element; -1 without vectorization."""
         vectorized = self.get_tensor_vectorized_dim(name) >= 0
         return self._tensor(name).dtype.bytes_of(1) if vectorized else -1
 
@@ -228,15 +228,15 @@ class Engine(KnownAttributes):
 
     @property
     def num_optimization_profiles(self) -> int:
-        """Number of optimization profiles; 1 for an engine whose shapes are all static."""
+        """Number of optimization profiles; 1 for an engine with only static shapes."""
         return max(1, len(self.plan.profiles))
 
     def get_tensor_profile_shape(self, name: str, profile_index: int) -> list[Shape]:
-        """Minimum, optimum and maximum shape of an input in a profile.
+        """Return the minimum, optimum and maximum shape of an input in a profile.
 
         Raises:
-            UnknownNameError: the engine has no such input.
-            ExecutionError: the engine has no such profile.
+            UnknownNameError: The engine has no such input.
+            ExecutionError: The engine has no such profile.
         """
         if name not in self._inputs:
             raise UnknownNameError("input", name, self._inputs, where=f"engine {self.name!r}")
@@ -253,11 +253,11 @@ class Engine(KnownAttributes):
         return list(profiles[profile_index].shapes.get(name, static) if profiles else static)
 
     def get_tensor_profile_values(self, profile_index: int, name: str) -> list[Shape]:
-        """Minimum, optimum and maximum values of an input that carries dimensions; empty for another input.
+        """Return the minimum, optimum and maximum values of an input that carries dimensions; empty for another input.
 
         Raises:
-            UnknownNameError: the engine has no such input.
-            ExecutionError: the engine has no such profile.
+            UnknownNameError: The engine has no such input.
+            ExecutionError: The engine has no such profile.
         """
         self.get_tensor_profile_shape(name, profile_index)
         profiles = self.plan.profiles

@@ -96,8 +96,8 @@ class FileArrays:
         """Take an array; returns its name in the file.
 
         Raises:
-            EngineFileError: the name is none that a file can hold.
-            UnknownNameError: networks do not have the array's type.
+            EngineFileError: The name is none that a file can hold.
+            UnknownNameError: Networks do not have the array's type.
         """
         if is_stand_in(array):
             self.stand_ins[name] = StandInEntry(DataType.from_numpy(array.dtype), array.shape)
@@ -125,7 +125,7 @@ def save(plan: Plan, path: str | os.PathLike[str]) -> None:
     there stays as it was.
 
     Raises:
-        EngineFileError: the file cannot be written, or the plan holds something that no file can.
+        EngineFileError: The file cannot be written, or the plan holds something that no file can.
     """
     try:
         write_atomically(path, _chunks(plan))
@@ -142,7 +142,7 @@ def serialize(plan: Plan) -> bytes:
     """The bytes of a plan's engine file.
 
     Raises:
-        EngineFileError: the plan holds something that no file can.
+        EngineFileError: The plan holds something that no file can.
     """
     return b"".join(_chunks(plan))
 
@@ -156,7 +156,7 @@ def load(source: EngineSource) -> Plan:
     once, to aligned memory.
 
     Raises:
-        EngineFileError: there is no such file; it is damaged, truncated, foreign, or of another version; or its
+        EngineFileError: There is no such file; it is damaged, truncated, foreign, or of another version; or its
             manifest does not describe a plan that fits its arrays.
     """
     return _plan(*file_bytes(source))

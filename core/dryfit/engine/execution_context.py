@@ -1,4 +1,4 @@
-"""Running an engine: TensorRT's `IExecutionContext`, with numpy arrays for device addresses."""
+"""Execution of an engine: TensorRT's `IExecutionContext`, with numpy arrays instead of device addresses."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ _UNWATCHED = nullcontext()
 
 
 class ExecutionContext(KnownAttributes):
-    """The state of one caller of an engine: input shapes, memory, threads. Made by `Engine.create_execution_context`.
+    """The state to run an engine: input shapes, memory, threads. Create it with `Engine.create_execution_context`.
 
-    Contexts of one engine share its weights and may run at the same time, each in a thread of its own; they give the
-    same bits, with any number of threads. One context runs one thing at a time: a second caller waits. A run that
-    begins after a refit has all of the new weights, one that began before it all of the old ones. The child of a fork
-    has contexts of its own, which can be run whatever the parent's threads were doing.
+    Contexts of one engine share its weights and can run concurrently, each in its own thread. Results are bit-identical
+    for all contexts and any number of threads. A context runs one request at a time: a second caller waits. A run that
+    starts after a refit uses only new weights, a run that started before it only old ones. After a fork, the child
+    process has its own contexts, which can run whatever the threads of the parent were doing.
 
     Attributes:
-        engine: whose context it is.
-        name: for the user.
-        num_threads: how many threads run it.
+        engine: engine of the context.
+        name: name chosen by the user.
+        num_threads: number of threads.
         profiler: receives the host latency of each engine layer after each run, or None.
 
     Example:
@@ -93,7 +93,7 @@ class ExecutionContext(KnownAttributes):
         watch_forks(self)
 
     def after_fork_in_child(self) -> None:
-        """Begin anew in the child of a fork, where another thread was running the context."""
+        """Reset the context in the child of a fork, where another thread may have been running it."""
         if is_lost(self._lock):
             self._lock = threading.RLock()
             self._bindings.clear()
@@ -105,17 +105,17 @@ class ExecutionContext(KnownAttributes):
         """Run the engine once.
 
         Args:
-            inputs: one mapping from input name to array, or one array for each input, in the engine's order. An array
-                is a numpy array with any strides, or anything with `__array_interface__` or DLPack in the CPU's
-                memory. Types are taken exactly: nothing is converted.
-            out: arrays that outputs are written to, by name; others get new arrays.
+            inputs: a mapping from input name to array, or one array per input in engine order. An array is a numpy
+                array with any strides, or any object with `__array_interface__` or DLPack in CPU memory. Types must
+                match exactly: nothing is converted.
+            out: arrays that receive the outputs, by name; other outputs get new arrays.
 
         Returns:
-            Output name to array.
+            Arrays by output name.
 
         Raises:
-            ExecutionError: a name is unknown or missing, an array has the wrong type or a shape that the engine was
-                not built for, dimensions of one name differ, the values of an input that carries dimensions are
+            ExecutionError: A name is unknown or missing, an array has the wrong type or a shape that the engine was not
+                built for, dimensions with the same name differ, the values of an input that carries dimensions are
                 outside the optimization profile, or an output does not fit its array.
         """
         named = name_inputs(inputs, self._inputs, self._where)
@@ -135,13 +135,13 @@ class ExecutionContext(KnownAttributes):
         return outputs
 
     def set_tensor(self, name: str, array: Any) -> None:
-        """Say where an input is read from, or an output written to, by `execute`: TensorRT's `set_tensor_address`.
+        """Set the array that `execute` reads an input from or writes an output to; TensorRT's `set_tensor_address`.
 
-        The array is read when `execute` runs, not now. An input's shape is set with it.
+        The array is read when `execute` runs, not by this call. For an input, this also sets the shape.
 
         Raises:
-            ExecutionError: the array does not fit.
-            UnknownNameError: the engine has no such input or output.
+            ExecutionError: The array does not fit the tensor.
+            UnknownNameError: The engine has no such input or output.
         """
         if name in self._inputs:
             tensor = as_input(name, array, self._inputs[name].dtype)
@@ -151,16 +151,16 @@ class ExecutionContext(KnownAttributes):
         self._tensors[name] = tensor
 
     def get_tensor(self, name: str) -> Array | None:
-        """The array that an input is read from, or that an output was or will be written to; None before there is."""
+        """Return the array of an input or output; None if it has none yet."""
         self._known(name)
         return self._tensors.get(name)
 
     def execute(self) -> dict[str, Array]:
-        """Run once on the arrays of `set_tensor`. Outputs that were given none get new arrays.
+        """Run the engine once on the arrays of `set_tensor`. Outputs without an array get new ones.
 
         Raises:
-            ExecutionError: an input has no array, its shape was changed after it was set, or an output does not fit
-                its array.
+            ExecutionError: An input has no array, its shape was changed after the array was set, or an output does not
+                fit its array.
         """
         inputs = {name: self._tensors[name] for name in self._inputs if name in self._tensors}
         for name, array in inputs.items():
@@ -177,11 +177,11 @@ class ExecutionContext(KnownAttributes):
     # Shapes -------------------------------------------------------------------------------------------------------
 
     def set_input_shape(self, name: str, shape: Sequence[int]) -> bool:
-        """State the shape of an input, so that `get_tensor_shape` tells those of the outputs. Returns True.
+        """Set the shape of an input, so that `get_tensor_shape` returns the shapes of the outputs. Returns True.
 
         Raises:
-            ExecutionError: the engine was not built for it.
-            UnknownNameError: the engine has no such input.
+            ExecutionError: The engine was not built for this shape.
+            UnknownNameError: The engine has no such input.
         """
         if name not in self._inputs:
             raise UnknownNameError("input", name, self._inputs, where=self._where)
@@ -191,18 +191,18 @@ class ExecutionContext(KnownAttributes):
         return True
 
     def get_tensor_shape(self, name: str) -> Shape:
-        """The shape of an input or output as it is known now: -1 where it follows from shapes not set, or from data.
+        """Return the known shape of an input or output: -1 for an extent that depends on shapes not set, or on data.
 
         Raises:
-            UnknownNameError: the engine has no such input or output.
+            UnknownNameError: The engine has no such input or output.
         """
         return self._spec(name).shape
 
     def tensor_spec(self, name: str) -> TensorSpec:
-        """Shape and type of any tensor of the engine's network, as they are known for the shapes that were set.
+        """Return the shape and type of any tensor of the engine's network, for the shapes that are set.
 
         Raises:
-            UnknownNameError: there is no such tensor.
+            UnknownNameError: The tensor does not exist.
         """
         declared = self._plan.network.tensor(name).spec
         if name in self._inputs:
@@ -210,23 +210,23 @@ class ExecutionContext(KnownAttributes):
         return declared if self.infer_shapes() else self._specs()[name]
 
     def infer_shapes(self) -> list[str]:
-        """Names of inputs whose shape is not known yet; with an empty list all that can be inferred is."""
+        """Return the inputs whose shape is not set; if the list is empty, all shapes that can be inferred are known."""
         return [name for name, spec in self._inputs.items() if name not in self._shapes and not spec.is_static]
 
     @property
     def all_binding_shapes_specified(self) -> bool:
-        """Whether every input's shape is known."""
+        """Whether the shape of every input is set."""
         return not self.infer_shapes()
 
     def get_strides(self, name: str) -> tuple[int, ...]:
-        """Strides of an input or output in its device's memory; TensorRT's `get_tensor_strides`.
+        """Return the strides of an input or output in its device's memory; TensorRT's `get_tensor_strides`.
 
-        In elements; for formats whose channels lie in vectors, in vectors. The arrays that `run` takes and gives have
-        strides of their own.
+        Strides are in elements, or in vectors for vectorized formats. They do not apply to the arrays that `run`
+        accepts and returns.
 
         Raises:
-            ExecutionError: the shape is not known yet.
-            UnknownNameError: the engine has no such input or output.
+            ExecutionError: The shape is not known yet.
+            UnknownNameError: The engine has no such input or output.
         """
         spec = self._spec(name)
         if not spec.is_static:
@@ -244,14 +244,14 @@ class ExecutionContext(KnownAttributes):
 
     @property
     def active_optimization_profile(self) -> int:
-        """Index of the optimization profile whose shapes are taken."""
+        """Index of the optimization profile in use."""
         return self._profile
 
     def set_optimization_profile(self, index: int) -> None:
-        """Choose an optimization profile. Shapes that were set are forgotten.
+        """Select an optimization profile. Shapes that were set are discarded.
 
         Raises:
-            ExecutionError: the engine has no such profile.
+            ExecutionError: The engine has no such profile.
         """
         count = self.engine.num_optimization_profiles
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:
@@ -323,7 +323,7 @@ class ExecutionContext(KnownAttributes):
         """Begin anew with a plan of the engine, the first or what a refit put in its place.
 
         Raises:
-            ExecutionError: it is stripped.
+            ExecutionError: It is stripped.
         """
         if plan.is_stripped:
             raise ExecutionError(

@@ -21,7 +21,7 @@ def file_bytes(source: EngineSource, kind: FileKind = ENGINE) -> tuple[memoryvie
     A file is mapped into memory: it must not be changed in place while they live. Bytes are copied once.
 
     Raises:
-        EngineFileError: there is no such file, it is empty or cannot be read, or the source is something else.
+        EngineFileError: There is no such file, it is empty or cannot be read, or the source is something else.
     """
     if isinstance(source, (str, os.PathLike)):
         return _mapped(source, kind), f"file {os.fspath(source)!r}"

@@ -22,7 +22,7 @@ def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where
         where: the engine, for errors.
 
     Raises:
-        ExecutionError: names are unknown or missing, or there are too many arrays. All of them are listed.
+        ExecutionError: Names are unknown or missing, or there are too many arrays. All of them are listed.
     """
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
         named: Mapping[str, Any] = inputs[0]
@@ -75,7 +75,7 @@ def as_input(name: str, value: Any, dtype: DataType) -> Array:
         dtype: the type that the engine takes.
 
     Raises:
-        ExecutionError: it is no array, is not in the CPU's memory, or has another type.
+        ExecutionError: It is no array, is not in the CPU's memory, or has another type.
     """
     array = _as_array(name, value)
     if array.dtype != dtype.numpy:
@@ -93,7 +93,7 @@ def as_output(name: str, value: Any, dtype: DataType) -> Array:
     """An array that an output is to be written to.
 
     Raises:
-        ExecutionError: it is no numpy array, cannot be written, or has another type.
+        ExecutionError: It is no numpy array, cannot be written, or has another type.
     """
     if not isinstance(value, np.ndarray) or not value.flags.writeable or value.dtype != dtype.numpy:
         kind = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
@@ -119,7 +119,7 @@ def check_shape(name: str, found: Shape, declared: Shape, minimum: Shape | None,
         maximum: the profile's upper bounds; None where it has none for this input.
 
     Raises:
-        ExecutionError: the shape is not allowed.
+        ExecutionError: The shape is not allowed.
     """
     low = minimum or tuple(max(extent, 0) for extent in declared)
     high = maximum or declared
@@ -148,7 +148,7 @@ def check_values(name: str, found: Array, minimum: Sequence[int], maximum: Seque
         maximum: the largest value of each element.
 
     Raises:
-        ExecutionError: there are more or fewer elements, or one is out of its range.
+        ExecutionError: There are more or fewer elements, or one is out of its range.
     """
     values = tuple(int(value) for value in found.reshape(-1))
     fits = len(values) == len(minimum) and all(
@@ -173,7 +173,7 @@ def check_dimension_names(shapes: Mapping[str, Shape], names: Mapping[str, Mappi
         names: input name to axis to the dimension's name.
 
     Raises:
-        ExecutionError: names both inputs.
+        ExecutionError: Names both inputs.
     """
     first: dict[str, tuple[str, int, int]] = {}
     for name, shape in shapes.items():

@@ -1,10 +1,9 @@
-"""What an engine is made of, for people and tools: TensorRT's `IEngineInspector`.
+"""The layers of an engine, for people and tools: TensorRT's `IEngineInspector`.
 
-The JSON has the keys of TensorRT 10 where it has one for the thing (`Name`, `LayerType`, `Inputs`,
-`Format/Datatype`, `Metadata`, ...), so that tools that read those files read ours, and keys of our own for what
-TensorRT does not tell: `Device`, `Segment`, `Precision`, `MultiplyAccumulates`, `SourceLayers`. `TacticName` is the
-host's kernel. It is detailed whatever `profiling_verbosity` the engine was built with: our choice, because here it
-costs nothing.
+The JSON uses the keys of TensorRT 10 where they exist (`Name`, `LayerType`, `Inputs`, `Format/Datatype`, `Metadata`,
+...), so that tools for those files also read ours, and additional keys for what TensorRT does not report: `Device`,
+`Segment`, `Precision`, `MultiplyAccumulates`, `SourceLayers`. `TacticName` is the host's kernel. It is always detailed,
+regardless of the engine's `profiling_verbosity`: our choice, because here it costs nothing.
 """
 
 from __future__ import annotations
@@ -46,17 +45,17 @@ _PARAMETER_NAMES = {
 
 
 class LayerInformationFormat(enum.IntEnum):
-    """How the inspector tells; TensorRT's `LayerInformationFormat`."""
+    """The output format of the inspector; TensorRT's `LayerInformationFormat`."""
 
     ONELINE = 0
     JSON = 1
 
 
 class EngineInspector(KnownAttributes):
-    """Tells of an engine and its layers. Made by `Engine.create_engine_inspector`.
+    """Reports an engine and its layers. Create it with `Engine.create_engine_inspector`.
 
     Attributes:
-        execution_context: where it is set, dynamic shapes are those of the context.
+        execution_context: if set, dynamic shapes are those of the context.
 
     Example:
         >>> import json
@@ -72,10 +71,10 @@ class EngineInspector(KnownAttributes):
         self._engine = engine
 
     def get_layer_information(self, index: int, format: LayerInformationFormat | str = "json") -> str:
-        """One engine layer, as a line of text or a JSON object.
+        """Return one engine layer, as a line of text or a JSON object.
 
         Raises:
-            ExecutionError: there is no such layer or format.
+            ExecutionError: The layer or format does not exist.
         """
         count = self._engine.num_layers
         if not 0 <= index < count:
@@ -90,7 +89,7 @@ class EngineInspector(KnownAttributes):
         return _line(layer) if _format(format) is LayerInformationFormat.ONELINE else _json(layer)
 
     def get_engine_information(self, format: LayerInformationFormat | str = "json") -> str:
-        """All engine layers, as lines of text or one JSON object."""
+        """Return all engine layers, as lines of text or one JSON object."""
         plan = self._engine.plan
         layers = [self._layer(operation) for operation in plan.operations]
         if _format(format) is LayerInformationFormat.ONELINE:

@@ -43,7 +43,7 @@ def plan_memory(buffers: Sequence[Buffer], alignment: int = 64) -> MemoryPlan:
     A buffer of no bytes lies at 0 and takes no room.
 
     Raises:
-        BuildError: a size is negative, or a buffer ends before it begins.
+        BuildError: A size is negative, or a buffer ends before it begins.
 
     Example:
         >>> plan_memory([(100, 0, 1), (50, 1, 2), (100, 2, 3)], alignment=1)

@@ -37,8 +37,8 @@ class OperationRunner:
         known: tensor name to contents, of what is known before the run.
 
     Raises:
-        ExecutionError: the plan is stripped, or a layer cannot take the shapes that follow.
-        PluginError, EngineFileError: as for an execution context.
+        ExecutionError: The plan is stripped, or a layer cannot take the shapes that follow.
+        PluginError, EngineFileError: As for an execution context.
 
     Example:
         >>> runner = OperationRunner(engine.plan, {"x": x.shape})
@@ -75,7 +75,7 @@ class OperationRunner:
             Output name to contents, in memory of their own.
 
         Raises:
-            ExecutionError: an input is missing, has another type, or leads to sizes that cannot be.
+            ExecutionError: An input is missing, has another type, or leads to sizes that cannot be.
         """
         arrays = {tensor.name: self._input(resolved, tensor.name, inputs) for tensor in resolved.group.inputs}
         names = [tensor.name for layer in resolved.group.layers for tensor in layer.outputs]

@@ -58,7 +58,7 @@ def require_layer_plugins(plan: Plan) -> None:
     """Find the plugins of an engine's layers. One of another package version than at build time is taken, and logged.
 
     Raises:
-        PluginError: some are not there, or cannot be used; all that are missing are listed with their packages.
+        PluginError: Some are not there, or cannot be used; all that are missing are listed with their packages.
     """
     layers = {layer.key: layer for layer in plan.network.layers if isinstance(layer, Plugin)}
     missing = [key for key in layers if find_plugin(key) is None]
@@ -87,7 +87,7 @@ def require_quantize_methods(plan: Plan) -> None:
     """Find the methods of an engine's quantized operators.
 
     Raises:
-        PluginError: some are not there, or cannot be used; all that are missing are listed with their packages.
+        PluginError: Some are not there, or cannot be used; all that are missing are listed with their packages.
     """
     layers: dict[str, list[str]] = {}
     for layer in plan.network.layers:

@@ -28,7 +28,7 @@ def check_left_out(plan: Plan) -> None:
     """Refuse a plan that lacks an array which a run needs; one that is stripped lacks them until it is refitted.
 
     Raises:
-        EngineFileError: names the layer or the operation.
+        EngineFileError: Names the layer or the operation.
     """
     if plan.is_stripped:
         return
@@ -99,7 +99,7 @@ def check_plan(plan: Plan) -> None:
     """Refuse a plan whose parts do not fit together.
 
     Raises:
-        EngineFileError: says which part, and how it contradicts the others.
+        EngineFileError: Says which part, and how it contradicts the others.
     """
     if not plan.network.outputs:
         _refuse("An engine must have at least one output", f"network {plan.network.name!r}", "none")

@@ -1,6 +1,6 @@
-"""Who watches the runs of an engine: plugins, and profilers with the time of each layer, TensorRT's `IProfiler`.
+"""Observers of engine runs: plugins, and profilers of layer times, TensorRT's `IProfiler`.
 
-Times are measured on this machine's CPU while it emulates the device. They say nothing of the device's speed.
+Times are measured on this machine's CPU while it emulates the device. They do not indicate the speed of the device.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from dryfit.plugins.contributions import RunObserver
 
 
 class Profiler(abc.ABC):
-    """Is told the host's time of each engine layer, once a run.
+    """Receives the host time of each engine layer, once per run.
 
-    A fused group is one engine layer, under the joined name of its layers. Layers whose result was known when the
-    shapes were (constants, shape computations) do not run and are not reported.
+    A fused group is one engine layer, named by joining the names of its layers. Layers whose result follows from the
+    shapes (constants, shape computations) do not run and are not reported.
     """
 
     @abc.abstractmethod
     def report_layer_time(self, layer_name: str, ms: float) -> None:
-        """An engine layer took `ms` milliseconds of the host's time."""
+        """Called with the host time of an engine layer, in milliseconds."""
 
 
 class LayerTimes(Profiler):
-    """Collects the times of all runs.
+    """Collects the layer times of all runs.
 
     Attributes:
-        milliseconds: engine layer name to the time of each run, in the order in which layers were first reported.
+        milliseconds: time of each run by engine layer name, in the order in which layers were first reported.
 
     Example:
         >>> times = LayerTimes()
@@ -44,17 +44,17 @@ class LayerTimes(Profiler):
         self.milliseconds: dict[str, list[float]] = {}
 
     def report_layer_time(self, layer_name: str, ms: float) -> None:
-        """Keep the time."""
+        """Record the time."""
         self.milliseconds.setdefault(layer_name, []).append(ms)
 
     def medians(self) -> dict[str, float]:
-        """Engine layer name to the median of its times."""
+        """Return the median time by engine layer name."""
         from statistics import median
 
         return {name: median(times) for name, times in self.milliseconds.items()}
 
     def total(self) -> float:
-        """The sum of the medians: about the milliseconds of one run."""
+        """Return the sum of the medians: approximately the milliseconds of one run."""
         return sum(self.medians().values())
 
 
@@ -62,12 +62,12 @@ class LayerTimes(Profiler):
 def watched_run(
     observer: RunObserver, input_shapes: Mapping[str, Shape], layer_seconds: Mapping[str, float]
 ) -> Iterator[None]:
-    """Tell an observer of one run, which happens inside; also of the end of one that raises.
+    """Notify an observer of a run that happens inside this context, including the end of a run that raises.
 
     Args:
-        observer: of the facade, which knows who wants the times of layers.
-        input_shapes: input name to shape.
-        layer_seconds: engine layer to the seconds that it took, filled by the run; empty where layers are not timed.
+        observer: plugin observer, which knows whether layer times are requested.
+        input_shapes: shape by input name.
+        layer_seconds: seconds by engine layer, filled by the run; empty if layers are not timed.
     """
     observer.run_started(dict(input_shapes))
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Progress of long work: TensorRT's `IProgressMonitor`, a display for terminals, and runs over many inputs."""
+"""Progress of long operations: TensorRT's `IProgressMonitor`, a terminal display, and runs over many inputs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ItemT = TypeVar("ItemT")
 
 
 class ProgressMonitor(abc.ABC):
-    """Is told where a build or a run over many inputs stands, and can cancel it.
+    """Receives the progress of a build, or of a run over many inputs, and can cancel it.
 
-    Phases nest: a phase names the phase that it is part of. Steps of a phase complete in order. What is cancelled
-    finishes its open phases, innermost first.
+    Phases nest: each phase names its parent phase. Steps of a phase complete in order. On cancellation, open phases
+    finish, innermost first.
 
     Example:
         >>> class Printer(ProgressMonitor):
@@ -39,30 +39,30 @@ class ProgressMonitor(abc.ABC):
 
     @abc.abstractmethod
     def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
-        """A phase begins.
+        """Called when a phase starts.
 
         Args:
-            phase_name: unique among the phases that are open.
-            parent_phase: the open phase that it is part of; None at the top.
-            num_steps: how many steps it will take; 0 where that is not known.
+            phase_name: name of the phase, unique among open phases.
+            parent_phase: open phase that contains the new phase; None at the top level.
+            num_steps: number of steps; 0 if unknown.
         """
 
     @abc.abstractmethod
     def step_complete(self, phase_name: str, step: int) -> bool:
-        """Step number `step`, from 0, of an open phase is done. Return False to cancel the work."""
+        """Called when step number `step`, starting from 0, of an open phase is complete. Return False to cancel."""
 
     @abc.abstractmethod
     def phase_finish(self, phase_name: str) -> None:
-        """The phase is over, complete or cancelled."""
+        """Called when a phase is finished, complete or cancelled."""
 
 
 class TerminalProgress(ProgressMonitor):
-    """Progress bars on a terminal; says nothing where the stream is no terminal.
+    """Shows progress bars on a terminal; does nothing if the stream is not a terminal.
 
-    Use it in a `with` statement, so that the display is taken down when the work fails.
+    Use it in a `with` statement, so that the display is removed if the operation fails.
 
     Args:
-        stream: where to draw; standard error when absent.
+        stream: output stream; default: standard error.
     """
 
     def __init__(self, stream: IO[str] | None = None) -> None:
@@ -83,7 +83,7 @@ class TerminalProgress(ProgressMonitor):
         self._depths: dict[str, int] = {}
 
     def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
-        """Draw a bar, indented below its parent's."""
+        """Draw a bar, indented below its parent's bar."""
         if not self._tasks:
             self._progress.start()
         depth = 0 if parent_phase is None else self._depths.get(parent_phase, 0) + 1
@@ -93,13 +93,13 @@ class TerminalProgress(ProgressMonitor):
         )
 
     def step_complete(self, phase_name: str, step: int) -> bool:
-        """Move the phase's bar on. Never cancels."""
+        """Advance the bar of the phase. Never cancels."""
         if phase_name in self._tasks:
             self._progress.update(self._tasks[phase_name], completed=step + 1)
         return True
 
     def phase_finish(self, phase_name: str) -> None:
-        """Take the phase's bar away, and the display with the last one."""
+        """Remove the bar of the phase, and the display with the last bar."""
         self._depths.pop(phase_name, None)
         task = self._tasks.pop(phase_name, None)
         if task is not None:
@@ -108,7 +108,7 @@ class TerminalProgress(ProgressMonitor):
             self._progress.stop()
 
     def close(self) -> None:
-        """Take the display down, whatever is still open."""
+        """Remove the display, even if phases are open."""
         for phase_name in reversed(list(self._tasks)):
             self.phase_finish(phase_name)
 
@@ -122,12 +122,12 @@ class TerminalProgress(ProgressMonitor):
 
 
 def stepped(items: Sequence[ItemT], phase_name: str, progress: ProgressMonitor | None) -> Iterator[ItemT]:
-    """Items one after another, each a step of a phase, which is done when the next is asked for.
+    """Iterate over items, each as a step of a phase; a step is complete when the next item is requested.
 
     Args:
-        items: what is worked on.
-        phase_name: what the phase is called.
-        progress: is told; None for nobody.
+        items: items to iterate over.
+        phase_name: name of the phase.
+        progress: monitor that receives the steps; None for none.
 
     Raises:
         ExecutionError: `progress` cancelled the work.
@@ -156,19 +156,19 @@ def run_many(
     progress: ProgressMonitor | None = None,
     phase_name: str = "Running",
 ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
-    """Run a context on one set of inputs after another, lazily.
+    """Run a context on several sets of inputs, lazily.
 
     Args:
-        context: what runs.
-        inputs: each is what `ExecutionContext.run` takes as its first argument.
-        progress: is told of one phase with a step for each set of inputs.
-        phase_name: what the phase is called.
+        context: context to run.
+        inputs: sets of inputs, each as the first argument of `ExecutionContext.run`.
+        progress: monitor that receives one phase with a step per set of inputs.
+        phase_name: name of the phase.
 
     Yields:
         The outputs of each set, in order.
 
     Raises:
-        ExecutionError: inputs do not fit the engine, or `progress` cancelled the run.
+        ExecutionError: Inputs do not match the engine, or `progress` cancelled the run.
     """
     if progress is None:
         yield from map(context.run, inputs)

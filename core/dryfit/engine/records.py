@@ -1,7 +1,7 @@
-"""Records as plain data, and back from data that nobody vouches for.
+"""Conversion of records to plain data, and back from untrusted data.
 
-cattrs would do it with conversions in between ("7" for 7, a string for the list of its letters); a file from
-anywhere is better read by something that compares types and converts nothing.
+cattrs would convert implicitly ("7" to 7, a string to the list of its letters); for untrusted files, a reader that
+compares types and converts nothing is safer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ RecordT = TypeVar("RecordT")
 
 
 class RecordError(ValueError):
-    """Plain data does not describe the record; the text says where and why."""
+    """Plain data does not describe the record; the message states where and why."""
 
 
 def fields_of(kind: type[Any], record: Any) -> dict[str, Any]:
-    """The fields that a kind of record has, by name, for another record of that kind.
+    """Return the fields that a record shares with a kind of record, by name, to create another record of that kind.
 
     Example:
         >>> attrs.evolve(plan, **fields_of(Decisions, assessment))
@@ -32,7 +32,7 @@ def fields_of(kind: type[Any], record: Any) -> dict[str, Any]:
 
 
 def record_to_plain(value: Any) -> Any:
-    """A record as dicts, lists, strings and numbers. Members of enums go by their names."""
+    """Convert a record to dicts, lists, strings and numbers. Enum members become their names."""
     if attrs.has(type(value)):
         return {field.name: record_to_plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
     if isinstance(value, enum.Enum):
@@ -45,16 +45,16 @@ def record_to_plain(value: Any) -> Any:
 
 
 def record_from_plain(kind: type[RecordT], data: Any, path: str) -> RecordT:
-    """The record that plain data describes: every field there, none left over, each exactly of its type.
+    """Create a record from plain data: every field must be present, with exactly its type, and no others.
 
     Args:
-        kind: an attrs class whose fields are records, enums, int, float, str, bool, Any, sequences, tuples and
-            mappings from str of those, or one of those or None.
-        data: the plain data.
-        path: what the data is, for errors.
+        kind: attrs class whose fields are records, enums, int, float, str, bool, Any, sequences, tuples and mappings
+            from str of those, or one of those or None.
+        data: plain data.
+        path: name of the data, for errors.
 
     Raises:
-        RecordError: the data describes no such record.
+        RecordError: The data does not describe such a record.
     """
     return _structure(kind, data, path)  # type: ignore[no-any-return]
 

@@ -182,9 +182,9 @@ def record_of(entry: RefitEntry, arrays: Mapping[str, Array]) -> RefitRecord:
         arrays: of the file, and stand-ins for those that are left out.
 
     Raises:
-        NetworkError: the entry describes no network.
-        KeyError: it names an array that is not there.
-        EngineFileError: what it says of weights is not true of the network.
+        NetworkError: The entry describes no network.
+        KeyError: It names an array that is not there.
+        EngineFileError: What it says of weights is not true of the network.
     """
     network = network_from_dict(
         dict(entry.network), {name: arrays[array] for name, array in entry.network_arrays.items()}
@@ -198,7 +198,7 @@ def stand_ins_of(entries: Mapping[str, StandInEntry], where: str) -> dict[str, A
     """Stand-ins for the arrays that a file left out.
 
     Raises:
-        EngineFileError: an array cannot have been left out, or is impossible.
+        EngineFileError: An array cannot have been left out, or is impossible.
     """
     found = {}
     for name, entry in entries.items():
@@ -223,7 +223,7 @@ def check_record(record: RefitRecord) -> None:
     """Refuse a record that says of weights what is not true of its network.
 
     Raises:
-        EngineFileError: says which.
+        EngineFileError: Says which.
     """
     values = dict(record.values())
     names: set[str] = set()

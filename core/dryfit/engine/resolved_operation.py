@@ -49,8 +49,8 @@ class ResolvedOperation:
         answer takes time.
 
         Raises:
-            EngineFileError: the kernel cannot run what the engine says of the operation.
-            ExecutionError: it does not accept the group, or no memory is so large.
+            EngineFileError: The kernel cannot run what the engine says of the operation.
+            ExecutionError: It does not accept the group, or no memory is so large.
         """
         try:
             size = int(self.kernel.workspace_function(self.group, specs, num_threads))
@@ -65,7 +65,7 @@ class ResolvedOperation:
         """The step that runs the operation on these arrays.
 
         Raises:
-            EngineFileError: the kernel cannot run what the engine says of the operation.
+            EngineFileError: The kernel cannot run what the engine says of the operation.
         """
         try:
             return self.kernel.bind(
@@ -89,9 +89,9 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
     """The operations of a plan with their layers and kernels.
 
     Raises:
-        PluginError: a kernel's target, a layer plugin or a quantize method is not installed; the message says which
+        PluginError: A kernel's target, a layer plugin or a quantize method is not installed; the message says which
             package brings it.
-        EngineFileError: the device has no kernel of that name, a kernel is named for a kind of layer, or for types,
+        EngineFileError: The device has no kernel of that name, a kernel is named for a kind of layer, or for types,
             that it does not serve, or for layers that it does not run as one, or the program of a compiled segment
             cannot be loaded.
     """
@@ -178,7 +178,7 @@ def software(plan: Plan, device: str) -> tuple[int, ...]:
     """The software version that a device was built for; empty where the engine says none, so the newest.
 
     Raises:
-        EngineFileError: it is no version.
+        EngineFileError: It is no version.
     """
     versions = plan.settings.get("software")
     return version_numbers(versions.get(device, "") if isinstance(versions, dict) else "", device)
@@ -188,7 +188,7 @@ def version_numbers(text: object, device: str) -> tuple[int, ...]:
     """A software version as the settings of an engine have it, as numbers.
 
     Raises:
-        EngineFileError: it is no version.
+        EngineFileError: It is no version.
     """
     if not isinstance(text, str) or not re.fullmatch(r"(\d{1,9}(\.\d{1,9})*)?", text, re.ASCII):
         raise EngineFileError(
@@ -230,7 +230,7 @@ def _target(device: str, plan: Plan, where: str) -> Target:
     """The target of a device of the engine.
 
     Raises:
-        PluginError: no installed package brings it; says which one to install.
+        PluginError: No installed package brings it; says which one to install.
     """
     try:
         return registry.target(device)

@@ -1,4 +1,4 @@
-"""Where engines come from: TensorRT's `IRuntime`."""
+"""Loading of engines: TensorRT's `IRuntime`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dryfit.plugins import registry
 
 
 class Runtime(KnownAttributes):
-    """Loads engines, and says for which DLA core.
+    """Loads engines for a DLA core.
 
     Args:
-        logger: is told of each engine; the logger `dryfit.engine` when absent.
+        logger: logger that receives each loaded engine; default: `dryfit.engine`.
 
     Example:
         >>> engine = Runtime().deserialize_engine("model.engine")
@@ -28,10 +28,10 @@ class Runtime(KnownAttributes):
         self._dla_core = 0
 
     def deserialize_engine(self, source: EngineSource) -> Engine:
-        """The engine in a file, by its path, or in the bytes of one.
+        """Load an engine from a file path, or from the bytes of a file.
 
         Raises:
-            EngineFileError: see `dryfit.engine.engine_file.load`.
+            EngineFileError: See `dryfit.engine.engine_file.load`.
         """
         engine = Engine.load(source)
         self.logger.info("Loaded engine %r: %d engine layers", engine.name, engine.num_layers)
@@ -41,13 +41,13 @@ class Runtime(KnownAttributes):
 
     @property
     def num_DLA_cores(self) -> int:
-        """DLA cores of the DLA target's default platform; 0 where no DLA target is installed."""
+        """Number of DLA cores of the DLA target's default platform; 0 if no DLA target is installed."""
         target = registry.find_target("DLA")
         return 0 if target is None else target.platform(None).cores
 
     @property
     def DLA_core(self) -> int:
-        """The DLA core that engines run on, 0 in a new runtime; -1 for none. All cores are alike here."""
+        """DLA core that runs the engines; default: 0; -1 for none. All cores behave the same here."""
         return self._dla_core
 
     @DLA_core.setter

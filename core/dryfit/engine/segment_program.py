@@ -61,8 +61,8 @@ def bind_segment(loaded: LoadedSegment, binding: Binding) -> Callable[[], None]:
     """What runs all steps of a loaded segment.
 
     Raises:
-        EngineFileError: the program was made for other tensors.
-        PluginError: the loader gives no steps.
+        EngineFileError: The program was made for other tensors.
+        PluginError: The loader gives no steps.
     """
     group, arrays = binding.group, binding.arrays
     # What was known when the program was made is in it; what is known only now that shapes are is still an input.
@@ -117,8 +117,8 @@ def load_program(operation: Operation, target: Target) -> LoadedSegment:
     """What the target's loader makes of an operation's program; loaded once for all contexts of an engine.
 
     Raises:
-        PluginError: the installed target has no loader.
-        EngineFileError: the loader refuses the program.
+        PluginError: The installed target has no loader.
+        EngineFileError: The loader refuses the program.
     """
     with _lock:
         found = _loaded.get(operation)
