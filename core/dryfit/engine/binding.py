@@ -1,11 +1,11 @@
-"""An engine bound to one set of input shapes: memory laid out, kernels bound, ready to run again and again.
+"""An engine bound to one set of input shapes: memory allocated, kernels bound, ready to run repeatedly.
 
-Three sorts of operations, told apart by what is known of their tensors once the input shapes are:
+There are three kinds of operations, depending on what is known of their tensors once the input shapes are set:
 
 * all outputs are known values (constants, shape computations): nothing runs;
-* all shapes are known: bound once, to arrays that stay; neighbours run in one schedule, threads and all;
-* some shape depends on data: bound anew in each run (`LateStep`). What follows them, with known shapes again, is bound
-  once like the others, and reads what the late ones wrote to its buffers.
+* all shapes are known: bound once, to permanent arrays; consecutive operations run in one multi-threaded schedule;
+* some shape depends on data: bound again in each run (`LateStep`). Later operations whose shapes are known are bound
+  once like the others, and read the outputs of late steps from their own buffers.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Observe = Callable[[str, float], None]
 
 
 def specs_for(plan: Plan, input_shapes: Mapping[str, Shape]) -> dict[str, TensorSpec]:
-    """Spec of every tensor for these input shapes.
+    """Return the spec of every tensor for these input shapes.
 
     Raises:
-        ExecutionError: A layer cannot take the shapes that follow, or a tensor gets larger than memory can be.
+        ExecutionError: A layer does not support the resulting shapes, or a tensor exceeds the possible memory size.
     """
     try:
         specs = infer_specs(plan.network, input_shapes)
@@ -56,18 +56,18 @@ def specs_for(plan: Plan, input_shapes: Mapping[str, Shape]) -> dict[str, Tensor
 
 
 class BoundEngine:
-    """The operations of an engine, bound for one set of input shapes.
+    """The operations of an engine, bound to one set of input shapes.
 
-    Not for two threads at a time: its buffers hold the state of a run.
+    Not thread-safe: its buffers hold the state of a run.
 
     Args:
-        plan: the engine's plan.
-        operations: its operations, resolved.
+        plan: plan of the engine.
+        operations: resolved operations of the plan.
         input_shapes: shape of every input.
-        num_threads: how many threads run it.
+        num_threads: number of threads.
 
     Raises:
-        ExecutionError: A layer cannot take the shapes that follow, or memory is short.
+        ExecutionError: A layer does not support the resulting shapes, or memory is insufficient.
     """
 
     def __init__(
@@ -88,17 +88,17 @@ class BoundEngine:
         self._parts = self._bind(running, workspaces)
 
     def run(self, inputs: Mapping[str, Array], observe: Observe | None = None) -> dict[str, Array]:
-        """Run once.
+        """Run the engine once.
 
         Args:
-            inputs: array of every input, of the shapes and types that were bound.
-            observe: is told (engine layer name, seconds) after each.
+            inputs: array of every input, in the bound shapes and types.
+            observe: function that receives (engine layer name, seconds) after each layer.
 
         Returns:
-            Output name to contents. The arrays belong to the binding: copy them before the next run.
+            Arrays by output name. They belong to the binding: copy them before the next run.
 
         Raises:
-            ExecutionError: A layer stumbles over what the data, or the engine, says of sizes, or a scale that is given
+            ExecutionError: A layer fails because of sizes given by the data or the engine, or a scale that is an input
                 or computed in the run is not positive.
         """
         for name, array in inputs.items():
@@ -125,7 +125,7 @@ class BoundEngine:
         }
 
     def stored(self, name: str) -> Array | None:
-        """The array in which a tensor lies, while it lives; None for one that exists only inside an operation."""
+        """Return the array that stores a tensor, while it is valid; None for a tensor inside an operation."""
         return self._arrays.get(name)
 
     def _is_known(self, resolved: ResolvedOperation) -> bool:
@@ -215,19 +215,19 @@ class BoundEngine:
 
 @attrs.frozen(eq=False)
 class ScaleCheck:
-    """A look at the scales that a group reads and that no build knows. It takes no part in timings.
+    """Checks the scales that a group reads and that are unknown at build time. It is not included in timings.
 
     Attributes:
-        group: it runs next.
+        group: group that runs next.
     """
 
     group: LayerGroup
 
     def run(self, arrays: Mapping[str, Array]) -> None:
-        """Look at them.
+        """Check the scales.
 
         Raises:
-            ExecutionError: One is not finite or not positive.
+            ExecutionError: A scale is not finite or not positive.
         """
         for layer in self.group.layers:
             check_run_time_scale(layer, arrays)
@@ -250,10 +250,10 @@ class _ReferenceStep:
 
 
 def host_schedule() -> CreateSchedule:
-    """What makes schedules of steps on this machine.
+    """Return the function that creates schedules of steps on this machine.
 
     Raises:
-        PluginError: The host's target has none.
+        PluginError: The host's target does not provide one.
     """
     create_schedule = registry.host().create_schedule
     if create_schedule is None:

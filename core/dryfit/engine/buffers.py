@@ -1,4 +1,4 @@
-"""The host's memory of one execution context: one arena for what lives between layers."""
+"""The host memory of one execution context: one arena for the tensors between layers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ is asked for, and before a number that no native function takes is made of it.""
 
 
 def check_size(size: int, where: str, what: object) -> int:
-    """The size, where it is one that memory can have.
+    """Return the size if it is a possible memory size.
 
     Args:
-        size: in bytes.
-        where: whose it is, for errors.
-        what: its shape, or what else it follows from, for errors.
+        size: size in bytes.
+        where: owner of the memory, for errors.
+        what: shape or other origin of the size, for errors.
 
     Raises:
-        ExecutionError: It is negative, or larger than `LARGEST_SIZE`.
+        ExecutionError: The size is negative, or larger than `LARGEST_SIZE`.
     """
     if not 0 <= size <= LARGEST_SIZE:
         raise ExecutionError(
@@ -41,23 +41,23 @@ def check_size(size: int, where: str, what: object) -> int:
 
 
 def size_of(spec: TensorSpec) -> int:
-    """Bytes of a static tensor on the host, where types below 8 bits take a byte an element."""
+    """Return the bytes of a static tensor on the host, where types below 8 bits occupy one byte per element."""
     return math.prod(spec.shape) * spec.dtype.numpy.itemsize
 
 
 def new_array(spec: TensorSpec, layout: HostLayout = HostLayout.LINEAR) -> Array:
-    """An uninitialised array for a static tensor, with memory of its own."""
+    """Return an uninitialized array with its own memory for a static tensor."""
     return _array(aligned_bytes(size_of(spec)), spec, layout)
 
 
 def arena_arrays(
     tensors: Mapping[str, tuple[TensorSpec, HostLayout, int, int]], workspaces: Sequence[int]
 ) -> tuple[dict[str, Array], list[Array]]:
-    """Arrays in one arena, in which what is never alive at the same time shares memory.
+    """Allocate arrays in one arena; tensors that are never live at the same time share memory.
 
     Args:
-        tensors: name to (static spec, layout, first step, last step).
-        workspaces: bytes of scratch memory of each step.
+        tensors: (static spec, layout, first step, last step) by tensor name.
+        workspaces: bytes of scratch memory per step.
 
     Returns:
         The array of each tensor, and the workspace of each step.

@@ -1,18 +1,17 @@
-"""The outer shape of the files that builds write: arrays and one text, in the safetensors format. This half writes.
+"""Writer of the container format of built files: arrays and one text, in the safetensors format.
 
     8 bytes     length of the header, little-endian
     header      JSON: name to {dtype, shape, data_offsets}, and "__metadata__"; spaces up to a multiple of 64 bytes
     data        the arrays one after another, each at a multiple of 64 bytes
 
-safetensors allows no holes, so the gaps between arrays are arrays too, of zeros, named `padding/...`. Types that
-`safetensors.numpy` lacks lie there as their bytes (`U8`), those of 4 and 2 bits packed, and their real type stands in
-the manifest.
+safetensors does not allow gaps, so the gaps between arrays are also arrays, of zeros, named `padding/...`. Types that
+`safetensors.numpy` lacks are stored as bytes (`U8`), types of 4 and 2 bits packed; the manifest has their real type.
 
-The header is canonical: it follows from the manifest. A reader derives it, and refuses a file whose header differs by
-one byte; the manifest and each array have a SHA-256. So no byte can change unnoticed, and nothing is used before it
-is checked. A digest tells damage, not intent: it is no signature.
+The header is canonical: it is determined by the manifest. A reader derives it and rejects a file whose header differs
+by a single byte; the manifest and each array have a SHA-256. Therefore no byte can change unnoticed, and nothing is
+used before it is checked. A digest detects corruption, not intent: it is not a signature.
 
-Engines and the loadables of devices are such files; their `FileKind` tells them apart.
+Engines and loadables use this format; their `FileKind` distinguishes them.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ LARGEST_RANK = 32
 
 @attrs.frozen
 class FileKind:
-    """What a file of this outer shape holds.
+    """The kind of a container file.
 
     Attributes:
-        noun: one word for people, such as `engine`.
-        format: written into the header, so that a reader recognizes its own files.
-        schema: version of the structure. A reader takes exactly its own.
-        again: how to get a new one, as the beginning of a sentence.
+        noun: word used in messages, such as `engine`.
+        format: format name in the header, by which a reader recognizes its files.
+        schema: version of the structure. A reader accepts only its own version.
+        again: how to create a new file, as the beginning of a sentence.
     """
 
     noun: str
@@ -64,7 +63,7 @@ class FileKind:
 
     @property
     def when_damaged(self) -> str:
-        """What to do about a file that is not as it was written."""
+        """Remedy for a file that differs from what was written."""
         return f"Save the {self.noun} again; if the file was copied, compare its size and checksum with the original"
 
 
@@ -89,12 +88,12 @@ _SAFETENSORS_TYPES = {
 
 @attrs.frozen
 class ArrayEntry:
-    """One array of the file, as the manifest describes it.
+    """An array of the file, as described in the manifest.
 
     Attributes:
-        name: unique in the file.
+        name: name of the array, unique in the file.
         dtype: `DataType` name.
-        shape: extents.
+        shape: shape of the array.
         sha256: hexadecimal digest of the array's bytes in the file, row-major and little-endian.
     """
 
@@ -105,13 +104,13 @@ class ArrayEntry:
 
     @property
     def size(self) -> int:
-        """Bytes in the file; types of 4 and 2 bits are packed."""
+        """Size in the file in bytes; types of 4 and 2 bits are packed."""
         return DataType[self.dtype].bytes_of(math.prod(self.shape))
 
 
 @attrs.frozen
 class Place:
-    """Where an array lies in the data: bytes `begin` to `end`, then `gap` zeros."""
+    """The place of an array in the data: bytes `begin` to `end`, then `gap` zeros."""
 
     begin: int
     end: int
@@ -119,16 +118,16 @@ class Place:
 
 
 def is_array_name(name: str) -> bool:
-    """Whether an array in a file may have this name."""
+    """Return whether an array in a file may have this name."""
     return bool(_NAME.fullmatch(name)) and not name.startswith("padding/")
 
 
 def describe(name: str, array: Array) -> tuple[ArrayEntry, Array]:
-    """The entry of an array, and the array as it will lie in the file.
+    """Return the entry of an array, and the array as stored in the file.
 
     Raises:
-        EngineFileError: The name is none that a file can hold.
-        UnknownNameError: Networks do not have the array's type.
+        EngineFileError: A file cannot contain this name.
+        UnknownNameError: Networks do not support the array's type.
     """
     if not is_array_name(name):
         raise EngineFileError(
@@ -147,16 +146,16 @@ def describe(name: str, array: Array) -> tuple[ArrayEntry, Array]:
 def chunks(
     manifest: str, entries: Sequence[ArrayEntry], arrays: Sequence[Array], kind: FileKind = ENGINE
 ) -> Iterator[bytes | memoryview]:
-    """The bytes of a file, piece by piece, so that nothing is held twice.
+    """Yield the bytes of a file in pieces, so that nothing is held in memory twice.
 
     Args:
-        manifest: the text; it has to list `entries`, since readers take them from there.
-        entries: what `describe` gave.
-        arrays: what `describe` gave.
-        kind: what the file holds.
+        manifest: text of the manifest; it must list `entries`, because readers use that list.
+        entries: entries from `describe`.
+        arrays: arrays from `describe`.
+        kind: kind of the file.
 
     Raises:
-        EngineFileError: The header gets larger than safetensors allows, or two arrays have one name.
+        EngineFileError: The header exceeds the safetensors limit, or two arrays have the same name.
     """
     header, places = canonical_header(manifest, entries, kind.noun, kind)
     if len(header) > LARGEST_HEADER:
@@ -177,10 +176,10 @@ def chunks(
 def canonical_header(
     manifest: str, entries: Sequence[ArrayEntry], where: str, kind: FileKind = ENGINE
 ) -> tuple[bytes, Mapping[str, Place]]:
-    """The only header that a file with this manifest and these arrays can have, and where its arrays lie.
+    """Return the only valid header for this manifest and these arrays, and the places of its arrays.
 
     Raises:
-        EngineFileError: Two arrays have one name.
+        EngineFileError: Two arrays have the same name.
     """
     fields: dict[str, Any] = {
         "__metadata__": {
@@ -217,17 +216,17 @@ def canonical_header(
 
 
 def json_text(fields: Mapping[str, Any]) -> str:
-    """Deterministic JSON in ASCII: keys sorted, no spaces.
+    """Return deterministic ASCII JSON with sorted keys and without spaces.
 
     Raises:
-        TypeError: Something in it is no plain data.
-        ValueError: A number in it is not finite, which JSON lacks.
+        TypeError: The value is not plain data.
+        ValueError: A number is not finite, which JSON cannot represent.
     """
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest_of_text(text: str) -> str:
-    """SHA-256 of a text in UTF-8."""
+    """Return the SHA-256 of a text in UTF-8."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

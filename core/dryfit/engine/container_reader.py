@@ -1,6 +1,6 @@
-"""Reading the outer shape of a file that nobody vouches for. What the shape is stands in `container`.
+"""Reader of untrusted files in the container format; the format is described in `container`.
 
-Every number is checked as a Python integer against the size of the file before memory is taken for it.
+Every number is checked as a Python integer against the file size before memory is allocated for it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _LARGEST_EMPTY = 2**60
 
 
 def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tuple[str, dict[str, Any]]:
-    """The manifest of a file, as text and parsed. The arrays are not looked at.
+    """Return the manifest of a file as text and parsed. The arrays are not read.
 
     Args:
-        data: the whole file.
-        where: its name, for errors.
-        kind: what it has to hold.
+        data: bytes of the whole file.
+        where: name of the file, for errors.
+        kind: expected kind of the file.
 
     Raises:
-        EngineFileError: The file is foreign, truncated, damaged, or of another schema version.
+        EngineFileError: The file is foreign, truncated, corrupt, or has another schema version.
     """
     if len(data) < 8:
         raise EngineFileError(
@@ -112,19 +112,19 @@ def _reader_of_loadables(metadata: object) -> str | None:
 def read_arrays(
     data: memoryview, manifest: str, entries: Sequence[ArrayEntry], where: str, kind: FileKind = ENGINE
 ) -> dict[str, Array]:
-    """The arrays of a file by name, read-only, each checked against its digest.
+    """Return the arrays of a file by name, read-only, each checked against its digest.
 
-    They are views of `data`, but for those of 4 and 2 bits an element, which numpy holds one a byte.
+    They are views of `data`, except those of 4 and 2 bits per element, which numpy stores with one byte per element.
 
     Args:
-        data: the whole file; it has to stay as it is while the arrays live.
-        manifest: what `read_manifest` gave.
-        entries: the manifest's list of arrays; nothing in it is trusted.
-        where: the file's name, for errors.
-        kind: what the file holds.
+        data: bytes of the whole file, which must not change while the arrays are in use.
+        manifest: result of `read_manifest`.
+        entries: list of arrays in the manifest; untrusted.
+        where: name of the file, for errors.
+        kind: kind of the file.
 
     Raises:
-        EngineFileError: names, types, shapes, sizes, header or digests do not fit together.
+        EngineFileError: Names, types, shapes, sizes, header or digests are inconsistent.
     """
     for entry in entries:
         _check_entry(entry, len(data), where, kind)

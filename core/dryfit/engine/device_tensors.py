@@ -1,4 +1,4 @@
-"""How the tensors of an engine lie on their devices."""
+"""The format and strides of an engine's tensors on their devices."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _TYPE_NAMES = {DataType.FLOAT: "FP32", DataType.HALF: "FP16", DataType.INT8: "In
 
 
 def tensor_format(plan: Plan, name: str) -> TensorFormat:
-    """The format of a tensor on its device; LINEAR where the plan says nothing.
+    """Return the format of a tensor on its device; LINEAR if the plan does not state one.
 
     Raises:
-        EngineFileError: The tensor's device has no such format.
-        UnknownNameError: No installed package brings the device.
+        EngineFileError: The tensor's device does not have the format.
+        UnknownNameError: No installed package provides the device.
     """
     placement = plan.placements.get(name)
     if placement is None or placement.format == LINEAR.name:
@@ -51,14 +51,14 @@ def tensor_format(plan: Plan, name: str) -> TensorFormat:
 
 
 def platform_family(plan: Plan, device: str) -> str:
-    """The family of the platform that a device was built for."""
+    """Return the family of the platform that a device was built for."""
     platforms = plan.settings.get("platforms")
     chosen = platforms.get(device) if isinstance(platforms, dict) else None
     return registry.target(device).platform(chosen if isinstance(chosen, str) else None).family
 
 
 def device_strides(plan: Plan, name: str, shape: Shape, dtype: DataType) -> Sequence[int]:
-    """Steps along each axis of a tensor in its device's memory, in elements, or in vectors of elements."""
+    """Return the strides of a tensor in its device's memory, in elements or vectors of elements."""
     described = tensor_format(plan, name)
     placement = plan.placements.get(name)
     family = "" if placement is None or described is LINEAR else platform_family(plan, placement.device)
@@ -66,7 +66,7 @@ def device_strides(plan: Plan, name: str, shape: Shape, dtype: DataType) -> Sequ
 
 
 def format_description(plan: Plan, name: str, dtype: DataType) -> str:
-    """The format in the words of TensorRT's `get_tensor_format_desc`, which tools search for."""
+    """Return the format as TensorRT's `get_tensor_format_desc` describes it, which tools search for."""
     described = tensor_format(plan, name)
     text = _DESCRIPTIONS.get(described.name, f"{described.name} {{type}}")
     alignment = 64

@@ -1,7 +1,7 @@
-"""Engine files: a plan saved as one file, and loaded without running anything in it.
+"""Engine files: a plan saved as one file, and loaded without executing anything in it.
 
-The text of a file, its manifest, is what a plan is without the contents of its arrays; these are written each once,
-under names that a file can hold. What the bytes look like: `container`, and docs/reference/engine-file.md.
+The text of a file, its manifest, is the plan without the contents of its arrays. Each array is written once, under a
+name that is valid in a file. For the byte format see `container` and docs/reference/engine-file.md.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class OperationRecord:
 
 @attrs.frozen(kw_only=True)
 class Manifest(BuildRecord):
-    """The record of a plan, with names in the places of its network and operations, and what belongs to the file.
+    """The record of a plan, with array names for its network and operations, and data about the file.
 
     Attributes:
-        written_by: distribution and version that wrote the file; for people.
-        arrays: every array, in the order of the file.
-        network: what `dryfit.network.serialization` makes of the network.
-        network_arrays: its names of arrays, to names of arrays in the file.
+        written_by: distribution and version that wrote the file; informational.
+        arrays: all arrays, in file order.
+        network: network as written by `dryfit.network.serialization`.
+        network_arrays: array name in the file by array name in the network.
         operations: engine layers.
-        refit: what weights are exchanged by; None where they cannot be.
-        arrays_left_out: constants that kernels packed, and what a stripped engine waits for, by the names that they
-            would have.
+        refit: data for exchanging weights; None if refit is not supported.
+        arrays_left_out: omitted arrays by the names they would have: constants that kernels packed, and weights that a
+            refit of a stripped engine provides.
     """
 
     written_by: str
@@ -67,12 +67,12 @@ class Manifest(BuildRecord):
 
 
 class FileArrays:
-    """Takes arrays, and gives the names by which the manifest speaks of them.
+    """Collects arrays, and assigns the names by which the manifest refers to them.
 
     Attributes:
-        entries: what the manifest says of each array, in the order of the file.
-        contents: the arrays as they will lie in the file.
-        stand_ins: arrays that are left out, by the names that they would have.
+        entries: manifest entry of each array, in file order.
+        contents: arrays as stored in the file.
+        stand_ins: omitted arrays, by the names they would have.
     """
 
     def __init__(self) -> None:
@@ -82,9 +82,9 @@ class FileArrays:
         self._shared: dict[tuple[str, tuple[int, ...], str], str] = {}
 
     def add_all(self, folder: str, arrays: Mapping[str, Array]) -> dict[str, str]:
-        """Take the arrays of a network under a folder; returns their names to the names in the file.
+        """Add the arrays of a network under a folder, and return array name in the file by array name in the network.
 
-        They are numbered where one of them has a name that no file can hold.
+        Arrays are numbered if one of their names is not valid in a file.
         """
         readable = all(is_array_name(f"{folder}/{name}") for name in arrays)
         return {
@@ -93,11 +93,11 @@ class FileArrays:
         }
 
     def add(self, name: str, array: Array) -> str:
-        """Take an array; returns its name in the file.
+        """Add an array, and return its name in the file.
 
         Raises:
-            EngineFileError: The name is none that a file can hold.
-            UnknownNameError: Networks do not have the array's type.
+            EngineFileError: A file cannot contain this name.
+            UnknownNameError: Networks do not support the array's type.
         """
         if is_stand_in(array):
             self.stand_ins[name] = StandInEntry(DataType.from_numpy(array.dtype), array.shape)
@@ -111,7 +111,7 @@ class FileArrays:
         return known or name
 
     def share(self) -> None:
-        """From now on let an array that is there already stand for one with the same contents."""
+        """Use an array that was already added for later arrays with the same contents."""
         self._shared = {(entry.dtype, entry.shape, entry.sha256): entry.name for entry in reversed(self.entries)}
 
 
@@ -121,11 +121,11 @@ _AS_IN_THE_OPERATION = [field.name for field in attrs.fields(Operation) if field
 def save(plan: Plan, path: str | os.PathLike[str]) -> None:
     """Write a plan as an engine file. The same plan gives the same bytes.
 
-    The file is written under a temporary name and renamed: on failure nothing is left behind, and a file that stood
-    there stays as it was.
+    The file is written under a temporary name and renamed: on failure, nothing is left behind, and an existing file is
+    not changed.
 
     Raises:
-        EngineFileError: The file cannot be written, or the plan holds something that no file can.
+        EngineFileError: The file cannot be written, or the plan contains something that a file cannot represent.
     """
     try:
         write_atomically(path, _chunks(plan))
@@ -139,25 +139,24 @@ def save(plan: Plan, path: str | os.PathLike[str]) -> None:
 
 
 def serialize(plan: Plan) -> bytes:
-    """The bytes of a plan's engine file.
+    """Return the bytes of a plan's engine file.
 
     Raises:
-        EngineFileError: The plan holds something that no file can.
+        EngineFileError: The plan contains something that a file cannot represent.
     """
     return b"".join(_chunks(plan))
 
 
 def load(source: EngineSource) -> Plan:
-    """The plan in an engine file, by path, or in its bytes.
+    """Load the plan of an engine file, from a path or from bytes.
 
-    Every length, offset, type, shape and digest is checked before it is used, nothing is executed, and no kernel and
-    no plugin is loaded. A file is mapped into memory: its arrays stay there, and are read again from the file when
-    memory is short. It must not be changed in place while the plan lives; saving over it is safe. Bytes are copied
-    once, to aligned memory.
+    Every length, offset, type, shape and digest is checked before use, nothing is executed, and no kernel or plugin is
+    loaded. A file is memory-mapped: its arrays stay in the file, and are read again if memory is short. It must not be
+    modified in place while the plan is in use; saving over it is safe. Bytes are copied once, to aligned memory.
 
     Raises:
-        EngineFileError: There is no such file; it is damaged, truncated, foreign, or of another version; or its
-            manifest does not describe a plan that fits its arrays.
+        EngineFileError: The file does not exist; it is corrupt, truncated, foreign, or belongs to another version; or
+            its manifest does not describe a plan that matches its arrays.
     """
     return _plan(*file_bytes(source))
 

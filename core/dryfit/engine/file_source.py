@@ -1,4 +1,4 @@
-"""The bytes of a file that is to be read: mapped, or copied to aligned memory."""
+"""The bytes of a file to read: memory-mapped, or copied to aligned memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ EngineSource = str | os.PathLike[str] | bytes | bytearray | memoryview | Array
 
 
 def file_bytes(source: EngineSource, kind: FileKind = ENGINE) -> tuple[memoryview, str]:
-    """The bytes of a file, read-only, and its name for errors.
+    """Return the bytes of a file, read-only, and its name for errors.
 
-    A file is mapped into memory: it must not be changed in place while they live. Bytes are copied once.
+    A file is memory-mapped: it must not be modified in place while the bytes are in use. Bytes are copied once.
 
     Raises:
-        EngineFileError: There is no such file, it is empty or cannot be read, or the source is something else.
+        EngineFileError: The file does not exist, is empty or cannot be read, or the source has another type.
     """
     if isinstance(source, (str, os.PathLike)):
         return _mapped(source, kind), f"file {os.fspath(source)!r}"

@@ -1,4 +1,4 @@
-"""What a user hands to an engine, as numpy arrays: taken exactly, or refused with what would be right."""
+"""User arrays for an engine as numpy arrays: accepted without conversion, or rejected with a remedy."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dryfit.target.kernels import Array
 
 
 def name_inputs(inputs: Sequence[Any], expected: Mapping[str, TensorSpec], where: str) -> Mapping[str, Any]:
-    """What `ExecutionContext.run` was called with, by the names of inputs.
+    """Return the inputs of `ExecutionContext.run` by input name.
 
     Args:
-        inputs: one mapping by name, or one array for each input in order.
-        expected: the inputs of the engine.
-        where: the engine, for errors.
+        inputs: a mapping by name, or one array per input in order.
+        expected: inputs of the engine.
+        where: name of the engine, for errors.
 
     Raises:
-        ExecutionError: Names are unknown or missing, or there are too many arrays. All of them are listed.
+        ExecutionError: Names are unknown or missing, or there are too many arrays. The message lists all of them.
     """
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
         named: Mapping[str, Any] = inputs[0]
@@ -67,15 +67,15 @@ def _described(expected: Mapping[str, TensorSpec]) -> str:
 
 
 def as_input(name: str, value: Any, dtype: DataType) -> Array:
-    """An input as a numpy array, without a copy.
+    """Return an input as a numpy array without copying.
 
     Args:
-        name: the input's, for errors.
-        value: a numpy array, or anything with `__array_interface__` or `__dlpack__` (in the CPU's memory).
-        dtype: the type that the engine takes.
+        name: name of the input, for errors.
+        value: a numpy array, or an object with `__array_interface__` or `__dlpack__` in CPU memory.
+        dtype: type that the engine requires.
 
     Raises:
-        ExecutionError: It is no array, is not in the CPU's memory, or has another type.
+        ExecutionError: The value is not an array, is not in CPU memory, or has another type.
     """
     array = _as_array(name, value)
     if array.dtype != dtype.numpy:
@@ -90,10 +90,10 @@ def as_input(name: str, value: Any, dtype: DataType) -> Array:
 
 
 def as_output(name: str, value: Any, dtype: DataType) -> Array:
-    """An array that an output is to be written to.
+    """Return an array that an output is written to.
 
     Raises:
-        ExecutionError: It is no numpy array, cannot be written, or has another type.
+        ExecutionError: The value is not a numpy array, is not writable, or has another type.
     """
     if not isinstance(value, np.ndarray) or not value.flags.writeable or value.dtype != dtype.numpy:
         kind = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
@@ -109,14 +109,14 @@ def as_output(name: str, value: Any, dtype: DataType) -> Array:
 
 
 def check_shape(name: str, found: Shape, declared: Shape, minimum: Shape | None, maximum: Shape | None) -> None:
-    """Refuse a shape that the input's declaration or the optimization profile does not allow.
+    """Reject a shape that the input's declaration or the optimization profile does not allow.
 
     Args:
-        name: the input's.
-        found: the shape asked for.
-        declared: the network's shape, -1 where dynamic.
-        minimum: the profile's lower bounds; None where it has none for this input.
-        maximum: the profile's upper bounds; None where it has none for this input.
+        name: name of the input.
+        found: requested shape.
+        declared: shape in the network; -1 for a dynamic extent.
+        minimum: lower bounds of the profile; None if it has none for this input.
+        maximum: upper bounds of the profile; None if it has none for this input.
 
     Raises:
         ExecutionError: The shape is not allowed.
@@ -139,16 +139,16 @@ def check_shape(name: str, found: Shape, declared: Shape, minimum: Shape | None,
 
 
 def check_values(name: str, found: Array, minimum: Sequence[int], maximum: Sequence[int]) -> None:
-    """Refuse contents of an input that carries dimensions which the optimization profile does not allow.
+    """Reject values of an input that carries dimensions if the optimization profile does not allow them.
 
     Args:
-        name: the input's.
-        found: its contents, integers.
-        minimum: the least value of each element.
-        maximum: the largest value of each element.
+        name: name of the input.
+        found: integer values of the input.
+        minimum: minimum of each element.
+        maximum: maximum of each element.
 
     Raises:
-        ExecutionError: There are more or fewer elements, or one is out of its range.
+        ExecutionError: The number of elements is wrong, or an element is out of range.
     """
     values = tuple(int(value) for value in found.reshape(-1))
     fits = len(values) == len(minimum) and all(
@@ -166,14 +166,14 @@ def check_values(name: str, found: Array, minimum: Sequence[int], maximum: Seque
 
 
 def check_dimension_names(shapes: Mapping[str, Shape], names: Mapping[str, Mapping[int, str]]) -> None:
-    """Refuse shapes that give dimensions of one name different extents.
+    """Reject shapes in which dimensions with the same name have different extents.
 
     Args:
-        shapes: input name to shape, where it is known.
-        names: input name to axis to the dimension's name.
+        shapes: known shapes by input name.
+        names: dimension names by input name and axis.
 
     Raises:
-        ExecutionError: Names both inputs.
+        ExecutionError: Two inputs conflict; the message names both.
     """
     first: dict[str, tuple[str, int, int]] = {}
     for name, shape in shapes.items():

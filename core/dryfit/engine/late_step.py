@@ -1,4 +1,4 @@
-"""Operations whose shapes are known only when their inputs are: what follows a NonZero, an NMS, or a shape input."""
+"""Operations whose shapes depend on input values: those after a NonZero, an NMS, or a shape input."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CreateSchedule = Callable[[list[Step], int], Schedule]
 
 @attrs.frozen(eq=False)
 class LateStep:
-    """An operation that is bound anew in each run, to the arrays that are there then.
+    """An operation that is bound in each run to the arrays of that run.
 
     Attributes:
-        resolved: the operation.
-        layouts: tensor name to host layout, of its outputs.
-        num_threads: how many threads run it.
-        create_schedule: the host's.
+        resolved: resolved operation.
+        layouts: host layout of the outputs, by tensor name.
+        num_threads: number of threads.
+        create_schedule: function of the host that creates schedules.
     """
 
     resolved: ResolvedOperation
@@ -39,11 +39,11 @@ class LateStep:
     def run(
         self, arrays: Mapping[str, Array], bound: Mapping[str, Array], observe: Callable[[str, float], None] | None
     ) -> dict[str, Array]:
-        """The outputs of the operation.
+        """Return the outputs of the operation.
 
         Args:
-            arrays: tensor name to contents, for all its inputs.
-            bound: arrays that outputs have to be written to, for those whose shape others rely on.
+            arrays: contents of all inputs, by tensor name.
+            bound: arrays that outputs must be written to, for outputs whose shape other operations rely on.
             observe: see `Schedule.run`.
         """
         group = self.resolved.group
@@ -95,9 +95,9 @@ class LateStep:
 
 
 def needs_reference(resolved: ResolvedOperation, specs: Mapping[str, TensorSpec]) -> bool:
-    """Whether an operation makes something of nothing: an input is empty and an output is not.
+    """Return whether an operation computes an output from an empty input.
 
-    A sum over no element, or a concatenation with an empty tensor, is no work for a kernel.
+    A sum over no elements, or a concatenation with an empty tensor, is not passed to a kernel.
     """
     if resolved.weights:
         return False
@@ -106,7 +106,7 @@ def needs_reference(resolved: ResolvedOperation, specs: Mapping[str, TensorSpec]
 
 
 def evaluate_group(group: LayerGroup, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a group by the reference; a chain is computed in FP32 and rounded once, as kernels do."""
+    """Return the outputs of a group by the reference; a chain is computed in FP32 and rounded once, as in kernels."""
     values: dict[str, Array] = dict(arrays)
     if len(group.layers) > 1:
         values = {name: array.astype(compute_type(array.dtype), copy=False) for name, array in values.items()}

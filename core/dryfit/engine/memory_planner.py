@@ -1,7 +1,7 @@
-"""Where buffers lie in one memory: buffers that live at the same time never overlap, and the whole is small.
+"""Offsets of buffers in one memory: buffers that are live at the same time do not overlap, and the total is small.
 
-The problem (dynamic storage allocation) is NP-hard. A few quick ways of placing are tried, each repaired where it is
-worst, until one comes within a hundredth of the largest live set, which no plan can beat. All is deterministic.
+The problem (dynamic storage allocation) is NP-hard. A few fast heuristics are tried, each repaired where it is worst,
+until one is within 1 % of the largest live set, which is a lower bound. The result is deterministic.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ largest live set where they can at all."""
 
 
 class MemoryPlan(NamedTuple):
-    """Offsets of the buffers, in the order given, and the bytes that they take together."""
+    """The offsets of the buffers, in the given order, and their total size in bytes."""
 
     offsets: list[int]
     total: int
 
 
 def plan_memory(buffers: Sequence[Buffer], alignment: int = 64) -> MemoryPlan:
-    """Offsets, multiples of `alignment`, at which buffers that are alive at the same step do not overlap.
+    """Return offsets, as multiples of `alignment`, at which buffers that are live at the same step do not overlap.
 
-    A buffer of no bytes lies at 0 and takes no room.
+    A buffer of size 0 has the offset 0 and takes no memory.
 
     Raises:
         BuildError: A size is negative, or a buffer ends before it begins.
@@ -83,7 +83,7 @@ def _planned(buffers: tuple[Buffer, ...], alignment: int) -> MemoryPlan:
 
 
 def largest_live_set(buffers: Sequence[Buffer], alignment: int = 64) -> int:
-    """Bytes of the largest set of buffers that are alive together: the least that any plan needs."""
+    """Return the bytes of the largest set of simultaneously live buffers, the lower bound of any plan."""
     aligned = [(-(-size // alignment) * alignment, first, last) for size, first, last in buffers]
     return _live_sets(aligned, range(len(aligned)))[0]
 

@@ -1,8 +1,8 @@
-"""An engine run one operation at a time, each on whatever arrays it is given.
+"""Runs an engine one operation at a time, on given arrays.
 
-A context keeps a tensor only while somebody needs it, and gives outputs alone. Here every tensor that an operation
-stores can be looked at, and an operation can be asked what it would make of other inputs. Kernels, packed weights and
-rounding are the engine's own, so that the same inputs give the same bits as in a context.
+A context keeps a tensor only while it is needed, and returns only outputs. This module gives access to every tensor
+that an operation stores, and can run an operation on other inputs. It uses the engine's kernels, packed weights and
+rounding, so the same inputs give the same bits as in a context.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class OperationRunner:
     """The operations of a plan for one set of input shapes.
 
     Args:
-        plan: whole, with its weights.
+        plan: plan with its weights.
         input_shapes: shape of every input.
-        num_threads: how many threads run each operation; as many as there are CPUs for None.
+        num_threads: number of threads per operation; None for one per CPU.
 
     Attributes:
-        operations: those that compute something at run time, in execution order.
-        known: tensor name to contents, of what is known before the run.
+        operations: operations that run at run time, in execution order.
+        known: contents that are known before the run, by tensor name.
 
     Raises:
-        ExecutionError: The plan is stripped, or a layer cannot take the shapes that follow.
-        PluginError, EngineFileError: As for an execution context.
+        ExecutionError: The plan is stripped, or a layer does not support the resulting shapes.
+        PluginError, EngineFileError: See `ExecutionContext`.
 
     Example:
         >>> runner = OperationRunner(engine.plan, {"x": x.shape})
@@ -64,18 +64,18 @@ class OperationRunner:
         ]
 
     def run(self, resolved: ResolvedOperation, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """What an operation makes of its inputs.
+        """Run an operation on its inputs.
 
         Args:
             resolved: one of `operations`.
-            inputs: tensor name to contents, of the tensors' types; what is known need not be among them, and what the
-                operation does not read may be.
+            inputs: contents by tensor name, in the tensors' types. Known tensors may be omitted, and unused ones may be
+                included.
 
         Returns:
-            Output name to contents, in memory of their own.
+            Arrays by output name, each with its own memory.
 
         Raises:
-            ExecutionError: An input is missing, has another type, or leads to sizes that cannot be.
+            ExecutionError: An input is missing, has another type, or leads to impossible sizes.
         """
         arrays = {tensor.name: self._input(resolved, tensor.name, inputs) for tensor in resolved.group.inputs}
         names = [tensor.name for layer in resolved.group.layers for tensor in layer.outputs]

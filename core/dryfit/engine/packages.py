@@ -1,6 +1,6 @@
-"""Which packages an engine needs: who brought its devices, plugin layers and quantize methods when it was built.
+"""The packages that an engine requires: providers of its devices, plugin layers and quantize methods at build time.
 
-Layer plugins and quantize methods are looked for before it runs, so that none is missed in the middle of a run.
+Layer plugins and quantize methods are checked before a run, so that none is found missing during the run.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from dryfit.plugins.quantize_methods import quantize_method
 
 
 def target_key(device: str) -> str:
-    """The key of a device in `Plan.packages`."""
+    """Return the key of a device in `Plan.packages`."""
     return f"target {device}"
 
 
 def layer_key(name: str, version: str, namespace: str = "") -> str:
-    """The key of a layer plugin in `Plan.packages`: `layer Name 1`, or `layer namespace::Name 1`."""
+    """Return the key of a layer plugin in `Plan.packages`: `layer Name 1`, or `layer namespace::Name 1`."""
     return f"layer {namespace}::{name} {version}" if namespace else f"layer {name} {version}"
 
 
 def method_key(name: str) -> str:
-    """The key of a quantize method in `Plan.packages`."""
+    """Return the key of a quantize method in `Plan.packages`."""
     return f"quantize_method {name}"
 
 
 def install_remedy(plan: Plan, key: str) -> str:
-    """What to do where something that an engine needs is not installed.
+    """Return the remedy for a package that an engine requires and that is not installed.
 
     Args:
-        plan: of the engine.
-        key: what is missing, as `target_key`, `layer_key` or `method_key` names it.
+        plan: plan of the engine.
+        key: missing item, as a key from `target_key`, `layer_key` or `method_key`.
     """
     package = plan.packages.get(key)
     if not package:
@@ -55,10 +55,10 @@ logger = logging.getLogger("dryfit.engine")
 
 
 def require_layer_plugins(plan: Plan) -> None:
-    """Find the plugins of an engine's layers. One of another package version than at build time is taken, and logged.
+    """Find the plugins of an engine's layers. A package version that differs from build time is accepted and logged.
 
     Raises:
-        PluginError: Some are not there, or cannot be used; all that are missing are listed with their packages.
+        PluginError: Plugins are missing or unusable; the message lists all missing ones with their packages.
     """
     layers = {layer.key: layer for layer in plan.network.layers if isinstance(layer, Plugin)}
     missing = [key for key in layers if find_plugin(key) is None]
@@ -84,10 +84,10 @@ def _remedy(plan: Plan, key: str) -> str:
 
 
 def require_quantize_methods(plan: Plan) -> None:
-    """Find the methods of an engine's quantized operators.
+    """Find the quantize methods of an engine's quantized operators.
 
     Raises:
-        PluginError: Some are not there, or cannot be used; all that are missing are listed with their packages.
+        PluginError: Methods are missing or unusable; the message lists all missing ones with their packages.
     """
     layers: dict[str, list[str]] = {}
     for layer in plan.network.layers:

@@ -1,8 +1,7 @@
-"""The plan: what the builder hands to the engine, and what an engine file holds.
+"""The plan: the output of the builder, and the contents of an engine file.
 
-A plan is data: the engine's network (the user's network after the passes, with each tensor in the type in which it is
-computed, and a reformat where a tensor crosses a border), the operations that run it, and the decisions with their
-reasons.
+A plan is data: the engine's network (the user's network after the passes, with each tensor in its computation type and
+a reformat wherever a tensor crosses a border), the operations that run it, and the decisions with their reasons.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ PROGRAM = "program"
 
 
 def segment_kernel_name(device: str) -> str:
-    """Name of the kernel that runs the compiled segments of a device."""
+    """Return the name of the kernel that runs the compiled segments of a device."""
     return f"{device.lower()}.segment"
 
 
 @attrs.frozen(eq=False)
 class Operation:
-    """One engine layer: a layer group, or a whole compiled segment, with the kernel that runs it.
+    """An engine layer with its kernel: a layer group, or a whole compiled segment.
 
     Attributes:
-        name: the user's layer names, joined with " + "; `{ForeignNode[first...last]}` of a compiled segment.
-        layers: names of the layers of the plan's network, in an order in which they can run.
+        name: names of the user's layers, joined with " + "; for a compiled segment, `{ForeignNode[first...last]}`.
+        layers: names of the layers of the plan's network, in a valid execution order.
         kernel: name of the host kernel.
-        device: the device that runs it.
-        segment: index of the segment; -1 for what belongs to none: a shape computation, which the host does, and a
-            reformat at the border of the engine or between two segments.
+        device: device that runs the layer.
+        segment: index of the segment; -1 for none: a shape computation, which the host performs, or a reformat at the
+            border of the engine or between two segments.
         precision: computation type.
         source_layers: names of the user's layers.
-        onnx_nodes: names of the ONNX nodes they came from.
-        weights: what the kernel packed; of a compiled segment, its program.
+        onnx_nodes: names of the ONNX nodes that the layers were imported from.
+        weights: arrays packed by the kernel; for a compiled segment, its program.
     """
 
     name: str
@@ -58,20 +57,21 @@ class Operation:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it is a segment that its target compiled."""
+        """Whether this is a segment compiled by its target."""
         return self.kernel == segment_kernel_name(self.device)
 
 
 @attrs.frozen
 class TensorPlacement:
-    """Where one tensor of the plan's network lives.
+    """The place of a tensor of the plan's network.
 
     Attributes:
-        tensor: name in the plan's network.
-        device, format: the device, and the name of the tensor format there.
-        pool: name of the memory pool, or "" for the engine's inputs and outputs and for shape tensors.
-        offset, size: bytes in the pool, in the device's format, at the optimum shapes of the first profile.
-        host_layout: how the host keeps it.
+        tensor: name of the tensor in the plan's network.
+        device, format: device of the tensor, and its tensor format there.
+        pool: name of the memory pool; "" for the engine's inputs and outputs and for shape tensors.
+        offset, size: offset and size in the pool, in bytes in the device's format, at the optimum shapes of the first
+            profile.
+        host_layout: layout of the tensor on the host.
     """
 
     tensor: str
@@ -85,16 +85,16 @@ class TensorPlacement:
 
 @attrs.frozen
 class Segment:
-    """A maximal run of one device.
+    """A maximal sequence of layers on one device.
 
     Attributes:
-        index: in execution order.
-        device: its device.
+        index: index in execution order.
+        device: device that runs the segment.
         layers: names of the user's layers, in execution order.
-        inputs, outputs: names of the tensors of the user's network that cross its border.
-        pools: pool name to bytes that it needs.
-        cut_cause: why it does not continue the segment of the same device before it; "" for the first.
-        estimate: what its target estimates one run of it to cost; None where the target has no cost model.
+        inputs, outputs: names of the tensors of the user's network that cross the segment's border.
+        pools: required bytes by pool name.
+        cut_cause: why the previous segment of the same device could not be continued; "" for the first.
+        estimate: estimated cost of one run; None if the target has no cost model.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {
@@ -115,12 +115,12 @@ class Segment:
 
 @attrs.frozen
 class PoolShortage:
-    """A memory pool that has less than a segment needs.
+    """A memory pool that is too small for a segment.
 
     Attributes:
-        pool: its name.
-        needed: bytes that the segment needs.
-        limit: bytes that it may have.
+        pool: name of the pool.
+        needed: number of bytes that the segment requires.
+        limit: limit of the pool in bytes.
     """
 
     pool: str
@@ -130,14 +130,14 @@ class PoolShortage:
 
 @attrs.frozen
 class RejectedSegment:
-    """Layers that were to run as one segment of a device and could not: as a whole they went elsewhere.
+    """Layers that could not run as one segment of a device and were moved to another device as a whole.
 
     Attributes:
-        device: where they were to run.
+        device: device that the layers were assigned to.
         layers: names of the user's layers, in execution order.
-        cause: why they could not.
-        shortages: the memory pools that fell short; none where something else was in the way.
-        fallback: the device they moved to; "" for none.
+        cause: why the layers could not run there.
+        shortages: memory pools that are too small; empty if there was another cause.
+        fallback: device that the layers moved to; "" for none.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {
@@ -155,7 +155,7 @@ class RejectedSegment:
 
     @property
     def fallback_device(self) -> str | None:
-        """Where they went; None for nowhere."""
+        """Device that the layers moved to; None for none."""
         return self.fallback or None
 
 
@@ -164,11 +164,11 @@ class Reformat:
     """A copy between two types, formats or devices.
 
     Attributes:
-        tensor: the tensor in the user's network.
-        source, destination: `DEVICE TYPE FORMAT`.
-        size: bytes written.
-        cause: why it is there: who gives what, and who takes what.
-        rule: id of the reason, which `dryfit explain-rule` explains.
+        tensor: tensor of the user's network.
+        source, destination: `DEVICE TYPE FORMAT` of both sides.
+        size: number of bytes written.
+        cause: why the copy is needed: which layer writes which format, and which layer reads which.
+        rule: id of the rule that causes the copy; see `dryfit explain-rule`.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {
@@ -190,16 +190,16 @@ class Reformat:
 
 @attrs.frozen
 class LayerPlacement:
-    """Where one of the user's layers runs.
+    """The placement of a layer of the user's network.
 
     Attributes:
-        layer: the user's layer.
-        kind: its layer kind.
-        device: its device.
-        precision: the type it is computed in.
-        segment: index of its segment; -1 for a shape computation.
-        cause: why it runs there.
-        onnx_nodes: names of the ONNX nodes it came from.
+        layer: name of the layer.
+        kind: kind of the layer.
+        device: device that runs the layer.
+        precision: computation type of the layer.
+        segment: index of the layer's segment; -1 for a shape computation.
+        cause: why the layer runs on this device.
+        onnx_nodes: names of the ONNX nodes that the layer was imported from.
     """
 
     layer: str
@@ -217,7 +217,7 @@ class ProfileShapes:
 
     Attributes:
         shapes: (minimum, optimum, maximum) shape of each dynamic input.
-        values: (minimum, optimum, maximum) contents of each input that carries dimensions, element by element.
+        values: (minimum, optimum, maximum) values of each input that carries dimensions, element by element.
     """
 
     shapes: Mapping[str, tuple[Shape, Shape, Shape]]
@@ -226,16 +226,16 @@ class ProfileShapes:
 
 @attrs.frozen(eq=False, kw_only=True)
 class Decisions:
-    """What was decided about a network, and why: what an assessment, a plan and an engine file have in common.
+    """The decisions about a network with their reasons, shared by assessments, plans and engine files.
 
     Attributes:
-        layers: where each of the user's layers runs, in the order of the network; device "" where it was refused.
-            Constants belong to the layers that use them, and are not listed.
-        verdicts: user layer name to device to verdict, for the devices that were asked.
-        segments: in execution order.
-        reformats: the copies between types, formats or devices; none where something was refused.
-        warnings: one sentence for each layer or segment that fell back, and for each wish that was not granted.
-        rejected: segments that could not be on their device, and went elsewhere.
+        layers: placement of each layer of the user's network, in network order; device "" for an unplaced layer.
+            Constants belong to the layers that use them and are not listed.
+        verdicts: verdict by device for each layer of the user's network, for the devices that were checked.
+        segments: segments in execution order.
+        reformats: copies between types, formats or devices; empty if a layer is unplaced.
+        warnings: one sentence for each layer or segment that fell back, and for each request that was not granted.
+        rejected: segments that could not run on their device and were moved.
     """
 
     layers: Sequence[LayerPlacement] = ()
@@ -248,17 +248,17 @@ class Decisions:
 
 @attrs.frozen(eq=False, kw_only=True)
 class BuildRecord(Decisions):
-    """What is known of a built network beside its layers and weights; an engine file has exactly these fields.
+    """The facts about a built network besides its layers and weights; an engine file has exactly these fields.
 
     Attributes:
-        placements: where each tensor lives. Every tensor of the plan's network that is stored has a placement: none is
-            inside an operation, and none is a constant.
-        profiles: optimization profiles; empty when all shapes are static.
-        pool_sizes: `device/pool` to bytes used.
-        settings: the config that was built with, as plain data.
+        placements: place of each stored tensor of the plan's network. Tensors inside an operation and constants have
+            none.
+        profiles: optimization profiles; empty if all shapes are static.
+        pool_sizes: number of bytes used, by `device/pool`.
+        settings: config settings of the build, as plain data.
         plugins: active plugins: `name version (distribution)`.
-        packages: `target DEVICE`, `layer namespace::Name version` or `quantize_method NAME` to the package that brought
-            it when the engine was built, as `distribution version`: what has to be installed to run it.
+        packages: package that provided each `target DEVICE`, `layer namespace::Name version` or `quantize_method NAME`
+            at build time, as `distribution version`; these must be installed to run the engine.
     """
 
     placements: Mapping[str, TensorPlacement]
@@ -275,9 +275,10 @@ class Plan(BuildRecord):
 
     Attributes:
         network: layers and tensors of the engine, in execution order.
-        operations: in execution order; together they hold every layer of `network` once, except constants, whose
-            outputs are known without running anything, and dequantizations, which any number of operations repeat.
-        refit: what it takes to exchange weights; None where they cannot be.
+        operations: operations in execution order. Together they contain every layer of `network` once, except
+            constants, whose outputs are known without running anything, and dequantizations, which several operations
+            may repeat.
+        refit: data for exchanging weights; None if refit is not supported.
     """
 
     network: Network
@@ -286,14 +287,14 @@ class Plan(BuildRecord):
 
     @property
     def is_stripped(self) -> bool:
-        """Whether it has no weights: it can be looked at and refitted, and not run."""
+        """Whether the engine has no weights: it can be inspected and refitted, but not run."""
         return self.refit is not None and self.refit.is_stripped
 
     @property
     def programs(self) -> Mapping[int, bytes]:
-        """Index of each compiled segment to the program that its target made, for the device's own runtime.
+        """Return the program compiled by the target for the device's own runtime, by index of the compiled segment.
 
-        A stripped plan has none.
+        A stripped plan has no programs.
         """
         return {
             operation.segment: operation.weights[PROGRAM].tobytes()

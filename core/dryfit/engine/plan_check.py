@@ -1,7 +1,7 @@
-"""Whether a plan is one that can run: its operations cover its network, in an order that works.
+"""Check whether a plan can run: its operations cover its network, in a valid order.
 
-The builder makes such plans; a file can hold any. Everything that execution relies on is checked here, and that the
-engine leaves out only what it can do without: constants that kernels packed, or what a refit brings.
+The builder creates valid plans, but a file can contain any data. Everything that execution relies on is checked here,
+including that only dispensable arrays are omitted: constants that kernels packed, or weights that a refit provides.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dryfit.target.group import is_repeatable
 
 
 def check_left_out(plan: Plan) -> None:
-    """Refuse a plan that lacks an array which a run needs; one that is stripped lacks them until it is refitted.
+    """Reject a plan that lacks an array required by a run. A stripped plan lacks them until a refit.
 
     Raises:
-        EngineFileError: Names the layer or the operation.
+        EngineFileError: An array is missing; the message names the layer or the operation.
     """
     if plan.is_stripped:
         return
@@ -96,10 +96,10 @@ _LONGEST_NAME = 1000
 
 
 def check_plan(plan: Plan) -> None:
-    """Refuse a plan whose parts do not fit together.
+    """Reject a plan with inconsistent parts.
 
     Raises:
-        EngineFileError: Says which part, and how it contradicts the others.
+        EngineFileError: Parts are inconsistent; the message states which ones, and how.
     """
     if not plan.network.outputs:
         _refuse("An engine must have at least one output", f"network {plan.network.name!r}", "none")

@@ -1,8 +1,7 @@
-"""What an engine keeps so that its weights can be exchanged: the user's network, and what may be exchanged in it.
+"""The data in an engine that a refit requires: the user's network, and the weights that can be exchanged.
 
-A refit gives the network other weights and repeats what the build did with it, so that nothing has to say how each
-array of the engine follows from the user's: see docs/decisions/refit.md. An engine's file has names of arrays in the
-place of arrays.
+A refit sets other weights in the network and repeats the build steps, so that no rule is needed to derive each array of
+the engine from the user's weights: see docs/decisions/refit.md. In an engine file, arrays are replaced by their names.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from dryfit.network.weights_role import WeightsRole, weights_of
 
 @attrs.frozen
 class WeightsPlace:
-    """Where weights stand.
+    """The place of weights in a network.
 
     Attributes:
         layer: name of a layer of the user's network.
-        role: what the weights are to it.
+        role: role of the weights in the layer.
     """
 
     layer: str
@@ -40,15 +39,15 @@ class WeightsPlace:
 
 @attrs.frozen
 class RefittableWeights:
-    """Weights that may be exchanged.
+    """Weights that can be exchanged.
 
     Attributes:
-        name: unique in the engine.
-        dtype: type that new values must have.
-        shape: extents that they must have; the same number of values in one axis is taken too.
-        places: where they stand; several where layers share them.
-        sha256: hexadecimal digest of the values that the engine was built with, in an engine that takes only these;
-            else "".
+        name: name of the weights, unique in the engine.
+        dtype: required type of new values.
+        shape: required shape of new values; a one-dimensional array with the same number of values is also accepted.
+        places: places of the weights; several if layers share them.
+        sha256: hexadecimal digest of the values that the engine was built with, if the engine accepts only these; else
+            "".
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {"name": "name", "dtype": "type", "shape": "shape", "places": "places"}
@@ -70,9 +69,9 @@ class ScaleComparison:
     """Scales that had to be equal for a rewrite of the network.
 
     Attributes:
-        pass_name: the pass that compared them.
-        layer: the quantize or dequantize layer that it rewrote.
-        scales: names of the constants' tensors.
+        pass_name: name of the pass that compared the scales.
+        layer: quantize or dequantize layer that the pass rewrote.
+        scales: names of the tensors with the constant scales.
     """
 
     pass_name: str
@@ -82,14 +81,14 @@ class ScaleComparison:
 
 @attrs.frozen(kw_only=True)
 class RefitTerms:
-    """What a refit is told beside the network, in memory as in a file.
+    """The refit data besides the network, in memory and in files.
 
     Attributes:
-        weights: what may be exchanged in it.
+        weights: weights that can be exchanged.
         comparisons: equalities between scales that the engine relies on.
-        equal_scales: groups of constant scales that were equal when the engine was built, relied on or not.
-        is_identical: whether only the values that the engine was built with are taken.
-        is_stripped: whether the weights, and all that follows from them, are not there.
+        equal_scales: groups of constant scales that were equal at build time, relied on or not.
+        is_identical: whether only the values from build time are accepted.
+        is_stripped: whether the weights, and everything derived from them, are omitted.
     """
 
     weights: Sequence[RefittableWeights]
@@ -101,24 +100,24 @@ class RefitTerms:
 
 @attrs.frozen(eq=False, kw_only=True)
 class RefitRecord(RefitTerms):
-    """What a refit works on.
+    """The data of a refit.
 
     Attributes:
-        network: the user's, with the dynamic ranges that the engine was built with.
+        network: the user's network, with the dynamic ranges that the engine was built with.
         the others: see `RefitTerms`.
     """
 
     network: Network
 
     def values(self) -> Mapping[WeightsPlace, Array]:
-        """The weights of the network by place."""
+        """Return the weights of the network by place."""
         return {
             WeightsPlace(layer.name, role): array for layer in self.network.layers for role, array in weights_of(layer)
         }
 
 
 def digest(array: Array) -> str:
-    """SHA-256 of an array's values, row-major and little-endian, in hexadecimal."""
+    """Return the SHA-256 of an array's values, row-major and little-endian, in hexadecimal."""
     plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     return hashlib.sha256(plain.reshape(-1).view(np.uint8).data).hexdigest()
 
@@ -132,17 +131,17 @@ _AGAIN = "Build the engine again; the builder never writes such an engine"
 
 
 def is_weights_type(dtype: DataType) -> bool:
-    """Whether weights may be of a type: real numbers, and quantized ones."""
+    """Return whether weights can have this type: floating-point and quantized types."""
     return dtype.is_floating_point or dtype.is_quantized or dtype in (DataType.UINT8, DataType.UINT4)
 
 
 @attrs.frozen
 class StandInEntry:
-    """An array that an engine left out.
+    """An array that is omitted from an engine file.
 
     Attributes:
-        dtype: type of its elements.
-        shape: its extents.
+        dtype: type of the elements.
+        shape: shape of the array.
     """
 
     dtype: DataType
@@ -154,8 +153,8 @@ class RefitEntry(RefitTerms):
     """A `RefitRecord` in a file.
 
     Attributes:
-        network: what `dryfit.network.serialization` makes of the user's network.
-        network_arrays: its names of arrays, to names of arrays in the file.
+        network: the user's network, as written by `dryfit.network.serialization`.
+        network_arrays: array name in the file by array name in the network.
         the others: see `RefitTerms`.
     """
 
@@ -164,27 +163,27 @@ class RefitEntry(RefitTerms):
 
 
 def entry_of(record: RefitRecord, add: Callable[[str, Mapping[str, Array]], Mapping[str, str]]) -> RefitEntry:
-    """The entry of a record.
+    """Return the file entry of a record.
 
     Args:
-        record: of a plan.
-        add: puts arrays into the file under a folder, and gives their names there.
+        record: refit record of a plan.
+        add: function that adds arrays to the file under a folder and returns their names in the file.
     """
     network, arrays = network_to_dict(record.network)
     return RefitEntry(network=network, network_arrays=add("refit", arrays), **fields_of(RefitTerms, record))
 
 
 def record_of(entry: RefitEntry, arrays: Mapping[str, Array]) -> RefitRecord:
-    """The record that an entry describes.
+    """Return the record that an entry describes.
 
     Args:
-        entry: from a file.
-        arrays: of the file, and stand-ins for those that are left out.
+        entry: entry from a file.
+        arrays: arrays of the file, with stand-ins for omitted ones.
 
     Raises:
-        NetworkError: The entry describes no network.
-        KeyError: It names an array that is not there.
-        EngineFileError: What it says of weights is not true of the network.
+        NetworkError: The entry does not describe a network.
+        KeyError: The entry refers to an array that does not exist.
+        EngineFileError: The weights in the entry do not match the network.
     """
     network = network_from_dict(
         dict(entry.network), {name: arrays[array] for name, array in entry.network_arrays.items()}
@@ -195,10 +194,10 @@ def record_of(entry: RefitEntry, arrays: Mapping[str, Array]) -> RefitRecord:
 
 
 def stand_ins_of(entries: Mapping[str, StandInEntry], where: str) -> dict[str, Array]:
-    """Stand-ins for the arrays that a file left out.
+    """Return stand-ins for the arrays that a file omits.
 
     Raises:
-        EngineFileError: An array cannot have been left out, or is impossible.
+        EngineFileError: An array cannot be omitted, or is impossible.
     """
     found = {}
     for name, entry in entries.items():
@@ -220,10 +219,10 @@ def stand_ins_of(entries: Mapping[str, StandInEntry], where: str) -> dict[str, A
 
 
 def check_record(record: RefitRecord) -> None:
-    """Refuse a record that says of weights what is not true of its network.
+    """Reject a record whose weights do not match its network.
 
     Raises:
-        EngineFileError: Says which.
+        EngineFileError: Weights do not match; the message states which ones.
     """
     values = dict(record.values())
     names: set[str] = set()

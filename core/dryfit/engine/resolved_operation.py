@@ -1,4 +1,4 @@
-"""Operations of a plan with what they name: the layers, and the kernel of an installed target."""
+"""Operations of a plan resolved to their layers and the kernel of an installed target."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class ResolvedOperation:
     """An operation that can be bound.
 
     Attributes:
-        operation: what the plan says.
-        group: its layers.
-        kernel: what runs them.
-        weights: what the kernel packed; read-only, shared by all contexts.
-        rounding: how its device finds whole numbers, where it computes in INT8.
+        operation: operation in the plan.
+        group: layers of the operation.
+        kernel: kernel that runs the layers.
+        weights: arrays packed by the kernel; read-only, shared by all contexts.
+        rounding: rounding function of the device, if it computes in INT8.
     """
 
     operation: Operation
@@ -43,14 +43,13 @@ class ResolvedOperation:
     rounding: Rounding
 
     def workspace_bytes(self, specs: Specs, num_threads: int) -> int:
-        """Bytes of scratch memory that one run takes.
+        """Return the bytes of scratch memory that one run requires.
 
-        It is a number and nothing more, so the kernel is not asked whether it accepts the group: `bind` asks, and the
-        answer takes time.
+        The kernel is not asked whether it supports the group, which takes time: `bind` checks that.
 
         Raises:
-            EngineFileError: The kernel cannot run what the engine says of the operation.
-            ExecutionError: It does not accept the group, or no memory is so large.
+            EngineFileError: The kernel cannot run the operation as the engine describes it.
+            ExecutionError: The kernel does not support the group, or the size exceeds the possible memory.
         """
         try:
             size = int(self.kernel.workspace_function(self.group, specs, num_threads))
@@ -62,10 +61,10 @@ class ResolvedOperation:
         return check_size(size, f"engine layer {self.operation.name!r}", f"the workspace of {self.kernel.name}")
 
     def bind(self, arrays: Mapping[str, Array], specs: Specs, workspace: Array, num_threads: int) -> Step:
-        """The step that runs the operation on these arrays.
+        """Return the step that runs the operation on these arrays.
 
         Raises:
-            EngineFileError: The kernel cannot run what the engine says of the operation.
+            EngineFileError: The kernel cannot run the operation as the engine describes it.
         """
         try:
             return self.kernel.bind(
@@ -86,14 +85,13 @@ class ResolvedOperation:
 
 
 def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
-    """The operations of a plan with their layers and kernels.
+    """Resolve the operations of a plan to their layers and kernels.
 
     Raises:
-        PluginError: A kernel's target, a layer plugin or a quantize method is not installed; the message says which
-            package brings it.
-        EngineFileError: The device has no kernel of that name, a kernel is named for a kind of layer, or for types,
-            that it does not serve, or for layers that it does not run as one, or the program of a compiled segment
-            cannot be loaded.
+        PluginError: A kernel's target, a layer plugin or a quantize method is not installed; the message names the
+            package that provides it.
+        EngineFileError: The device has no kernel of that name; the kernel does not support the kind or types of a
+            layer, or does not fuse these layers; or the program of a compiled segment cannot be loaded.
     """
     require_layer_plugins(plan)
     require_quantize_methods(plan)
@@ -175,20 +173,20 @@ def _require_packed(operation: Operation, group: LayerGroup, kernel: Kernel) -> 
 
 
 def software(plan: Plan, device: str) -> tuple[int, ...]:
-    """The software version that a device was built for; empty where the engine says none, so the newest.
+    """Return the software version that a device was built for; empty if the engine states none, meaning the newest.
 
     Raises:
-        EngineFileError: It is no version.
+        EngineFileError: The text is not a version.
     """
     versions = plan.settings.get("software")
     return version_numbers(versions.get(device, "") if isinstance(versions, dict) else "", device)
 
 
 def version_numbers(text: object, device: str) -> tuple[int, ...]:
-    """A software version as the settings of an engine have it, as numbers.
+    """Return a software version from an engine's settings as numbers.
 
     Raises:
-        EngineFileError: It is no version.
+        EngineFileError: The text is not a version.
     """
     if not isinstance(text, str) or not re.fullmatch(r"(\d{1,9}(\.\d{1,9})*)?", text, re.ASCII):
         raise EngineFileError(

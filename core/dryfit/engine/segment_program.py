@@ -1,7 +1,8 @@
 """Compiled segments in an engine: one operation each, whose only packed array is the program.
 
-The operation is like any other: its kernel, `<device>.segment`, binds what the target's loader made of the program.
-So an engine file needs no other place for programs, and their digests are checked with those of all arrays.
+The operation is like any other: its kernel, `<device>.segment`, binds the result of the target's loader for the
+program. Therefore an engine file needs no other place for programs, and their digests are checked with those of all
+arrays.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ _lock = ForkSafeLock()
 
 
 def operation_group(operation: Operation, layers: Mapping[str, Layer]) -> LayerGroup:
-    """The layers of an operation.
+    """Return the layers of an operation.
 
     Args:
-        operation: of a plan.
-        layers: layer name to layer, of the plan's network.
+        operation: operation of a plan.
+        layers: layers of the plan's network, by name.
     """
     members = [layers[name] for name in operation.layers]
     return SegmentGroup(members) if operation.is_compiled else LayerGroup(members)
 
 
 def segment_kernel(device: str, load: Callable[[Array], LoadedSegment]) -> Kernel:
-    """The kernel of a device's compiled segments.
+    """Return the kernel of a device's compiled segments.
 
     Args:
-        device: the device.
-        load: makes of a program what can be bound.
+        device: device of the segments.
+        load: function that converts a program to an object that can be bound.
     """
     return Kernel(
         name=segment_kernel_name(device),
@@ -58,11 +59,11 @@ def segment_kernel(device: str, load: Callable[[Array], LoadedSegment]) -> Kerne
 
 
 def bind_segment(loaded: LoadedSegment, binding: Binding) -> Callable[[], None]:
-    """What runs all steps of a loaded segment.
+    """Return a step that runs all steps of a loaded segment.
 
     Raises:
-        EngineFileError: The program was made for other tensors.
-        PluginError: The loader gives no steps.
+        EngineFileError: The program was created for other tensors.
+        PluginError: The loader does not provide steps.
     """
     group, arrays = binding.group, binding.arrays
     # What was known when the program was made is in it; what is known only now that shapes are is still an input.
@@ -109,16 +110,16 @@ def _fits(spec: TensorSpec | None, array: Array | None) -> bool:
 
 
 def program_array(program: bytes) -> Array:
-    """A program as an engine keeps it."""
+    """Return a program as an array for an engine."""
     return np.frombuffer(program, dtype=np.uint8)
 
 
 def load_program(operation: Operation, target: Target) -> LoadedSegment:
-    """What the target's loader makes of an operation's program; loaded once for all contexts of an engine.
+    """Load an operation's program with the target's loader, once for all contexts of an engine.
 
     Raises:
         PluginError: The installed target has no loader.
-        EngineFileError: The loader refuses the program.
+        EngineFileError: The loader rejects the program.
     """
     with _lock:
         found = _loaded.get(operation)

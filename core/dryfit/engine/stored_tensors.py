@@ -1,7 +1,7 @@
-"""What the tensors that an engine stores stand for: which tensor of the user's network, and which real numbers.
+"""The meaning of an engine's stored tensors: the tensor of the user's network, and the real values they represent.
 
-A tensor of the user's may be stored several times: as the layer gives it, as INT8 codes for the next layer, as the
-caller expects it. All versions are reached from the one that has the user's name by conversions alone.
+A tensor of the user's network may be stored several times: as its layer computes it, as INT8 codes for the next layer,
+as the caller expects it. All versions are connected by conversions to the one with the user's name.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class StoredTensor:
     """A tensor of an engine's network.
 
     Attributes:
-        name: in the engine's network.
-        of: name of the user's tensor that it is a version of.
-        dtype: the type that it is stored in.
-        scale: of INT8 codes that represent floating-point values; None where elements are what they say.
-        is_signed: whether INT8 codes represent UINT8 ones that are 128 higher.
+        name: name in the engine's network.
+        of: name of the user's tensor that this is a version of.
+        dtype: type in which the tensor is stored.
+        scale: scale of INT8 codes that represent floating-point values; None if elements represent themselves.
+        is_signed: whether the INT8 codes represent UINT8 codes that are larger by 128.
     """
 
     name: str
@@ -39,7 +39,7 @@ class StoredTensor:
     is_signed: bool = False
 
     def real(self, array: Array) -> Array:
-        """The numbers that an array of this tensor stands for; codes times the scale in FP32."""
+        """Return the values that an array of this tensor represents; codes times the scale in FP32."""
         if self.is_signed:
             return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape) ^ np.uint8(128)
         if self.scale is None:
@@ -47,12 +47,12 @@ class StoredTensor:
         return np.asarray(array.astype(np.float32) * np.float32(self.scale))
 
     def represented(self, values: Array, rounding: Rounding) -> Array:
-        """Numbers as this tensor would hold them.
+        """Return values as this tensor would store them.
 
         Args:
-            values: real numbers, or elements of the tensor's own type.
-            rounding: where what lies half-way between two INT8 codes goes; other types take it to even. What a type
-                cannot reach is saturated, as `dryfit.reference.precision.rounded` says.
+            values: real values, or elements of the tensor's own type.
+            rounding: rounding of values half-way between two INT8 codes; other types round them to even. Values out of
+                range are saturated, as in `dryfit.reference.precision.rounded`.
         """
         if self.is_signed:
             return (rounded(values, np.dtype(np.uint8)) ^ np.uint8(128)).view(np.int8)
@@ -62,9 +62,9 @@ class StoredTensor:
         return np.asarray(np.clip(codes, -128, 127).astype(np.int8))
 
     def saturation(self, array: Array) -> int | None:
-        """How many elements lie at an end of what the type holds; None for a type that is as wide as FP32, or wider.
+        """Return the number of elements at an end of the type's range; None for types at least as wide as FP32.
 
-        An end is -128 and 127 for INT8, and the largest finite number and infinity for FP16.
+        The ends are -128 and 127 for INT8, and the largest finite number and infinity for FP16.
         """
         if self.dtype is DataType.INT8:
             return int(np.count_nonzero((array == -128) | (array == 127)))
@@ -74,13 +74,13 @@ class StoredTensor:
 
 
 def stored_tensors(network: Network, declared: Mapping[str, DataType]) -> dict[str, StoredTensor]:
-    """The tensors of an engine's network that are versions of the user's, by name.
+    """Return the tensors of an engine's network that are versions of the user's, by name.
 
-    Left out is what the passes put in the place of the user's tensors, and codes whose scale is not one number.
+    Tensors that passes substituted for the user's are omitted, and so are codes whose scale is not a single number.
 
     Args:
-        network: the engine's.
-        declared: name of each tensor of the user's network to its type.
+        network: the engine's network.
+        declared: type of each tensor of the user's network, by name.
     """
     origins = _origins(network, declared)
     found = {}

@@ -1,6 +1,6 @@
-"""Networks without their weights: shapes can be inferred, and nothing can be run.
+"""Networks without their weights: shapes can be inferred, but nothing can be run.
 
-Constants that decide on shapes keep their values; for all others there are stand-ins.
+Constants that determine shapes keep their values; all others are replaced by stand-ins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ByLayer = tuple[str, WeightsRole]
 
 
 def exchangeable_weights(network: Network) -> set[_ByLayer]:
-    """(layer name, role) of all weights whose values decide on no shape."""
+    """Return (layer name, role) of all weights whose values do not determine a shape."""
     deciding = _shape_constants(network)
     return {
         (layer.name, role)
@@ -38,11 +38,11 @@ def exchangeable_weights(network: Network) -> set[_ByLayer]:
 
 
 def without_weights(network: Network, weights: Iterable[_ByLayer]) -> Network:
-    """A copy of a network with stand-ins for some weights.
+    """Return a copy of a network with stand-ins for some weights.
 
     Args:
-        network: stays as it is.
-        weights: (layer name, role) of what is left out, of `exchangeable_weights`.
+        network: network to copy; it is not modified.
+        weights: (layer name, role) of the weights to omit, from `exchangeable_weights`.
     """
     copy = copy_network(network)
     left_out = set(weights)
@@ -62,10 +62,10 @@ def _may_change(layer: Layer, array: Array) -> bool:
 
 
 def stripped(plan: Plan) -> Plan:
-    """A plan without its refittable weights and without what follows from weights, which a refit brings back.
+    """Return a plan without its refittable weights and everything derived from them; a refit restores both.
 
     Args:
-        plan: of an engine that can be refitted.
+        plan: plan of an engine that supports refit.
     """
     if plan.refit is None:
         raise ValueError("only the plan of an engine that can be refitted is stripped")
