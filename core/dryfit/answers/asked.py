@@ -58,14 +58,14 @@ class Asked:
 
     @property
     def precisions(self) -> Sequence[str]:
-        """Return the allowed computation types besides FP32, by their option names."""
+        """The allowed computation types besides FP32, by their option names."""
         if self.options is not None:
             return list(self.options.precision)
         return [word for word, flag in PRECISION_FLAGS.items() if self.config.get_flag(BuilderFlag[flag])]
 
     @property
     def sparsity(self) -> Sparsity:
-        """Return the sparsity mode: `disable`, `enable` or `force`."""
+        """The sparsity mode: `disable`, `enable` or `force`."""
         if self.options is not None:
             return self.options.sparsity
         return "enable" if self.config.get_flag(BuilderFlag.SPARSE_WEIGHTS) else "disable"

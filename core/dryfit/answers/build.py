@@ -61,7 +61,7 @@ class BuildAnswer(Placement, Answer):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Return what the command prints after the answer: the simulated aspects and the first layers that overflow."""
+        """What the command prints after the answer: the simulated aspects and the first layers that overflow."""
         remarks = [f"Simulated: {self.simulated}."] if self.simulated else []
         if self.overflows:
             remarks.append(f"Warning: {overflow_title(self.overflows)}")

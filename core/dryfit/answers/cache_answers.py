@@ -54,12 +54,12 @@ class CachedTensor:
 
     @property
     def range_text(self) -> str:
-        """Return the minimum and maximum of the range."""
+        """The minimum and maximum of the range."""
         return "none" if self.range is None else f"{self.range[0]:.7g} to {self.range[1]:.7g}"
 
     @property
     def origin_text(self) -> str:
-        """Return the source of the range, with the details."""
+        """The source of the range, with the details."""
         details = ", ".join(f"{key} {value}" for key, value in self.details.items())
         return f"{self.origin}: {details}" if details else self.origin
 

@@ -120,7 +120,7 @@ class CalibrationAnswer(Answer):
 
     @property
     def run_text(self) -> str:
-        """Return the duration of the run; "" if nothing was run."""
+        """The duration of the run; "" if nothing was run."""
         if self.run is None or not self.run.images:
             return ""
         return f"{self.run.images} images in {self.run.seconds:.1f} s, {self.run.images_per_second:.1f} images/s"

@@ -52,19 +52,19 @@ class CalibrationRequest:
 
     @property
     def state_place(self) -> Path | None:
-        """Return the path of the collected statistics: the given file, or a file next to the output."""
+        """The path of the collected statistics: the given file, or a file next to the output."""
         beside = None if self.output is None else self.output.with_name(f"{self.output.name}.state")
         return self.state or beside
 
     @property
     def algorithm(self) -> CalibrationAlgoType:
-        """Return the algorithm name for the first line of the cache: entropy2 if TensorRT has no such calibrator."""
+        """The algorithm name for the first line of the cache: entropy2 if TensorRT has no such calibrator."""
         algorithms = {name: algorithm for algorithm, name in CALIBRATOR_NAMES.items()}
         return algorithms.get(self.chosen.name, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
 
     @functools.cached_property
     def digest(self) -> str:
-        """Return the digest of the model's file or bytes."""
+        """The digest of the model's file or bytes."""
         match self.source:
             case str() | os.PathLike():
                 data = Path(self.source).read_bytes()
@@ -76,7 +76,7 @@ class CalibrationRequest:
 
     @property
     def looks_before_fusion(self) -> bool:
-        """Return whether tensors are observed before layer fusion."""
+        """Whether tensors are observed before layer fusion."""
         return self.chosen.before_fusion or self.before_fusion
 
 

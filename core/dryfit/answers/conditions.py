@@ -102,7 +102,7 @@ class Subjects:
 
     @property
     def listed(self) -> str:
-        """Return all subjects in words, without the ids of rules, which are too many to list."""
+        """All subjects in words, without the ids of rules, which are too many to list."""
         return ", ".join(self.texts) + (" and the ids of rules" if self.rules else "")
 
     def condition(self, text: str) -> FailCondition:

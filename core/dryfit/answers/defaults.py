@@ -109,7 +109,7 @@ def _own_precisions(options: NetworkOptions) -> tuple[str, ...]:
 
 
 def _falls_back(options: NetworkOptions) -> bool:
-    """Whether there is something to fall back from: an accelerator, beside which something else may run."""
+    """Return whether there is something to fall back from: an accelerator, beside which something else may run."""
     target = registry.target(options.default_device)
     return (
         target.device != DEFAULT_FALLBACK

@@ -93,7 +93,7 @@ class RuleExplanation(Answer):
 
     @property
     def numbers(self) -> list[str]:
-        """Return the numbers that documents use for the rule."""
+        """The numbers that documents use for the rule."""
         return [number.strip() for number in self.number.split(",") if number.strip()]
 
     def summary_line(self) -> str:
@@ -158,7 +158,7 @@ class RulesAnswer(Answer):
 
     @property
     def rules(self) -> Sequence[RuleExplanation]:
-        """Return the rules of all families."""
+        """The rules of all families."""
         return [rule for family in self.families for rule in family.rules]
 
     def summary_line(self) -> str:

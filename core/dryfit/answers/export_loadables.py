@@ -69,7 +69,7 @@ class ExportLoadablesAnswer(Placement, Answer):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Return what the command prints after the answer: why segments have no loadable, and what is simulated."""
+        """What the command prints after the answer: why segments have no loadable, and what is simulated."""
         simulated = [f"Simulated: {self.simulated}."] if self.simulated else []
         return [*(f"No loadable: {one.reason}" for one in self.refused), *simulated]
 

@@ -55,12 +55,12 @@ class ExportTrtexecAnswer(Answer):
 
     @property
     def file_lines(self) -> Sequence[str]:
-        """Return the files with their purpose, one line each."""
+        """The files with their purpose, one line each."""
         return [f"{one.file}: {one.use}" for one in self.files]
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Return what the command prints after the answer: files written besides the command line, and the notes."""
+        """What the command prints after the answer: files written besides the command line, and the notes."""
         escaped = self._is_printed and self.shell is not None and printable(self.shell) != self.shell
         text = "control characters in names are shown as escapes; --output writes them as they are"
         notes = [*self.notes, *([text] if escaped else [])]

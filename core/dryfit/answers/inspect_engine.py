@@ -186,7 +186,7 @@ class InspectAnswer(Placement, Answer):
 
     @property
     def binding_names(self) -> Sequence[str]:
-        """Return the names of the inputs, then of the outputs."""
+        """The names of the inputs, then of the outputs."""
         return [one.name for one in self.bindings]
 
     def summary_line(self) -> str:

@@ -58,12 +58,12 @@ class PlacedModel:
 
     @property
     def leaving(self) -> Sequence[LayerAnswer]:
-        """Return the layers that the requested device rejects, or that moved away from it."""
+        """The layers that the requested device rejects, or that moved away from it."""
         return [layer for layer in self.placement.layers if has_left(layer, self.placement.device)]
 
     @property
     def cost(self) -> Cost:
-        """Return the cost of the placement."""
+        """The cost of the placement."""
         summary = self.placement.summary
         return Cost(
             refused_layers=len(self.leaving),
@@ -156,7 +156,7 @@ class EditedModelAnswer(Answer):
 
     @property
     def edited(self) -> ModelProto:
-        """Return the edited ONNX model."""
+        """The edited ONNX model."""
         return self._edited
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show

@@ -157,24 +157,24 @@ class NetworkCost:
 
     @property
     def without_time(self) -> Sequence[str]:
-        """Return the devices that run segments and whose targets do not estimate time."""
+        """The devices that run segments and whose targets do not estimate time."""
         return sorted({one.device for one in self.segments if one.microseconds is None})
 
     @property
     def latency_microseconds(self) -> float | None:
-        """Return the latency with segments and copies run sequentially; None if a part has no time."""
+        """The latency with segments and copies run sequentially; None if a part has no time."""
         if self.without_time:
             return None
         return sum((one.microseconds or 0.0 for one in (*self.segments, *self.transfers)), 0.0)
 
     @property
     def lower_bounds(self) -> Sequence[str]:
-        """Return the devices whose time is a lower bound rather than an expected value."""
+        """The devices whose time is a lower bound rather than an expected value."""
         return sorted({one.device for one in self.segments if one.is_lower_bound})
 
     @property
     def latency_error(self) -> float | None:
-        """Return the error of the latency, as `CostEstimate.error_factor`. Lower bounds count as exact.
+        """The error of the latency, as `CostEstimate.error_factor`. Lower bounds count as exact.
 
         None: the error of a part is unknown, or the lower bounds exceed the error.
         """
@@ -186,7 +186,7 @@ class NetworkCost:
 
     @property
     def energy_error(self) -> float | None:
-        """Return the error of the energy, as a factor."""
+        """The error of the energy, as a factor."""
         return combined_error((one.amount, one.error_factor) for _, one in self.energies if one is not None)
 
     def busy_microseconds(self, device: str) -> float | None:
@@ -205,13 +205,13 @@ class NetworkCost:
 
     @property
     def pipeline_images_per_second(self) -> float | None:
-        """Return the images per second with all devices working on different runs; the busiest device is the limit."""
+        """The images per second with all devices working on different runs; the busiest device is the limit."""
         busy = self.pipeline_microseconds
         return None if not busy else self.batch / max(busy.values()) * 1e6
 
     @property
     def pipeline_microseconds(self) -> Mapping[str, float] | None:
-        """Return the shortest time between two runs by device, including copies; None if a part has no time."""
+        """The shortest time between two runs by device, including copies; None if a part has no time."""
         if self.without_time:
             return None
         times = {
@@ -224,13 +224,13 @@ class NetworkCost:
 
     @property
     def energies(self) -> Sequence[tuple[str, Energy | None]]:
-        """Return the energy of each segment with its device, and of each estimated copy with its copying device."""
+        """The energy of each segment with its device, and of each estimated copy with its copying device."""
         copies = [(one.copier, one.energy) for one in self.transfers if one.estimate is not None]
         return [*((one.device, one.energy) for one in self.segments), *copies]
 
     @property
     def energy(self) -> TotalEnergy | None:
-        """Return the energy of one run; None if a part has no energy or the units differ."""
+        """The energy of one run; None if a part has no energy or the units differ."""
         known = [energy for _, energy in self.energies if energy is not None]
         units = {energy.unit for energy in known}
         if len(units) != 1 or len(known) != len(self.energies):

@@ -158,7 +158,7 @@ class Placement(PlacementHeading):
 
     @property
     def placement_fields(self) -> dict[str, Any]:
-        """Return the fields of the placement as keyword arguments, for an answer that extends it."""
+        """The fields of the placement as keyword arguments, for an answer that extends it."""
         return {field.name.lstrip("_"): getattr(self, field.name) for field in attrs.fields(Placement)}
 
     def layer(self, name: str) -> LayerAnswer:

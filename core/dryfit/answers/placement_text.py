@@ -269,7 +269,7 @@ def pools_text(pools: Mapping[str, int], *, with_empty: bool = False) -> str:
 
 
 def has_left(layer: LayerAnswer, device: str) -> bool:
-    """Whether the device rejects the layer, or the layer moved away from it."""
+    """Return whether the device rejects the layer, or the layer moved away from it."""
     if layer.device is None or layer.violations(device):
         return True
     return layer.device != device and layer.segment is not None and device in layer.verdicts

@@ -266,7 +266,7 @@ def _through(layer: Layer, reader: WeightReader) -> WeightReader:
 
 
 def _is_quantized_here(layer: Dequantize) -> bool:
-    """Whether the integers are made by a quantize layer, so that real weights stand in the network."""
+    """Return whether the integers are made by a quantize layer, so that real weights stand in the network."""
     source = layer.inputs[0]
     return source is not None and source.producer is not None and source.producer.kind == "quantize"
 

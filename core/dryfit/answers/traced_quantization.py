@@ -124,7 +124,7 @@ class TracedQuantization:
 
     @property
     def path_text(self) -> str:
-        """Return the path of the layer in words: what it moved past, and what it is part of, or why it remains."""
+        """The path of the layer in words: what it moved past, and what it is part of, or why it remains."""
         moved = [name for step in self.rewrites if step.action is RewriteAction.MOVED for name in step.over]
         where = [f"moved over {_names(moved)}"] if moved else []
         if self.outcome in _JOINT:
@@ -235,7 +235,7 @@ class Obstacles:
     # Both ---------------------------------------------------------------------------------------------------------
 
     def _apart(self, first: Layer, second: Layer) -> str:
-        """Whether two neighbours are on different devices or in different segments, in words; "" where not."""
+        """Return whether two neighbours are on different devices or in different segments, in words; "" where not."""
         steps = [self._steps.get(one.name, [])[:1] for one in (first, second)]
         if not all(steps):
             return ""

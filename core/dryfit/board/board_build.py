@@ -114,7 +114,7 @@ class BoardBuild:
 
     @property
     def calibration_cache(self) -> CalibrationCache | None:
-        """Return the scales as a cache for the board. With another algorithm name, the board would calibrate again.
+        """The scales as a cache for the board. With another algorithm name, the board would calibrate again.
 
         Raises:
             CalibrationError: The first line cannot represent the version.

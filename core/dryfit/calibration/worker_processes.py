@@ -161,7 +161,7 @@ def _serve(connection: Connection, initializer: Callable[[], object] | None) -> 
 
 
 def _answer(message: bytes) -> bytes:
-    """Whether a call has a result, and the result or the exception."""
+    """Return whether a call has a result, and the result or the exception."""
     try:
         function, arguments, options = pickle.loads(message)  # noqa: S301  the process that started this one wrote it
         return pickle.dumps((True, function(*arguments, **options)))

@@ -170,7 +170,7 @@ class BoundEngine:
         return workspaces
 
     def _has_kernel(self, resolved: ResolvedOperation) -> bool:
-        """Whether a kernel runs it, bound once: its shapes are known, and it makes something of something."""
+        """Return whether a kernel runs it, bound once: its shapes are known, and it makes something of something."""
         makes_something = any(0 not in self.specs[tensor.name].shape for tensor in resolved.group.outputs)
         is_late = id(resolved) in self._late
         return makes_something and not is_late and not needs_reference(resolved, self.specs)

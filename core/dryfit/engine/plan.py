@@ -292,7 +292,7 @@ class Plan(BuildRecord):
 
     @property
     def programs(self) -> Mapping[int, bytes]:
-        """Return the program compiled by the target for the device's own runtime, by index of the compiled segment.
+        """The program compiled by the target for the device's own runtime, by index of the compiled segment.
 
         A stripped plan has no programs.
         """

@@ -63,7 +63,7 @@ def _lacking(network: Network) -> Iterator[tuple[Layer, str]]:
 
 
 def _is_packed(layer: Layer, plan: Plan) -> bool:
-    """Whether what is lacking is packed: of a layer with what runs it, of a constant with all that reads it.
+    """Return whether what is lacking is packed: of a layer with what runs it, of a constant with all that reads it.
 
     A constant is read as weights alone: by dequantizations, each in front of layers whose weights are packed, or by
     quantized operators.
@@ -151,7 +151,7 @@ def _check_operations(plan: Plan) -> None:
 
 
 def _is_repeated(layer: Layer, own: Sequence[Layer]) -> bool:
-    """Whether an operation computes a layer for itself only, so that others may do so too."""
+    """Return whether an operation computes a layer for itself only, so that others may do so too."""
     return is_repeatable(layer) and layer is not own[-1]
 
 

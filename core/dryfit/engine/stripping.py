@@ -55,7 +55,7 @@ def without_weights(network: Network, weights: Iterable[_ByLayer]) -> Network:
 
 
 def _may_change(layer: Layer, array: Array) -> bool:
-    """Whether an array is a weight by its type, or a bias in whole numbers that is dequantized."""
+    """Return whether an array is a weight by its type, or a bias in whole numbers that is dequantized."""
     dtype = DataType.from_numpy(array.dtype)
     readers = {reader.kind for output in layer.outputs for reader, _ in output.consumers}
     return is_weights_type(dtype) or (dtype is DataType.INT32 and readers == {"dequantize"})

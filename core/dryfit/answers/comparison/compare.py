@@ -229,7 +229,7 @@ def _results(
 
 
 def _is_finite(inputs: Mapping[str, Array] | None) -> bool:
-    """Whether the inputs of an operation are finite; False where they are not known."""
+    """Return whether the inputs of an operation are finite; False where they are not known."""
     if inputs is None:
         return False
     return all(bool(np.isfinite(array.astype(np.float32)).all()) for array in inputs.values())

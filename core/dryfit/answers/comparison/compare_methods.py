@@ -153,7 +153,7 @@ class _OutputSums:
 
 
 def _are_scores(array: Array) -> bool:
-    """Whether each row of an array is a score for each of two classes or more."""
+    """Return whether each row of an array is a score for each of two classes or more."""
     if array.ndim <= _CLASS_AXIS or array.shape[_CLASS_AXIS] < 2:
         return False
     return all(extent == 1 for extent in array.shape[_CLASS_AXIS + 1 :])

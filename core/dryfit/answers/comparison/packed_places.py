@@ -116,12 +116,12 @@ def unpack_places(
 
 
 def packed_alike(found: Mapping[str, Array], packed: Mapping[str, Array]) -> bool:
-    """Whether two results of packing are the same, bit for bit."""
+    """Return whether two results of packing are the same, bit for bit."""
     return found.keys() == packed.keys() and all(_same_bits(found[name], array) for name, array in packed.items())
 
 
 def _same_bits(one: Array, other: Array) -> bool:
-    """Whether two arrays have the same type, shape and bits."""
+    """Return whether two arrays have the same type, shape and bits."""
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         return False
     return bool(np.array_equal(_bytes_of(one), _bytes_of(other)))

@@ -159,7 +159,7 @@ class _Making:
         return True
 
     def _stands_for_real(self, tensor: Tensor) -> bool:
-        """Whether a tensor is real numbers already, as an input in INT8 is that the builder takes for such."""
+        """Return whether a tensor is real numbers already, as an input in INT8 is that the builder takes for such."""
         return tensor.spec.dtype in EXCHANGED_TYPES
 
     def _copy(self, layer: Layer) -> None:

@@ -155,7 +155,7 @@ def _put(found: Mapping[str, Array], slots: Sequence[Slot], main: Layer) -> bool
 
 
 def _is_close(found: Mapping[str, Array], packed: Mapping[str, Array]) -> bool:
-    """Whether what is packed from weights that were unpacked lies beside what the engine has."""
+    """Return whether what is packed from weights that were unpacked lies beside what the engine has."""
     if packed_alike(found, packed):
         return True
     return found.keys() == packed.keys() and all(_lies_beside(found[name], array) for name, array in packed.items())

@@ -135,7 +135,7 @@ class Difference:
 
     @property
     def ratio_text(self) -> str:
-        """Return the signal-to-error ratio, and the number of non-finite elements that it excludes."""
+        """The signal-to-error ratio, and the number of non-finite elements that it excludes."""
         unlike = self.not_finite_differing
         alike = self.not_finite - unlike
         words = []
@@ -149,12 +149,12 @@ class Difference:
 
     @property
     def own_text(self) -> str:
-        """Return the ratio of signal to the error that the layer itself adds."""
+        """The ratio of signal to the error that the layer itself adds."""
         return _part_text(self.own, self.own_not_finite, self.own_sqnr_db)
 
     @property
     def inherited_text(self) -> str:
-        """Return the ratio of signal to the inherited error."""
+        """The ratio of signal to the inherited error."""
         return _part_text(self.inherited, self.inherited_not_finite, self.inherited_sqnr_db)
 
     def is_below(self, least: float) -> bool:

@@ -1,10 +1,9 @@
-"""Placements that are worth a look: the best of a chain, and the best divisions of any graph by costs of layers.
+"""Candidate placements: the optimum of a chain, and minimum cuts of any graph by costs of layers.
 
-A division goes by what each layer adds to its segment: where a target tells the steps of an estimate, a step's cost is
-its first layer's, and the layers that run in the same step cost nothing beside it, and alone what they take alone (an
-energy, which targets tell of the whole, is shared out by the time of the steps). The
-objective throughput is the largest of several sums, which no cut finds; there the sums are weighed against each other
-in several ways.
+A cut uses the cost that each layer adds to its segment. If a target reports the steps of an estimate, the cost of a
+step is assigned to its first layer; the other layers of the step cost nothing next to it, and their standalone cost
+without it (an energy, which targets report as a total, is divided by the time of the steps). The objective throughput
+is the largest of several sums, which a cut cannot minimize; there, the sums are combined with several sets of weights.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ PARTS = 1_000_000
 
 @attrs.frozen
 class Candidate:
-    """A placement that a method found.
+    """A placement found by a search method.
 
     Attributes:
         method: name of the search method.
         devices: device of each layer.
-        is_exact: whether no placement is better by the model of the method.
+        is_exact: whether the placement is optimal in the model of the method.
     """
 
     method: str
@@ -43,14 +42,14 @@ class Candidate:
     is_exact: bool = False
 
     def and_by(self, other: Candidate) -> Candidate:
-        """The same placement, found in another way too."""
+        """Return the same placement, marked as also found by another method."""
         known = other.method in self.method
         method = self.method if known else f"{self.method}; also by {other.method}"
         return attrs.evolve(self, method=method, is_exact=self.is_exact or other.is_exact)
 
 
 def is_chain(model: SegmentModel) -> bool:
-    """Whether each layer reads what the one before it gives, and nothing else but what the caller gives to it alone."""
+    """Return whether each layer reads only the output of the layer before it and private inputs of the caller."""
     count = len(model.choices.layers)
     links = {(index, index + 1) for index in range(count - 1)}
     return set(model.choices.edges) == links and all(
@@ -60,11 +59,11 @@ def is_chain(model: SegmentModel) -> bool:
 
 
 def chain_candidate(model: SegmentModel, bound: float) -> Candidate | None:
-    """The best placement of a chain.
+    """Return the best placement of a chain.
 
     Args:
-        model: of a chain.
-        bound: value of a placement that can be loaded; infinite where none is known.
+        model: model of a chain.
+        bound: value of a loadable placement; infinite if none is known.
     """
     choices = model.choices
     given_by: dict[int, list[int]] = {}
@@ -89,7 +88,7 @@ def chain_candidate(model: SegmentModel, bound: float) -> Candidate | None:
 
 
 def cut_candidates(model: SegmentModel) -> Iterator[Candidate]:
-    """Divisions of least cost, for one weighing of the amounts after the other."""
+    """Yield cuts of least cost, for one set of weights after the other."""
     first, second = _LayerCosts(model, model.choices.device), _LayerCosts(model, model.choices.other)
     weighings = list(_weighings(model))
     # Coverage counts segments as well, and throughput takes the largest of several sums: no cut finds these.
@@ -171,7 +170,7 @@ def _step_alone(estimate: CostEstimate, step: StepCost) -> CostEstimate:
 
 
 def weighed(amounts: Amounts, weights: Amounts) -> int:
-    """The sum of amounts by their weights, in whole parts."""
+    """Return the weighted sum of amounts, as an integer."""
     return round(sum(amount * weight for amount, weight in zip(amounts, weights, strict=True)) * PARTS)
 
 

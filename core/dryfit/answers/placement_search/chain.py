@@ -1,8 +1,8 @@
-"""The best devices for layers one after another, by dynamic programming: exact, with costs of whole segments.
+"""Optimal devices for a chain of layers, by dynamic programming: exact, with costs of whole segments.
 
-Going along the chain, each way to place the layers so far is a label: what it has taken of each amount that the
-objective counts, and how many segments it has opened on devices that load only so many. A label that another one beats
-in everything is dropped, as whatever comes next suits the other as well.
+Along the chain, each placement of the layers so far is a label: the consumed amounts that the objective counts, and the
+number of open segments on devices with a segment limit. A label that is worse than another one in every respect is
+dropped, because any continuation also works for the other.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ class Chain:
     """A chain of layers.
 
     Attributes:
-        options: of each layer the devices that it may be on.
-        segment: (device, first layer, last layer) to what they take as one segment; None where they cannot be one.
-        step: (layer, device before, device) to what the tensors take that it reads; None before the first
-            layer and after the last.
-        joins: whether a layer can be in one segment with the one before it, where both are on the device.
-        limits: device to the largest number of its segments, where there is one.
-        counted: the device whose segments should be few: of two equal placements, the one with fewer is better.
-        amounts: how many numbers there are in `Amounts`.
+        options: allowed devices of each layer.
+        segment: function of (device, first layer, last layer) that returns their amounts as one segment; None if they
+            cannot be one.
+        step: function of (layer, device before, device) that returns the amounts of the tensors that the layer reads;
+            None before the first layer and after the last.
+        joins: function that returns whether a layer can share a segment with the layer before it on a device.
+        limits: largest number of segments by device, if limited.
+        counted: device whose segments should be few: of two equal placements, the one with fewer wins.
+        amounts: number of values in `Amounts`.
     """
 
     options: Sequence[Sequence[str]]
@@ -48,9 +49,9 @@ class ChainPlacement:
     """The best placement of a chain.
 
     Attributes:
-        devices: of each layer.
-        amounts: what it takes.
-        is_exact: whether no label was dropped for want of room.
+        devices: device of each layer.
+        amounts: amounts of the placement.
+        is_exact: whether no label was dropped to save memory.
     """
 
     devices: tuple[str, ...]
@@ -71,20 +72,20 @@ class _Label:
         return max(self.amounts), *self.counts, *self.amounts
 
     def beats(self, other: _Label) -> bool:
-        """Whether it is no worse in anything."""
+        """Return whether it is no worse in anything."""
         mine, others = (*self.amounts, *self.counts), (*other.amounts, *other.counts)
         return all(one <= two for one, two in zip(mine, others, strict=True))
 
 
 def best_on_chain(chain: Chain, bound: float = float("inf")) -> ChainPlacement | None:
-    """The placement of least value, and of these the one with the fewest segments on the counted device.
+    """Return the placement of least value; on a tie, the one with the fewest segments on the counted device.
 
     Args:
-        chain: what is to be placed.
-        bound: a value that is reached already: labels beyond it are dropped.
+        chain: chain to place.
+        bound: value that is already reached: labels above it are dropped.
 
     Returns:
-        None where no placement keeps the limits and the bound.
+        The placement; None if no placement is within the limits and the bound.
     """
     return _Walk(chain, bound).best()
 

@@ -1,4 +1,4 @@
-"""What a proposed placement changes, and why: the sets of layers that move together, and what it costs to stay."""
+"""The changes of a proposed placement with their reasons: layers that move together, and the cost of staying."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dryfit.short_text import count_text
 
 @attrs.frozen
 class Change:
-    """Neighbouring layers that go from one device to another.
+    """Neighboring layers that move from one device to another.
 
     Attributes:
         layers: names of the layers, in execution order.
-        source, destination: the device before and after.
-        reason: why, in one sentence without its full stop.
-        value_otherwise: the value of the objective, by the model of segments, if they alone stayed; None where they
+        source, destination: device before and after the change.
+        reason: reason for the change, in one sentence without its full stop.
+        value_otherwise: value of the objective, by the model of segments, if only these layers stayed; None if they
             cannot.
     """
 
@@ -38,7 +38,7 @@ class Change:
 
 
 def changes_between(model: SegmentModel, before: Assessment, after: Assessment, unit: str) -> list[Change]:
-    """The changes, in execution order."""
+    """Return the changes in execution order."""
     old = {layer.layer: layer for layer in before.layers}
     new = {layer.layer: layer.device for layer in after.layers}
     layers = model.choices.layers
@@ -120,7 +120,7 @@ TRIALS = 400
 
 
 def repaired(model: SegmentModel, devices: Sequence[str]) -> Placed:
-    """A placement that keeps the limits, as far as layers can leave."""
+    """Return a placement that satisfies the limits, as far as layers can move."""
     placed = model.placed(devices)
     while placed.too_large or placed.excess:
         trials = list(_smaller(model, placed)) if placed.too_large else list(_fewer(model, placed))
@@ -132,7 +132,7 @@ def repaired(model: SegmentModel, devices: Sequence[str]) -> Placed:
 
 
 def improved(model: SegmentModel, placed: Placed, trials: int = TRIALS) -> Placed:
-    """The placement after all steps that make it better, the first that helps at a time."""
+    """Return the placement after all improving steps; at each point, the first step that improves it is taken."""
     left, seen = trials, {placed.devices}
     found = True
     while found:
@@ -218,7 +218,7 @@ def _at_borders(model: SegmentModel, placed: Placed) -> Iterable[int]:
 
 
 def moved(model: SegmentModel, devices: Sequence[str], nodes: Sequence[int], device: str) -> tuple[str, ...]:
-    """A placement with those of the layers on a device that may be there, and all that go together with them."""
+    """Return a placement with movable layers on a device, together with all layers that must move with them."""
     owners = {model.choices.owners[node] for node in nodes if len(model.choices.options[node]) > 1}
     chosen = {node for group in model.choices.groups if model.choices.owners[group[0]] in owners for node in group}
     return tuple(device if node in chosen else one for node, one in enumerate(devices))

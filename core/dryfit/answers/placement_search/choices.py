@@ -1,7 +1,7 @@
-"""What a search for a placement may choose: the devices of each layer, read from the decisions of a build.
+"""The choices of a placement search: the allowed devices of each layer, from the decisions of a build.
 
-Only a layer that has no device of its own and that both devices can run is free. All layers that were made of one layer
-of the user's network go together, because the user names that one.
+A layer is free only if it has no device of its own and both devices can run it. All layers that were created from one
+layer of the user's network move together, because the user assigns that one.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Flow:
     """A tensor that carries data.
 
     Attributes:
-        tensor: as it is in the network that is built.
-        giver: number of the layer that makes it, or `CALLER`.
-        takers: numbers of the layers that read it, each once, and `CALLER` last for a network output.
+        tensor: tensor in the network that is built.
+        giver: number of the layer that computes the tensor, or `CALLER`.
+        takers: numbers of the layers that read the tensor, without duplicates; `CALLER` is last for a network output.
     """
 
     tensor: Tensor
@@ -41,17 +41,17 @@ class Flow:
 
 @attrs.frozen(eq=False)
 class Choices:
-    """Layers as numbers, in execution order, and where they may be.
+    """Layers as numbers in execution order, with their allowed devices.
 
     Attributes:
-        device, other: the default device and the fallback device: what is chosen between.
-        layers: those that run on a device.
-        options: of each layer the devices that it may be on; one for a layer that is not free.
-        owners: of each layer the name in the user's network by which its device is set; "" where there is none.
-        groups: numbers of the layers of one owner, in order, for the free ones.
-        edges: pairs of layers where the first must run before the second.
-        flows: tensors.
-        assignment: the build's, with the verdicts of both devices.
+        device, other: default device and fallback device, between which the search chooses.
+        layers: layers that run on a device.
+        options: allowed devices of each layer; one for a layer that is not free.
+        owners: name in the user's network by which each layer's device is set; "" for none.
+        groups: numbers of the free layers of each owner, in order.
+        edges: pairs of layers of which the first must run before the second.
+        flows: tensors between layers.
+        assignment: assignment of the build, with the verdicts of both devices.
     """
 
     device: str
@@ -65,21 +65,21 @@ class Choices:
     assignment: Assignment
 
     def placed_on(self, device: str) -> tuple[str, ...]:
-        """All layers on a device that may be there, the others on the one that is left to them."""
+        """Return a placement with all allowed layers on a device, and the others on their only device."""
         return tuple(device if device in options else options[0] for options in self.options)
 
     def with_devices(self, devices: Sequence[str]) -> Assignment:
-        """The assignment that puts each layer on its device."""
+        """Return the assignment with each layer on its device."""
         placed = {layer.name: device for layer, device in zip(self.layers, devices, strict=True)}
         return attrs.evolve(self.assignment, devices=placed)
 
     def own_devices(self, devices: Sequence[str]) -> dict[str, str]:
-        """What the user has to say for this placement: name to device, for the free layers that leave the default."""
+        """Return device by layer name for the user to set, for the free layers that leave the default device."""
         return {self.owners[group[0]]: devices[group[0]] for group in self.groups if devices[group[0]] != self.device}
 
 
 def choices_of(network: Network, config: BuilderConfig, design: Design, other: str) -> Choices:
-    """What can be chosen."""
+    """Return the choices of a search."""
     device = config.default_device_type
     roles = design.assignment.roles
     layers = [layer for layer in design.network.layers if roles[layer.name] is LayerRole.WORK]
@@ -113,7 +113,7 @@ def choices_of(network: Network, config: BuilderConfig, design: Design, other: s
 
 
 def _is_voted(design: Design, layer: Layer, other: str) -> bool:
-    """Whether plugins voted a layer away, which could stay: they are heard."""
+    """Return whether plugins voted a layer away, which could stay: they are heard."""
     return design.assignment.devices[layer.name] == other and layer.name not in design.partition.moved
 
 

@@ -1,10 +1,10 @@
-"""The cheapest way to divide layers between two devices, as a minimum cut: exact for costs of single layers and pairs.
+"""The cheapest division of layers between two devices, as a minimum cut: exact for costs of layers and pairs.
 
-It works on numbers. Each layer is on the first or on the second device and has a cost on each. A layer that runs in one
-step with the one before it costs nothing there, and what it costs alone where the other is elsewhere. A tensor costs
-once for each direction in which it goes, however many layers read it. All of this are costs of pairs that are paid when
-two nodes are on different sides, so a cut of least capacity between a source (the first device) and a sink (the second)
-is the best division.
+The layers are numbers. Each layer is on the first or second device and has a cost on each. A layer that runs in one
+step with the layer before it costs nothing there, and its standalone cost if the other is on the other device. A tensor
+costs once for each direction in which it moves, regardless of the number of readers. All of these are costs of pairs
+that are paid if two nodes are on different sides, so a cut of least capacity between a source (the first device) and a
+sink (the second) is the best division.
 
 Source: H. S. Stone, "Multiprocessor Scheduling with the Aid of Network Flow Algorithms", 1977, for the reduction;
 Y. Dinitz, 1970, for the maximum flow.
@@ -20,11 +20,11 @@ import attrs
 
 @attrs.frozen
 class Following:
-    """A layer that runs in one step with the one before it.
+    """A layer that runs in one step with the layer before it.
 
     Attributes:
-        layer, before: numbers of the two.
-        alone_on_first, alone_on_second: what it costs there where the other is not.
+        layer, before: numbers of the two layers.
+        alone_on_first, alone_on_second: cost of the layer on each device without the other layer.
     """
 
     layer: int
@@ -35,13 +35,13 @@ class Following:
 
 @attrs.frozen
 class CutFlow:
-    """A tensor.
+    """A tensor with the cost of moving it.
 
     Attributes:
-        giver: number of the layer that makes it.
-        takers: numbers of those that read it.
-        to_first: cost where the giver is on the second device and a taker on the first.
-        to_second: cost of the other direction.
+        giver: number of the layer that computes the tensor.
+        takers: numbers of the layers that read the tensor.
+        to_first: cost if the giver is on the second device and a taker on the first.
+        to_second: cost of the opposite direction.
     """
 
     giver: int
@@ -52,13 +52,13 @@ class CutFlow:
 
 @attrs.frozen
 class SideCosts:
-    """What is to be divided. All costs are whole numbers, at least 0.
+    """The costs of a division. All costs are integers, at least 0.
 
     Attributes:
-        on_first, on_second: of each layer its cost on a device; None where it cannot be there.
-        followings: layers that share a step with another.
-        flows: tensors.
-        tied: pairs of layers that have to be on the same device.
+        on_first, on_second: cost of each layer on a device; None if it cannot run there.
+        followings: layers that share a step with another layer.
+        flows: tensors between layers.
+        tied: pairs of layers that must be on the same device.
     """
 
     on_first: Sequence[int | None]
@@ -68,7 +68,7 @@ class SideCosts:
     tied: Sequence[tuple[int, int]] = ()
 
     def total(self, sides: Sequence[bool]) -> int | None:
-        """The cost of a division (True: on the first device); None where a layer cannot be where it is."""
+        """Return the cost of a division (True: on the first device); None if a layer cannot run on its device."""
         costs = [self.on_first[node] if first else self.on_second[node] for node, first in enumerate(sides)]
         total = 0
         for cost in costs:
@@ -85,10 +85,10 @@ class SideCosts:
 
 
 def cheapest_sides(costs: SideCosts) -> list[bool]:
-    """Which layers are on the first device in a division of least cost; of several, the one with most layers there.
+    """Return the layers on the first device in a division of least cost; on a tie, the one with most layers there.
 
     Raises:
-        ValueError: A layer can be on neither device, or tied layers on none together.
+        ValueError: A layer cannot run on either device, or tied layers have no device in common.
     """
     count = len(costs.on_first)
     source, sink = count, count + 1

@@ -1,9 +1,9 @@
-"""What a placement of layers takes, reckoned by whole segments: the model that a search goes by.
+"""The cost of a placement by whole segments: the model of a search.
 
-Each segment is asked about as a whole, so that what a device runs as one step, and what a segment takes whatever its
-size, counts as the target has it. Segments are cut and tensors copied as in a build, and each is remembered. One thing
-is simpler: the types are those that layers have where a device runs all that it can. The best placements are therefore
-taken through the stages of a build and reckoned again.
+Each segment is estimated as a whole, so that fused steps and fixed costs of a segment are counted as the target does.
+Segments are cut and tensors copied as in a build, and each result is cached. One simplification: types are those that
+layers have if a device runs everything it can. Therefore the best placements are passed through the stages of a build
+and evaluated again.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ Nodes = tuple[int, ...]
 
 @attrs.frozen
 class Placed:
-    """A placement as the model sees it.
+    """A placement evaluated by the model.
 
     Attributes:
-        devices: of each layer.
+        devices: device of each layer.
         segments: device and numbers of layers, in execution order.
-        amounts: what it takes.
-        too_large: numbers of segments that do not fit the pools of their device.
-        excess: device to how many segments too many there are.
-        counted: segments of the default device, where the objective counts them.
-        moved: layers that are not on the default device.
+        amounts: amounts of the placement.
+        too_large: numbers of segments that exceed the pools of their device.
+        excess: number of segments above the limit, by device.
+        counted: number of segments of the default device, if the objective counts them.
+        moved: number of layers that are not on the default device.
     """
 
     devices: tuple[str, ...]
@@ -57,17 +57,17 @@ class Placed:
 
     @property
     def can_be_loaded(self) -> bool:
-        """Whether it keeps the limits of segments and pools."""
+        """Whether the placement is within the limits of segments and pools."""
         return not self.too_large and not self.excess
 
     @property
     def key(self) -> tuple[float, ...]:
-        """What is compared; the least is best. What cannot be loaded is worse than all that can."""
+        """Key of comparisons; the smallest is best. Placements that cannot be loaded are worse than all others."""
         return len(self.too_large), sum(self.excess.values()), value_of(self.amounts), self.counted, self.moved
 
 
 class SegmentModel:
-    """Reckons placements of one network for one objective."""
+    """Evaluates placements of one network for one objective."""
 
     def __init__(self, choices: Choices, design: Design, config: BuilderConfig, meter: Meter) -> None:
         self.choices = choices
@@ -85,7 +85,7 @@ class SegmentModel:
         self.macs = [layer.multiply_accumulates(design.specs) for layer in choices.layers]
 
     def placed(self, devices: Sequence[str]) -> Placed:
-        """A placement, cut and reckoned."""
+        """Cut and evaluate a placement."""
         choices = self.choices
         cutter = Cutter(choices.layers, list(choices.edges), choices.with_devices(devices), self._design.variants)
         segments = [(devices[nodes[0]], tuple(nodes)) for nodes in cutter.cut()]
@@ -107,13 +107,13 @@ class SegmentModel:
         )
 
     def joins(self, layer: int, device: str) -> bool:
-        """Whether a layer can be in one segment with the one before it, where both are on the device."""
+        """Return whether a layer can share a segment with the layer before it, with both on the device."""
         rules = self._design.variants[device].target.segment_rules
         before, after = (self.choices.layers[one].outputs for one in (layer - 1, layer))
         return not rules.same_batch or batch_of(before[0].shape) == batch_of(after[0].shape)
 
     def estimate(self, device: str, nodes: Sequence[int]) -> CostEstimate | None:
-        """The target's estimate of layers as one segment."""
+        """Return the target's estimate of layers as one segment."""
         layers = [self.choices.layers[node] for node in nodes]
         precisions = self._types.inside(device, layers)
         design = self._design
@@ -121,7 +121,7 @@ class SegmentModel:
         return segment_estimate(design.variants[device], layers, design.specs, precisions, sparse)
 
     def segment(self, device: str, nodes: Nodes) -> Amounts:
-        """What layers take as one segment.
+        """Return the amounts of layers as one segment.
 
         Raises:
             ConfigError: The target does not estimate what the objective counts.
@@ -134,10 +134,10 @@ class SegmentModel:
         return found
 
     def fits(self, device: str, nodes: Nodes) -> bool:
-        """Whether layers fit the pools of a device as one segment, reckoned as if no two of them ran as one.
+        """Return whether layers fit the pools of a device as one segment, computed without fusion.
 
-        That takes microseconds, as a search asks it of thousands of segments; most need less once they are joined. The
-        stages of a build, which each placement that is compared goes through, reckon exactly.
+        This takes microseconds, because a search checks thousands of segments; most need less memory after fusion. The
+        stages of a build, which each compared placement passes through, compute it exactly.
         """
         found = self._fits.get((device, nodes))
         if found is None:
@@ -152,12 +152,12 @@ class SegmentModel:
         return found
 
     def flow(self, number: int, devices: Sequence[str] | Mapping[int, str]) -> Amounts:
-        """What the copies of a tensor take."""
+        """Return the amounts of a tensor's copies."""
         flow = self.choices.flows[number]
         return self._copies.amounts(number, tuple(self.place(node, devices) for node in (flow.giver, *flow.takers)))
 
     def copies(self, number: int, source: str, destination: str) -> Amounts:
-        """What the copies of a tensor take if its giver is on one device, and all takers that can be on the other."""
+        """Return the amounts of a tensor's copies with its giver on one device, and movable takers on the other."""
         flow = self.choices.flows[number]
         options = self.choices.options
         ends = [destination if destination in options[node] else options[node][0] for node in flow.takers if node >= 0]
@@ -166,7 +166,7 @@ class SegmentModel:
         return self._copies.amounts(number, (*giver, *ends, *caller))
 
     def place(self, node: int, devices: Sequence[str] | Mapping[int, str]) -> str:
-        """The device of a layer, or of the caller."""
+        """Return the device of a layer, or of the caller."""
         return self._design.cut.caller if node == CALLER else devices[node]
 
 
@@ -178,7 +178,7 @@ Places = tuple[str, ...]
 
 
 class FlowCopies:
-    """Reckons copies between devices for one network and objective."""
+    """Evaluates copies between devices for one network and objective."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class FlowCopies:
         self._known: dict[tuple[int, Places], Amounts] = {}
 
     def amounts(self, number: int, places: Places) -> Amounts:
-        """What the copies of a flow take."""
+        """Return the amounts of a flow's copies."""
         if len(set(places)) == 1:
             return self._meter.zero
         if (number, places) not in self._known:

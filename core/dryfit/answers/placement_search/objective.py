@@ -1,7 +1,7 @@
-"""What a placement can be chosen for, and what of an estimate counts for it.
+"""The objectives of a placement search, and the parts of an estimate that they count.
 
-Each objective counts amounts, which add up over segments and copies; the value of a placement is the largest of them,
-and less is better.
+Each objective counts amounts, which are summed over segments and copies; the value of a placement is the largest
+amount, and lower is better.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_BUDGET = (
 
 
 class Objective(enum.StrEnum):
-    """What a placement is chosen for."""
+    """The objective of a placement."""
 
     LATENCY = "latency"
     """The least time of one run: segments and copies one after the other."""
@@ -46,14 +46,14 @@ class Objective(enum.StrEnum):
 
     @property
     def needs(self) -> str:
-        """What a target has to estimate, in words; "" for nothing."""
+        """Estimates that a target must provide, in words; "" for none."""
         return {Objective.ENERGY: "energy", Objective.DLA_COVERAGE: ""}.get(self, "time")
 
     def unit(self, costs: Sequence[NetworkCost]) -> str:
-        """What the values of placements are measured in.
+        """Unit of the values of placements.
 
         Raises:
-            ConfigError: Their energies are told in several units.
+            ConfigError: Energies are reported in several units.
         """
         if self is not Objective.ENERGY:
             return "multiply-accumulates elsewhere" if self is Objective.DLA_COVERAGE else "microseconds"
@@ -77,10 +77,10 @@ class Meter:
     """Counts the amounts of one objective.
 
     Attributes:
-        objective: what counts.
-        devices: those in use, in a fixed order; the first is the default device.
-        cores: device to how many of it work at once.
-        boards: device to the title of its platform, for messages.
+        objective: objective to count.
+        devices: devices in use, in a fixed order; the first is the default device.
+        cores: number of cores that work at once, by device.
+        boards: title of the platform by device, for messages.
     """
 
     objective: Objective
@@ -90,14 +90,14 @@ class Meter:
 
     @property
     def zero(self) -> Amounts:
-        """What nothing takes."""
+        """Zero amounts."""
         return (0.0,) * (len(self.devices) if self.objective is Objective.THROUGHPUT else 1)
 
     def of_segment(self, device: str, estimate: CostEstimate | None, macs: int) -> Amounts:
-        """What a segment takes.
+        """Return the amounts of a segment.
 
         Raises:
-            ConfigError: Its target estimates no such thing.
+            ConfigError: The target does not provide the required estimate.
         """
         if self.objective is Objective.DLA_COVERAGE:
             return (0.0 if device == self.devices[0] else float(macs),)
@@ -109,10 +109,10 @@ class Meter:
         return (needed,)
 
     def of_copy(self, copier: str, estimate: CostEstimate | None) -> Amounts:
-        """What a copy between devices takes that one of them makes; nothing where no target estimates copies.
+        """Return the amounts of a copy made by one of two devices; zero if no target estimates copies.
 
         Raises:
-            ConfigError: The target that estimates it tells no such thing.
+            ConfigError: The target that estimates the copy does not provide the required estimate.
         """
         if self.objective is Objective.DLA_COVERAGE or estimate is None:
             return self.zero
@@ -120,7 +120,7 @@ class Meter:
         return self._at(copier, needed) if self.objective is Objective.THROUGHPUT else (needed,)
 
     def of_network(self, cost: NetworkCost, macs: Mapping[str, int]) -> Amounts:
-        """What a placed network takes."""
+        """Return the amounts of a placed network."""
         parts = [
             self.of_segment(one.device, one.estimate, sum(macs.get(layer, 0) for layer in one.layers))
             for one in cost.segments
@@ -159,12 +159,12 @@ def _remedy(objective: Objective) -> str:
 
 
 def total(parts: Sequence[Amounts]) -> Amounts:
-    """The sum of amounts."""
+    """Return the sum of amounts."""
     return tuple(map(sum, zip(*parts, strict=True)))
 
 
 def value_of(amounts: Amounts) -> float:
-    """The value of a placement, rounded so that two sums of the same numbers compare equal."""
+    """Return the value of a placement, rounded so that two sums of the same numbers compare equal."""
     return round(max(amounts), _DIGITS)
 
 
@@ -178,12 +178,12 @@ _HALVINGS = 40
 
 @attrs.frozen
 class LowerBounds:
-    """Devices whose time is a bound from below, and how far a proposal can do without their reaching it.
+    """Devices whose time is a lower bound, and how long the proposal holds if they are slower.
 
     Attributes:
-        devices: their names.
-        factor: the proposal is better as long as these devices take less than this multiple of the estimate;
-            None for however long, and where nothing is proposed.
+        devices: names of the devices.
+        factor: the proposal is better as long as these devices take less than this multiple of the estimate; None if it
+            is always better, and if nothing is proposed.
     """
 
     devices: tuple[str, ...]
@@ -191,7 +191,7 @@ class LowerBounds:
 
 
 def lower_bounds(meter: Meter, before: NetworkCost, after: NetworkCost) -> LowerBounds | None:
-    """The bounds that the times of two placements rest on; None where there are none, or times do not count."""
+    """Return the lower bounds in the times of two placements; None if there are none, or if time is not counted."""
     if meter.objective.needs != "time":
         return None
     devices = tuple(sorted({*_bounded_devices(before), *_bounded_devices(after)}))

@@ -1,9 +1,9 @@
-"""Placement by cost: which layers should leave the default device for the fallback device, by what targets estimate.
+"""Placement by cost: which layers to move from the default device to the fallback device, by target estimates.
 
-Three models, each truer than the one before it and slower. A minimum cut goes by costs of single layers. Repair, small
-steps and, on a chain, dynamic programming go by whole segments (`model`). The placements that they
-find, the one that a build makes by itself and the one without the default device are then taken through the stages of
-a build, and the best of these is proposed: by that model it is never worse than the build's own.
+Three models are used, each more accurate and slower than the one before. A minimum cut uses costs of single layers.
+Repair, small steps and, on a chain, dynamic programming use whole segments (`model`). The resulting placements, the
+default placement of a build and the one without the default device are then passed through the stages of a build, and
+the best of them is proposed: by that model it is never worse than the default.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ choice: the models agree on all but small differences."""
 
 @attrs.frozen(eq=False)
 class PlacementOption:
-    """One placement, as a build would make it.
+    """A placement as a build would realize it.
 
     Attributes:
-        title: what it is, in words.
-        own_devices: layer of the user's network to its device, for those that have to be given one.
-        assessment: what a build would do.
-        cost: what it is estimated to cost.
-        macs: device to multiply-accumulates.
-        value: what the objective compares; less is better.
-        is_exact: whether the method that found it finds the best by its own model.
+        title: description of the placement.
+        own_devices: device by layer of the user's network, for layers that require one of their own.
+        assessment: assessment of the placement.
+        cost: estimated cost.
+        macs: multiply-accumulates by device.
+        value: value of the objective; lower is better.
+        is_exact: whether the search method finds the optimum of its own model.
     """
 
     title: str
@@ -57,7 +57,7 @@ class PlacementOption:
     is_exact: bool = False
 
     def segments_on(self, device: str) -> int:
-        """How many segments a device has."""
+        """Return the number of segments of a device."""
         return sum(segment.device == device for segment in self.assessment.segments)
 
 
@@ -66,13 +66,13 @@ class PlacementProposal:
     """The best of several placements.
 
     Attributes:
-        objective: what it is the best for.
-        unit: of the values that are compared.
-        device, fallback: the two devices that layers were divided between.
-        before: what a build makes of the config as it is.
-        after: what is proposed; the same where nothing is better.
-        options: all that were compared, `before` first.
-        changes: layers that change their device, and why.
+        objective: objective of the search.
+        unit: unit of the compared values.
+        device, fallback: two devices that the layers were divided between.
+        before: default placement of a build with the config.
+        after: proposed placement; the default placement if none is better.
+        options: all compared placements, `before` first.
+        changes: layers that change their device, with the reasons.
         lower_bounds: devices whose time is a roofline lower bound, and how far the proposal holds; None for none.
     """
 
@@ -88,24 +88,24 @@ class PlacementProposal:
 
     @property
     def own_devices(self) -> Mapping[str, str]:
-        """Layer of the user's network to device, for all that have one of their own in the proposed placement."""
+        """Device by layer of the user's network, for all layers with a device of their own in the proposal."""
         return self.after.own_devices
 
 
 def propose_placement(network: Network, config: BuilderConfig, objective: Objective) -> PlacementProposal:
-    """The best placement that was found, between the default device and the fallback device.
+    """Return the best placement found between the default device and the fallback device.
 
-    The same network, config and targets give the same proposal. Layers that have a device of their own keep it.
+    The same network, config and targets give the same proposal. Layers with a device of their own keep it.
 
     Args:
-        network: stays as it is.
-        config: default and fallback device, platforms, precision, pools. It stays as it is.
-        objective: what the placement is chosen for.
+        network: network to place; it is not modified.
+        config: default and fallback device, platforms, precision, pools. It is not modified.
+        objective: objective of the placement.
 
     Raises:
-        ConfigError: There are no two devices to choose between, or one of them estimates no such thing.
-        PlacementError: A layer can run on neither.
-        NetworkError: The network is wrong.
+        ConfigError: There are no two devices to choose between, or one does not provide the required estimate.
+        PlacementError: A layer can run on neither device.
+        NetworkError: The network is invalid.
 
     Example:
         >>> proposal = propose_placement(network, config, Objective.LATENCY)

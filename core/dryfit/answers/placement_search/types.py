@@ -1,7 +1,7 @@
-"""The types of layers on each device, whatever the placement: those that they have where it runs all that it can.
+"""The types of layers on each device, independent of the placement: those they have if it runs everything it can.
 
-INT8 layers that run as one step keep what is between them in real numbers. A border through a step ends that: the
-tensor is then stored as its readers take it.
+Fused INT8 layers keep the values between them in floating point. A border through a step ends that: the tensor is then
+stored in the type that its readers require.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class DeviceTypes:
             self._of[device] = choose_precisions(design.network, assignment, config, design.specs, given, wanted)
 
     def inside(self, device: str, layers: Sequence[Layer]) -> Precisions:
-        """The types of layers that are one segment of a device."""
+        """Return the types of layers that are one segment of a device."""
         precisions = self._of.get(device, self._others)
         members = dict.fromkeys(layer.name for layer in layers)
         outputs = (tensor for layer in layers for tensor in layer.outputs if tensor.name in precisions.real_tensors)
         return self._with_steps(precisions, {tensor.name for tensor in outputs if stays_within(tensor, members)})
 
     def apart(self, device: str) -> Precisions:
-        """The types in which tensors are stored that layers on a device exchange with other devices."""
+        """Return the types of tensors that layers on a device exchange with other devices."""
         return self._with_steps(self._of.get(device, self._others), ())
 
     def _with_steps(self, precisions: Precisions, inside: Collection[str]) -> Precisions:

@@ -215,7 +215,7 @@ class PlacementRule:
 
     @property
     def layers(self) -> LayerPattern:
-        """Return the layers that the rule matches."""
+        """The layers that the rule matches."""
         return LayerPattern(self.pattern, self.where)
 
 

@@ -68,7 +68,7 @@ class OptimizationProfile(KnownAttributes):
         return list(self._values.get(input, ()))
 
     def __bool__(self) -> bool:
-        """Whether anything was stated; each `set_shape` was checked when it was called."""
+        """Return whether anything was stated; each `set_shape` was checked when it was called."""
         return bool(self._shapes or self._values)
 
     @property
