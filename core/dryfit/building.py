@@ -91,7 +91,7 @@ def designed(network: Network, config: BuilderConfig, title: str) -> Design:
 
 
 def _found_ranges(network: Network, config: BuilderConfig) -> FoundRanges | None:
-    """What the config's calibrator finds; None where it has none. Raises what `before_build.found_ranges` raises."""
+    """Return the ranges of the config's calibrator; None without one. Raises as `before_build.found_ranges` does."""
     if not config.has_calibrator:
         return None
     # Loads what runs engines, which an assessment needs for nothing else: a quarter of a second.

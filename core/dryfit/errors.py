@@ -118,7 +118,7 @@ def _is_of_a_plugin(module: str) -> bool:
 
 
 def _closest_keyword(error: BaseException) -> str:
-    """The parameter that is closest to an unexpected keyword argument; "" where the error is another."""
+    """Return the parameter closest to an unexpected keyword argument; "" for other errors."""
     found = re.search(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
     if not isinstance(error, TypeError) or found is None:
         return ""

@@ -60,7 +60,7 @@ def public_names(module_name: str, names_of: Mapping[str, str]) -> None:
 
 
 def _unknown(module: FrontDoor, name: str, *, is_set: bool = False) -> AttributeError:
-    """The error for a name that the module does not have."""
+    """Return the error for a name that the module does not have."""
     if name.startswith("_"):
         return AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
     owner, remedy, known = f"module {module.__name__!r}", INSTEAD.get(module.__name__, {}).get(name), module.__all__
@@ -71,7 +71,7 @@ def _unknown(module: FrontDoor, name: str, *, is_set: bool = False) -> Attribute
 
 @functools.cache
 def _installed() -> InstalledPackages:
-    """What networks, which know no packages, are answered."""
+    """Return the lookups for networks, which must not import plugin packages."""
     from dryfit.plugins import registry
     from dryfit.plugins.layer_plugins import find_layer_plugin, layer_plugin_titles, why_no_layer_plugin
     from dryfit.plugins.quantize_methods import quantize_method

@@ -1,1 +1,1 @@
-"""What users ask of a network, one module per question: a public function and its typed answer."""
+"""Questions about a network, one module per question: a public function and its typed answer."""

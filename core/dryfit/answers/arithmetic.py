@@ -103,7 +103,7 @@ def _entry(
     settings: Mapping[str, Any],
     operations: Sequence[Operation] | None,
 ) -> LayerArithmetic | None:
-    """The arithmetic of one type; None where the device declares none, or its package is not installed."""
+    """Return the arithmetic of one type; None if the device declares none, or its package is not installed."""
     target = registry.find_target(device)
     record = None if target is None else target.arithmetic.get(DataType[precision])
     if target is None or record is None:
@@ -133,7 +133,7 @@ def _entry(
 def _approximated(
     one: Approximation, target: Target, layers: Sequence[LayerAnswer], operations: Sequence[Operation] | None
 ) -> list[str]:
-    """Names of the layers that an approximation is for: of an engine, those that it has; else those of its kinds."""
+    """Return the layers that an approximation applies to: those of an engine if given, else all of its kinds."""
     if operations is not None:
         return [name for step in operations if step.kernel == one.kernel for name in step.source_layers]
     kinds = {kind for kernel in target.kernels if kernel.name == one.kernel for kind in kernel.kinds}

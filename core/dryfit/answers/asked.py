@@ -223,7 +223,7 @@ def require_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
 
 
 def _open_shape(shape: Sequence[int]) -> str:
-    """A shape for people: `Nx3xHxW` has no names here, so that each unknown extent is an N."""
+    """Format a shape such as `Nx3xHxW`: without dimension names, each unknown extent is an N."""
     return shape_text("N" if extent < 0 else extent for extent in shape)
 
 
@@ -277,11 +277,11 @@ def model_source(model: Model, example_inputs: Any = None) -> tuple[ModelSource 
 
 
 def _exported(torch_module: Any, model: Any, example_inputs: Any) -> onnx.ModelProto:
-    """The ONNX model that PyTorch's exporter writes.
+    """Return the ONNX model that PyTorch's exporter writes.
 
     Raises:
-        ConfigError: A module without example inputs.
-        NetworkError: The exporter fails, in its words.
+        ConfigError: The module has no example inputs.
+        NetworkError: The exporter failed; the message contains its text.
     """
     is_module = isinstance(model, torch_module.nn.Module)
     if is_module and example_inputs is None:

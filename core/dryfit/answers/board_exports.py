@@ -111,16 +111,16 @@ class Exports:
 
 
 def _scales(build: BoardBuild) -> Mapping[str, float]:
-    """The scales as the board would read them from the file."""
+    """Return the scales as the board would read them from the file."""
     cache = build.calibration_cache
     return {} if cache is None else calibration_cache.parse(cache.to_bytes()).scales
 
 
 def _require_same(read: tuple[BoardBuild, BoardFiles], meant: tuple[BoardBuild, BoardFiles], what: str) -> None:
-    """Refuse to hand out what says something else than was meant.
+    """Reject an export that differs from the intended build.
 
     Raises:
-        ConfigError: Names what differs.
+        ConfigError: The builds differ; the message lists the differences.
     """
     told, wanted = (
         {**attrs.asdict(one, recurse=False), **attrs.asdict(two, recurse=False)} for one, two in (read, meant)

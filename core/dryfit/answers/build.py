@@ -188,10 +188,10 @@ def name_kernels(kernels: Sequence[tuple[str, str]], network: Network, config: B
 
 @contextmanager
 def _timing_cache_file(path: Path | None, config: BuilderConfig) -> Iterator[None]:
-    """Build by the cache of a file, and complete the file afterwards; nothing for None.
+    """Use the timing cache of a file for a build, and update the file afterwards; None for no file.
 
     Raises:
-        ConfigError: The file is no timing cache, was measured on another processor, or cannot be read or written.
+        ConfigError: The file is not a timing cache, was measured on another processor, or cannot be read or written.
     """
     if path is None:
         yield

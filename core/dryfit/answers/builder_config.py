@@ -75,7 +75,7 @@ def config_of(network: Network, options: NetworkOptions) -> tuple[BuilderConfig,
 
 
 def _platform_notes(config: BuilderConfig, options: NetworkOptions) -> list[str]:
-    """Which board a name of several stands for."""
+    """Return notes on the board that an ambiguous name was resolved to."""
     asked, platform = platform_key(str(options.platform)), config.platform(options.default_device)
     target = registry.target(options.default_device)
     alike = [one for one in target.platforms if one.name.startswith(f"{asked}-")]
@@ -86,7 +86,7 @@ def _platform_notes(config: BuilderConfig, options: NetworkOptions) -> list[str]
 
 
 def _add_profile(config: BuilderConfig, options: NetworkOptions) -> None:
-    """One optimization profile of the inputs for which a range, or values, were given."""
+    """Add one optimization profile for the inputs with a range or values."""
     ranges = {name: asked for name, asked in options.shape.items() if len(asked) == 3}
     if ranges or options.shape_values:
         profile = OptimizationProfile()
@@ -114,7 +114,7 @@ def _take_layer_types(network: Network, options: NetworkOptions) -> None:
 
 
 def _listed(given: str, option: str) -> tuple[str, str]:
-    """(a list of layers, where it comes from): the option's own text, or that of the file behind an @."""
+    """Return (list of layers, its origin): the option's own text, or the contents of the file after an @."""
     if not given.startswith("@"):
         return given, option
     where = f"{option}, {given[1:]}"
@@ -187,7 +187,7 @@ def _take_pools(config: BuilderConfig, options: NetworkOptions) -> list[str]:
 
 
 def _take_sparsity(network: Network, config: BuilderConfig, options: NetworkOptions) -> list[str]:
-    """Set the flag and, where it is forced, prune the network's weights."""
+    """Set the sparsity flag, and prune the network's weights if it is forced."""
     if options.sparsity == "disable":
         return []
     config.set_flag(BuilderFlag.SPARSE_WEIGHTS)
@@ -276,7 +276,7 @@ def _run(path: Path, step: Callable[[], object]) -> None:
 
 
 def _line(path: Path, error: BaseException) -> int | None:
-    """The last line of the script that the error went through."""
+    """Return the last line of the script that the exception passed through."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return lines[-1] if lines else None
 

@@ -199,7 +199,7 @@ def _tensor(name: str, solution: Solution, state: CalibrationState) -> Calibrate
 
 
 def _covering(asked: CalibrationRequest, network: Network) -> Mapping[str, Solution] | None:
-    """The ranges of the output, where that is a cache of every tensor already."""
+    """Return the ranges in the output if it is a cache that already covers every tensor."""
     if asked.output is None or not asked.output.exists():
         return None
     header = cache_header(asked.chosen, asked.algorithm)

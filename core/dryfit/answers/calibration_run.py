@@ -116,10 +116,10 @@ def run_samples(
 
 
 def _keep_or_stop(asked: CalibrationRequest, names: Sequence[str], state: CalibrationState) -> None:
-    """Write or clean up the kept state.
+    """Write or remove the stored state.
 
     Raises:
-        KeyboardInterrupt: Not all samples were seen.
+        KeyboardInterrupt: Not all samples were processed.
     """
     place, is_complete = asked.state_place, set(names) <= set(state.samples)
     is_kept = place is not None and bool(state.samples)

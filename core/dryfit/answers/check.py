@@ -100,7 +100,7 @@ def placement_outcomes(conditions: Sequence[FailCondition], answer: Placement) -
 
 
 def _measured(condition: FailCondition, answer: Placement) -> tuple[float, str]:
-    """The value in the unit of the limit (sizes in bytes), and in words."""
+    """Return the value in the unit of the limit (sizes in bytes), and in words."""
     summary, subject = answer.summary, condition.subject
     match subject:
         case "fallback":
@@ -124,14 +124,14 @@ def _measured(condition: FailCondition, answer: Placement) -> tuple[float, str]:
 
 
 def _share(condition: FailCondition, answer: Placement, count: int) -> tuple[float, str]:
-    """A number of layers, also as a share of those that run on devices; shape computations are not counted."""
+    """Format a number of layers with its share of the layers on devices; shape computations are not counted."""
     total = sum(not layer.is_host_work for layer in answer.layers)
     share = 100 * count / total if total else 0.0
     return share if condition.unit == PERCENT else count, f"{count} of {total} layers ({share:.1f} %)"
 
 
 def _rule_words(layer: LayerAnswer) -> set[str]:
-    """The ids of the rules that a layer fails, of the warnings on the device where it runs, and their beginnings."""
+    """Return the ids and prefixes of the rules that a layer violates, and of warnings on its own device."""
     failed = [
         one.rule
         for device, verdict in layer.verdicts.items()

@@ -106,7 +106,7 @@ def samples_of(data: Samples, network: Network, plan: Plan, limit: int | None) -
 def _built(
     model: Model | Engine, config: BuilderConfig | None, options: Mapping[str, object]
 ) -> tuple[str, Plan, Sequence[str]]:
-    """(name, plan, notes): of an engine, or of a model that is built; that keeps the network with its ranges."""
+    """Return (name, plan, notes) of an engine, or of a model that is built and keeps its network with ranges."""
     is_file = isinstance(model, str | os.PathLike) and Path(model).suffix != ".onnx"
     if is_file or isinstance(model, Engine):
         if options or config is not None:

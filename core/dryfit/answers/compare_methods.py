@@ -128,7 +128,7 @@ class CompareMethodsAnswer(Answer):
         return "; ".join(map(_differing_text, self.methods[1:]))
 
     def _method_blocks(self, method: ComparedMethod) -> Iterator[Block]:
-        """Where a method parts from the first."""
+        """Return the point where a method diverges from the first."""
         name = method.name
         yield Line()
         found = [(one, one.differences[name]) for one in self.layers]
@@ -200,10 +200,10 @@ def compare_methods(
 
 
 def _on_host(options: Options, methods: Sequence[str]) -> Options:
-    """The options for a build on this machine, where methods compute.
+    """Return the options for a build on this machine, where quantize methods run.
 
     Raises:
-        ConfigError: An option does not go with methods.
+        ConfigError: An option cannot be used with methods.
     """
     host = registry.host().device
     said = NetworkOptions.said({name: value for name, value in options.items() if name != EXAMPLE_INPUTS})
@@ -256,7 +256,7 @@ def _row(one: ComparedCodes, found: CodeDifference | None) -> tuple[object, ...]
 
 
 def _share(count: int, elements: int) -> str:
-    """A share that is not shown as nothing where it is something."""
+    """Format a share, without rounding a nonzero one to 0."""
     share = count / max(1, elements)
     return f"<{_LEAST_SHARE:.3%}" if 0 < share < _LEAST_SHARE else f"{share:.3%}"
 

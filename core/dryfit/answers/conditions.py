@@ -170,7 +170,7 @@ def beginnings(rule: str) -> Iterator[str]:
 
 
 def _placement_rules(first_word: str) -> Collection[str]:
-    """The ids of the rules of the device that the word names, of all devices where it names none; and beginnings."""
+    """Return the ids and prefixes of the rules of the named device; of all devices if the word names none."""
     from dryfit.plugins import registry
 
     named = registry.find_target(first_word)
@@ -197,7 +197,7 @@ PLACEMENT_SUBJECTS = Subjects(
 
 
 def _lint_rules(_: str) -> Collection[str]:
-    """The ids of all rules and their first words, whatever was said: a wrong word has a closest."""
+    """Return the ids of all lint rules and their prefixes, for any word, so that typos get a suggestion."""
     from dryfit.quantization.lint import all_lint_rules
 
     return {beginning for rule in all_lint_rules() for beginning in beginnings(rule)}
@@ -217,7 +217,7 @@ LINT_SUBJECTS = Subjects(
 
 
 def _sparsity_rules(_: str) -> Collection[str]:
-    """The ids of all rules on sparse weights and their first words, whatever was said."""
+    """Return the ids of all sparsity rules and their prefixes, for any word."""
     from dryfit.plugins import registry
 
     tables = [target.sparsity.rules for target in registry.targets().values() if target.sparsity is not None]

@@ -93,14 +93,14 @@ def accelerator(platform: str | None) -> str:
 
 
 def _with_device(options: NetworkOptions) -> NetworkOptions:
-    """The accelerator of the board that was named, where no device was."""
+    """Set the accelerator of the named board as the device if none was given."""
     if options.names_device or options.platform is None or options.quantize_method:
         return options
     return attrs.evolve(options, device=accelerator(options.platform))
 
 
 def _own_precisions(options: NetworkOptions) -> tuple[str, ...]:
-    """None where the device computes FP32; else FP16, and INT8 where scales are given or it computes nothing else."""
+    """Return None if the device supports FP32; else FP16, and INT8 if scales are given or nothing else is supported."""
     names = [dtype.name for dtype in registry.target(options.default_device).precisions]
     if "FLOAT" in names:
         return ()
@@ -109,7 +109,7 @@ def _own_precisions(options: NetworkOptions) -> tuple[str, ...]:
 
 
 def _falls_back(options: NetworkOptions) -> bool:
-    """Return whether there is something to fall back from: an accelerator, beside which something else may run."""
+    """Return whether fallback applies: the device is an accelerator, and other devices may run layers."""
     target = registry.target(options.default_device)
     return (
         target.device != DEFAULT_FALLBACK
@@ -120,7 +120,7 @@ def _falls_back(options: NetworkOptions) -> bool:
 
 
 def _differences(said: NetworkOptions, asked: NetworkOptions) -> list[str]:
-    """What was filled in, as options."""
+    """Return the defaults that were filled in, as options."""
     pairs = [
         ("--device", asked.default_device, not said.names_device),
         ("--precision", ",".join(asked.precision) or "fp32", not said.precision and not asked.strongly_typed),

@@ -295,7 +295,7 @@ def _figures(answer: EstimateAnswer) -> Iterator[str]:
 
 
 def _bases(answer: EstimateAnswer) -> list[tuple[str, str, str]]:
-    """(device, how it was estimated, source), each once."""
+    """Return (device, method of the estimate, source), without duplicates."""
     found = [(one.device, f"{one.basis} ({one.fidelity})", one.source) for one in answer.segments]
     found += [("copies", one.basis, one.source) for one in answer.transfers]
     if answer.network.energy is not None:

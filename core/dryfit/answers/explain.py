@@ -229,7 +229,7 @@ def _answer(
 
 @contextlib.contextmanager
 def _watched(config: BuilderConfig, progress: ProgressMonitor | None) -> Iterator[None]:
-    """Let a monitor watch what is done with a config, which has its own again afterwards."""
+    """Attach a monitor to a config temporarily; its own monitor is restored afterwards."""
     own = config.progress_monitor
     config.progress_monitor = own if progress is None else progress
     try:
@@ -245,7 +245,7 @@ def _edits(
     nodes: set[str] | None,
     progress: ProgressMonitor | None,
 ) -> EditReport | None:
-    """The edits that pay; None for a network, which has no ONNX nodes to edit."""
+    """Return the suggested edits; None for a network, which has no ONNX nodes to edit."""
     if subject.source is None:
         return None
     model, external = read_model(subject.source, subject.folder)
@@ -262,7 +262,7 @@ def _edits(
 
 
 def _chosen(placement: Placement, name: str | None) -> Sequence[LayerAnswer]:
-    """The layers of a name, or of an ONNX node's name; all of them where none is given."""
+    """Return the layers with this name or ONNX node name; all layers if none is given."""
     layers = placement.layers
     if name is None:
         return layers

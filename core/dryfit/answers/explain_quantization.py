@@ -199,7 +199,7 @@ def explain_quantization(
 
 
 def _defaults(network: Network) -> Defaults:
-    """INT8 where the network has no Q/DQ, which alone say what is quantized."""
+    """Return INT8 as the default for a network without Q/DQ; Q/DQ layers determine the precision by themselves."""
     precision = None if is_explicit(network) else "int8"
 
     def filled(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
@@ -215,7 +215,7 @@ def _counted(words: Iterable[str]) -> dict[str, int]:
 def _chosen(
     assessment: Assessment, trace: QuantizationTrace, name: str | None
 ) -> tuple[list[LayerPlacement], list[TracedQuantization]]:
-    """The layers of a name, or of an ONNX node's name, and the Q/DQ of their steps; all of them where none is given."""
+    """Return the layers with this name or ONNX node name, and the Q/DQ layers of their steps; all if none is given."""
     quantizations = list(trace.quantizations)
     traced = {one.name for one in quantizations}
     layers = [one for one in assessment.layers if one.layer not in traced]
@@ -235,7 +235,7 @@ def _chosen(
 
 
 def _layer(layer: LayerPlacement, assessment: Assessment, operands: str | None) -> LayerPrecision:
-    """A layer with its precision, which is that of its operands where these are quantized."""
+    """Return a layer with its precision, which is that of its operands if they are quantized."""
     reason = assessment.reasons.get(layer.layer)
     text = layer.cause if reason is None else reason.text
     return LayerPrecision(

@@ -237,7 +237,7 @@ def _is_below(rule: RuleExplanation, words: str) -> bool:
 
 
 def _unknown_rule(words: str) -> UnknownNameError:
-    """The error for what is no rule: the closest are ids, or first words of them."""
+    """Return the error for an unknown rule; the closest names are ids or their first words."""
     families = all_rules()
     counts = ", ".join(f"{family.word} ({len(family.rules)})" for family in families if family.rules)
     ids = [rule.rule for family in families for rule in family.rules]
@@ -256,7 +256,7 @@ def _families_of_device(word: str) -> list[RuleFamily]:
 
 
 def _device_family(target: Target) -> RuleFamily:
-    """The rules of one device, on layers and on weights with zeros."""
+    """Return the rules of one device, on layers and on sparse weights."""
     limits = () if target.limits is None else target.limits.all_rules
     sparsity = () if target.sparsity is None or target.sparsity.rules is None else target.sparsity.rules.all_rules
     dense = "zero weights are not skipped; the layer runs anyway"
@@ -289,7 +289,7 @@ def _version(version: tuple[int, ...] | None) -> str | None:
 
 
 def _stated_families() -> list[RuleFamily]:
-    """The rules of no device, in the order of what they speak of."""
+    """Return the rules that belong to no device, ordered by topic."""
     from dryfit.builder.config import mode_rules as modes
     from dryfit.builder.config.standalone import STANDALONE_OUTCOMES, STANDALONE_RULES
     from dryfit.builder.formats.forms import FORBIDDEN_COPIES, REFORMAT_RULES

@@ -59,7 +59,7 @@ def explanation_line(answer: ExplainAnswer) -> str:
 
 
 def _layer(answer: ExplainAnswer, layer: ExplainedLayer) -> Iterator[Block]:
-    """One layer that was asked about by name."""
+    """Return the text on one requested layer."""
     cause = "" if layer.violations else f", {layer.cause}"
     yield Line(f"{layer.name} ({layer.kind}): {f'on {layer.device}' if layer.device else 'unplaced'}{cause}")
     facts = {
@@ -91,7 +91,7 @@ def _summary(answer: ExplainAnswer) -> str:
 
 
 def _leaving_layers(answer: ExplainAnswer) -> Iterator[Block]:
-    """The layers that leave, with all that is against them; those of one kind that fail the same rules together."""
+    """Return the layers that leave, with their violated rules; layers of one kind with the same rules are merged."""
     if answer.layer is not None:
         return
     groups: dict[tuple[str, ...], list[ExplainedLayer]] = {}
@@ -115,7 +115,7 @@ def _causes(answer: ExplainAnswer) -> Iterator[tuple[str, str, str]]:
 
 
 def _remarks(answer: ExplainAnswer) -> Entries:
-    """Causes of placements that no rule shows, then warnings and notes of layers that stay; alike ones together."""
+    """Return causes of placements that no rule explains, then warnings and notes of other layers, merged if equal."""
     layers: dict[str, list[str]] = {}
     for layer in answer.layers:
         if layer.supported:
@@ -148,7 +148,7 @@ def _reformats(answer: ExplainAnswer) -> Iterator[Block]:
 
 
 def _removal(one: ExplainedReformat, is_shown: bool) -> str:
-    """What would do without a reformat; nothing where another of the same rule has that line already."""
+    """Return the remedy for a reformat; empty if another reformat of the same rule already shows it."""
     found = one.removed_by
     if found is None:
         return "" if is_shown else f"{one.remedy}."

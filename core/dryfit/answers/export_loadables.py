@@ -166,9 +166,9 @@ def _answer(subject: Asked, name: str, built: Loadables, paths: Mapping[int, Pat
 
 
 def _write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[int, Path]:
-    """Write each file as `NAME.segmentN.loadable` in a folder, which is made; returns segment to path.
+    """Write each file as `NAME.segmentN.loadable` in a folder, created if missing; return path by segment.
 
-    Other such files of this name, which an earlier build left there, are removed.
+    Other files of this name, left by an earlier build, are removed.
     """
     if not files:
         raise BuildError(
@@ -202,13 +202,13 @@ def _write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[i
 
 
 def _loadables_in(folder: Path, name: str) -> set[Path]:
-    """The files in a folder, which may not exist, that the loadables of a model of this name would have."""
+    """Return the loadables of a model with this name in a folder, which may not exist."""
     pattern = re.compile(re.escape(name) + r"\.segment\d+\.loadable")
     return {path for path in folder.glob("*.loadable") if pattern.fullmatch(path.name)}
 
 
 def _write_file(path: Path, contents: bytes) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file; on failure, no partial file is left."""
     try:
         write_atomically(path, [contents])
     except OSError as error:

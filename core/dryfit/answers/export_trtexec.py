@@ -187,7 +187,7 @@ def export_trtexec(
 def _devices(
     network: Network, config: BuilderConfig, placed: Sequence[LayerPlacement], *, is_stated: bool
 ) -> Iterator[list[str]]:
-    """Within it, where `is_stated`, each layer has the device of `placed`, or else the one that a build finds."""
+    """Temporarily assign each layer the device of `placed` if `is_stated`, else the one that a build chooses."""
     if not is_stated:
         yield []
         return

@@ -75,10 +75,10 @@ def config_of_engine(engine: Engine, onnx: Path, options: NetworkOptions) -> tup
 
 
 def _require_no_options(options: NetworkOptions) -> None:
-    """Refuse options beside an engine, which has its own settings.
+    """Reject options for an engine, which has its own settings.
 
     Raises:
-        ConfigError: Names what was given.
+        ConfigError: Options were given; the message lists them.
     """
     usual = NetworkOptions()
     # Which DLA of the board runs an engine is no part of it.
@@ -95,7 +95,7 @@ def _require_no_options(options: NetworkOptions) -> None:
 
 
 def _of_engine(engine: Engine, onnx: Path) -> tuple[Network, BuilderConfig]:
-    """The network and the config that an engine was built from, as far as it keeps them."""
+    """Return the network and config that an engine was built from, as far as it contains them."""
     plan = engine.plan
     built = plan.network if plan.refit is None else plan.refit.network
     network = network_from_onnx(onnx, flags=built.flags)
@@ -127,7 +127,7 @@ def _of_engine(engine: Engine, onnx: Path) -> tuple[Network, BuilderConfig]:
 
 
 def _fix_shapes(network: Network, config: BuilderConfig, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """State the shapes that the engine has where the model's are dynamic and no profile speaks of them."""
+    """Set the engine's shapes where the model's are dynamic and no profile covers them."""
     fixed = {one.name: shapes[one.name] for one in network.inputs if -1 in one.shape and -1 not in shapes[one.name]}
     profiles = [config.get_optimization_profile(index) for index in range(config.num_optimization_profiles)]
     for profile in profiles or [OptimizationProfile()]:

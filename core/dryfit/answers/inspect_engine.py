@@ -244,7 +244,7 @@ def inspect_engine(engine_file: Path) -> InspectAnswer:
 
 
 def _layer(facts: Mapping[str, Any]) -> EngineLayer:
-    """The record of what the inspector tells of a layer."""
+    """Return the record of a layer from the inspector's data."""
     own = _fields(EngineLayer, facts)
     own |= {
         which: [EngineTensor(**_fields(EngineTensor, one)) for one in own[which]] for which in ("inputs", "outputs")
@@ -255,7 +255,7 @@ def _layer(facts: Mapping[str, Any]) -> EngineLayer:
 
 
 def _fields(record: type, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of a record, from JSON with its names."""
+    """Return the keyword arguments of a record from JSON with its names."""
     return {one.attribute: facts.get(one.name) for one in members(record)}
 
 

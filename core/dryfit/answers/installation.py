@@ -179,7 +179,7 @@ def _package_problems() -> Iterator[InstallationProblem]:
 
 
 def _machine_code() -> tuple[str, list[str], int, int]:
-    """Tier, all tiers, number of kernel functions, and how many are kept."""
+    """Return the tier, all tiers, the number of kernel functions, and how many are cached."""
     from dryfit.plugins import registry
 
     machine_code = registry.host().machine_code
@@ -200,7 +200,7 @@ def _cache() -> tuple[str, list[InstallationProblem]]:
 
 
 def _plugins() -> tuple[int, list[str], list[InstallationProblem]]:
-    """Number of plugins, other packages that have some, and what fails when they are loaded."""
+    """Return the number of plugins, other packages with plugins, and load failures."""
     from dryfit.plugins import registry
     from dryfit.plugins.installed_plugins import installed_plugins
 

@@ -163,7 +163,7 @@ def _rule(rule: Rule, findings: Mapping[str, int]) -> LintRule:
 
 
 def _outcome(condition: FailCondition, answer: LintAnswer) -> Outcome:
-    """What a condition finds: a count of the summary, or the layers that violate a rule."""
+    """Evaluate a condition: a count of the summary, or the layers that violate a rule."""
     if condition.subject in LINT_SUBJECTS.texts:
         return condition.outcome(getattr(answer.summary, condition.subject))
     layers = [one.layer for one in answer.findings if condition.subject in beginnings(one.rule)]

@@ -259,7 +259,7 @@ def _compared(option: PlacementOption, proposal: PlacementProposal) -> ComparedP
 
 
 def _bases(proposal: PlacementProposal) -> list[EstimateBasis]:
-    """How each device's figures were estimated, each way once."""
+    """Return the basis of each device's estimates, without duplicates."""
     found: dict[tuple[str, str], EstimateBasis] = {}
 
     def add(what: str, stated: CostEstimate | Energy, fidelity: str) -> None:

@@ -53,7 +53,7 @@ def proposal_blocks(answer: PlaceAnswer) -> Iterator[Block]:
 
 
 def _outcome(answer: PlaceAnswer) -> str:
-    """The first line: what the proposal gains, and what runs where."""
+    """Return the first line: the gain of the proposal, and what runs where."""
     before, after = answer.before, answer.after
     if after is before:
         return f"No change: {_counts(before.layers_by_device)} ({_value(before, answer.unit)})"
@@ -82,7 +82,7 @@ def conclusion(answer: PlaceAnswer) -> str:
 
 
 def _bounded(answer: PlaceAnswer, *, is_changed: bool) -> str:
-    """What a time that is only a lower bound means for the choice."""
+    """Return what a lower-bound time means for the choice."""
     bounds = answer.lower_bounds
     if bounds is None:
         return ""
@@ -98,7 +98,7 @@ def _bounded(answer: PlaceAnswer, *, is_changed: bool) -> str:
 
 
 def _value(option: ComparedPlacement, unit: str) -> str:
-    """What the objective compares: a time or an energy with its error, or a count."""
+    """Format the value of the objective: a time or an energy with its error, or a count."""
     if unit == "microseconds":
         return time_text(option.value, option.error_factor, is_lower_bound=bool(option.lower_bounds))
     if unit.startswith("multiply-accumulates"):
@@ -107,7 +107,7 @@ def _value(option: ComparedPlacement, unit: str) -> str:
 
 
 def _compared(before: ComparedPlacement, after: ComparedPlacement) -> Iterator[tuple[str, str, str]]:
-    """(what, before, after); figures that neither has are left out."""
+    """Return (name, before, after) rows, without values that neither side has."""
     if (before.latency_microseconds, after.latency_microseconds) != (None, None):
         yield "latency", _latency(before), _latency(after)
     if (before.images_per_second, after.images_per_second) != (None, None):
@@ -178,7 +178,7 @@ def rules_text(devices: Mapping[str, str], heading: str = "") -> str:
 
 
 def _require_same(path: Path, text: str, network: Network, devices: Mapping[str, str]) -> None:
-    """Refuse rules that would be read as something else, as of a name with a line break or ` #` in it."""
+    """Reject rules that would be read differently, such as a name with a line break or ` #` in it."""
     if _read(path, text, network) != devices:
         alone = {name: _read(path, rules_text({name: device}), network) for name, device in devices.items()}
         odd = [name for name, found in alone.items() if found != {name: devices[name]}]
@@ -191,7 +191,7 @@ def _require_same(path: Path, text: str, network: Network, devices: Mapping[str,
 
 
 def _read(path: Path, text: str, network: Network) -> dict[str, str]:
-    """The devices that rules give; none where the rules cannot be read."""
+    """Return the devices that rules assign; empty if the rules cannot be read."""
     config = BuilderConfig()
     try:
         PlacementRules.parse(text, str(path)).apply(network, config)

@@ -240,7 +240,7 @@ def _layers(found: Assessment | Plan, network: Network | None) -> list[LayerAnsw
 
 
 def _with_shapes(verdict: Verdict, shapes: Sequence[str]) -> Verdict:
-    """The verdict whose remedy for dynamic dimensions names the options of the command line that fix them."""
+    """Return the verdict with a remedy for dynamic dimensions that names the required command-line options."""
     if not shapes or not any(one.rule.endswith(".dynamic_dimensions") for one in verdict.violations):
         return verdict
     options = f" (on the command line: {' '.join(shapes)})"
@@ -256,7 +256,7 @@ def _with_shapes(verdict: Verdict, shapes: Sequence[str]) -> Verdict:
 def _summary(
     device: str, own_devices: Mapping[str, str], layers: Sequence[LayerAnswer], found: Assessment | Plan
 ) -> PlacementSummary:
-    """Counts. A layer has fallen back when it is in a segment of another device than the one it was given."""
+    """Return the counts. A layer has fallen back if it runs in a segment of another device than its assigned one."""
     placed = Counter(layer.device for layer in layers if layer.device is not None)
     precisions = {one: Counter(layer.precision for layer in layers if layer.device == one) for one in sorted(placed)}
     return PlacementSummary(

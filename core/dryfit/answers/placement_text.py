@@ -75,7 +75,7 @@ def outcome_lines(answer: Placement, *, is_built: bool = False) -> Iterator[Bloc
 
 
 def _refusal_lines(answer: Placement) -> Iterator[Block]:
-    """What a build of this raises; layers and segments that the lists before name are only counted."""
+    """Return the errors of the build; layers and segments already listed are only counted."""
     if answer.errors:
         yield Line("Build errors:")
     for error in answer.errors:
@@ -85,7 +85,7 @@ def _refusal_lines(answer: Placement) -> Iterator[Block]:
 
 
 def _lists_unplaced(answer: Placement) -> bool:
-    """Whether the lists of reasons have all layers without a place: those are about the device that was asked for."""
+    """Return whether the lists of reasons cover all unplaced layers, as they only cover the requested device."""
     listed = {layer for one in answer.offloading for lost in one.rejected for layer in lost.layers}
     return answer.fallback is None and all(
         layer.name in listed or layer.violations(answer.device) for layer in answer.layers if layer.device is None
@@ -133,7 +133,7 @@ def segment_blocks(answer: Placement, *, verbose: bool = False) -> Iterator[Bloc
 
 
 def _precision_lines(answer: Placement) -> Iterator[Block]:
-    """For each device the types that it computes in: `ACME_NPU: 10 layers FP16`."""
+    """Return the types by device: `ACME_NPU: 10 layers FP16`."""
     for device, counts in answer.summary.precisions_by_device.items():
         (first, count), *others = [(type_text(name), count) for name, count in counts.items()]
         shares = [f"{count_text(count, 'layer')} {first}", *(f"{number} {name}" for name, number in others)]
@@ -194,10 +194,10 @@ def summary_line(answer: Placement, *, is_built: bool = False) -> str:
 
 
 def _reasons(answer: Placement, which: str) -> list[tuple[str, str, str]]:
-    """(layers, reason, remedy) for each rule of the verdicts on the device; layers that fail one alike are together.
+    """Return (layers, reason, remedy) for each rule in the device's verdicts; layers with equal violations are merged.
 
-    Where their values differ, those of the first are shown. A warning about a device matters only to the layers that
-    run there.
+    If their values differ, those of the first layer are shown. Warnings are included only for layers that run on the
+    device.
     """
     layers: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for layer in answer.layers:
@@ -247,13 +247,13 @@ def listed_names(names: Sequence[str]) -> str:
 
 
 def _short(shortages: Sequence[PoolShortage]) -> str:
-    """What to set so that a segment fits its pools."""
+    """Return the settings that make a segment fit its pools."""
     wishes = [f"{one.pool} of {bytes_text(1 << (one.needed - 1).bit_length())}" for one in shortages]
     return f"It would fit with {' and '.join(wishes)} (--mem-pool-size)" if wishes else ""
 
 
 def _cut(cause: str) -> str:
-    """The cause without the reasons of the layer that stands between, which are listed before."""
+    """Return the cause without the reasons of the layer in between, which are listed before."""
     before, between, _ = cause.partition(" this one: ")
     return before + between.removesuffix(": ")
 

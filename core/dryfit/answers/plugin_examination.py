@@ -60,7 +60,7 @@ def examine(group: str, name: str, distribution: str, *commands: str) -> list[Pl
 
 
 def _use(entry: EntryPoint, commands: Collection[str]) -> None:
-    """Ask of a plugin what dryfit would ask of it at first use; what fails is recorded in the registry."""
+    """Use a plugin as dryfit would at first use; failures are recorded in the registry."""
     if entry.group == TARGETS:
         from dryfit.answers.target_examination import (
             examine_target,
@@ -92,7 +92,7 @@ def _use(entry: EntryPoint, commands: Collection[str]) -> None:
 
 
 def _ask_hooks() -> None:
-    """Call the hooks that only answer a question. Observers may open files or connections, so they are left alone."""
+    """Call the hooks that only answer a question. Observers are skipped, because they may open files or connections."""
     import numpy as np
 
     from dryfit.builder.config.enumerations import DeviceType

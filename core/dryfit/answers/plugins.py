@@ -128,7 +128,7 @@ def examine_plugins(seconds: float, commands: Collection[str] = ()) -> PluginsDo
 
 
 def _findings_of(plugin: InstalledPlugin, seconds: float, commands: Collection[str]) -> Iterator[PluginFailure]:
-    """Everything that is wrong with a plugin."""
+    """Return all problems of a plugin."""
     owner = plugin.owner
     if plugin.state == "duplicate":
         yield PluginFailure.of(owner, plugin.reason, remedy=CHOOSE_ONE)
@@ -138,7 +138,7 @@ def _findings_of(plugin: InstalledPlugin, seconds: float, commands: Collection[s
 
 
 def _examined(owner: PluginOwner, seconds: float, commands: Collection[str]) -> list[PluginFailure]:
-    """What a process of its own says of a plugin, or what became of that process."""
+    """Examine a plugin in a separate process; return its answer, or how the process ended."""
     # -P: what lies in the working directory must not be imported in place of what is installed.
     module = "dryfit.answers.plugin_examination"
     command = [sys.executable, "-P", "-m", module, owner.group, owner.name, owner.distribution, *commands]

@@ -169,10 +169,10 @@ def prune(
 
 
 def _require_free(model: Model, output: Path, *, force: bool) -> None:
-    """Refuse an output that is there, or that cannot be written.
+    """Reject an output that exists or cannot be written.
 
     Raises:
-        ConfigError: It is the model, exists and may not be overwritten, or a network was given.
+        ConfigError: The output is the model, it exists and must not be overwritten, or the model is a network.
     """
     where = f"--output {output}"
     if isinstance(model, Network):
@@ -191,7 +191,7 @@ def _require_free(model: Model, output: Path, *, force: bool) -> None:
 def _pruned_model(
     model: ModelProto, external: ExternalData, network: Network, pruning: Pruning
 ) -> tuple[ModelProto, Pruning]:
-    """A copy of an ONNX model with pruned weights, and the pruning without what the model does not store."""
+    """Return a pruned copy of an ONNX model, and the pruning limited to weights that the model stores."""
     wanted = {}
     for one in pruning.pruned:
         nodes = [node for name in one.layers for node in network.layer(name).onnx_nodes]

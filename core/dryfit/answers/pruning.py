@@ -258,7 +258,7 @@ def _behind(tensor: Tensor, reader: WeightReader) -> Iterator[WeightReader]:
 
 
 def _through(layer: Layer, reader: WeightReader) -> WeightReader:
-    """The reader behind a layer: stored integers mean what the first dequantization makes of them."""
+    """Return the reader behind a layer: stored integers are interpreted by the first dequantization."""
     if not isinstance(layer, Dequantize) or layer.inputs[0] is None or _is_quantized_here(layer):
         return reader
     scale, zero = (_value(layer, index) for index in (1, 2))
@@ -266,13 +266,13 @@ def _through(layer: Layer, reader: WeightReader) -> WeightReader:
 
 
 def _is_quantized_here(layer: Dequantize) -> bool:
-    """Return whether the integers are made by a quantize layer, so that real weights stand in the network."""
+    """Return whether a quantize layer creates the integers, so that the network stores floating-point weights."""
     source = layer.inputs[0]
     return source is not None and source.producer is not None and source.producer.kind == "quantize"
 
 
 def _value(layer: Dequantize, index: int) -> Array | None:
-    """The constant scale or zero point of a dequantization, as it broadcasts; None where there is none."""
+    """Return the constant scale or zero point of a dequantization, broadcastable; None if there is none."""
     tensor = layer.inputs[index] if len(layer.inputs) > index else None
     source = layer.inputs[0]
     if tensor is None or source is None or tensor.spec.value is None:

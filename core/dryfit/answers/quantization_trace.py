@@ -77,7 +77,7 @@ def trace_quantizations(network: Network, design: Design, config: BuilderConfig)
 
 
 class _Tracer:
-    """Follows one layer after another."""
+    """Traces Q/DQ layers one after another."""
 
     def __init__(self, design: Design, lowered: LoweredNetwork | None, groups: Sequence[FusedGroup]) -> None:
         self._design = design
@@ -93,7 +93,7 @@ class _Tracer:
                 self._versions.setdefault(design.canonical.found.rewrites.origin(layer.name), []).append(layer)
 
     def trace(self, layer: Quantize | Dequantize) -> TracedQuantization:
-        """Where the layer ended up."""
+        """Return the outcome of the layer."""
         rewrites = tuple(self._design.canonical.found.rewrites.of(layer.name))
         versions = self._versions.get(layer.name, ())
         if not versions:
@@ -150,7 +150,7 @@ _GONE = {
 
 
 def _part(fused: FusedGroup, layer: Layer) -> str:
-    """Which part of a step a layer is; "" where the step does nothing but quantize, dequantize or both."""
+    """Return the role of a layer in a step; "" if the step only quantizes, dequantizes or both."""
     group = fused.group
     if isinstance(group, SegmentGroup):
         return "inside"
@@ -164,7 +164,7 @@ def _part(fused: FusedGroup, layer: Layer) -> str:
 
 
 def _macs_by_type(lowered: LoweredNetwork, groups: Sequence[FusedGroup], config: BuilderConfig) -> dict[str, int]:
-    """Type of operands to multiply-accumulates, the most first."""
+    """Return multiply-accumulates by operand type, largest first."""
     specs: Mapping[str, Any] = optimum_specs(lowered.network, config)
     pairs = [(operand_type(fused, layer), layer) for fused in groups for layer in fused.group.layers]
     return _added_up((name, layer.multiply_accumulates(specs)) for name, layer in pairs)
@@ -182,7 +182,7 @@ def _computed_in(groups: Sequence[FusedGroup]) -> dict[str, str]:
 
 
 def _macs_by_precision(design: Design) -> dict[str, int]:
-    """The same of a network that says nothing of quantization itself, by the precisions of its layers."""
+    """Return multiply-accumulates by layer precision, for a network without explicit quantization."""
     layers = [layer for layer in design.network.layers if layer.name in design.precisions.layers]
     return _added_up(
         (design.precisions.layers[layer.name].name, layer.multiply_accumulates(design.specs)) for layer in layers

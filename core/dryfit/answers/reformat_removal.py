@@ -205,10 +205,10 @@ def find_removals(network: Network, config: BuilderConfig, design: Design | None
 
 
 def _candidates(network: Network, tensor: Tensor, sides: Sides) -> dict[IoFormat, int]:
-    """The types and formats in which the devices at the tensor's other side read or write it, and the bytes it takes.
+    """Return the types and formats that devices on the other side of the tensor support, and their size in bytes.
 
-    Formats that the caller's own device would convert are left out, as it has the tensor in its native one already.
-    In a strongly typed network types are what they are.
+    Formats that the caller's own device would convert are omitted, because the tensor is already in its native one. In
+    a strongly typed network, types are fixed.
     """
     giver = sides.giver(tensor)
     devices = [side for side in (giver, *sides.takers(tensor, giver)) if side.segment >= 0]
@@ -225,7 +225,7 @@ def _candidates(network: Network, tensor: Tensor, sides: Sides) -> dict[IoFormat
 
 
 def _tried(network: Network, config: BuilderConfig, chosen: dict[str, IoFormat], *tensors: str) -> FormatTrial:
-    """What becomes of the network with these types and formats."""
+    """Return the result of applying these types and formats to the network."""
     first = next(iter(chosen))
     trial = FormatTrial(first, chosen[first])
     with io_formats_set(network, chosen):

@@ -216,7 +216,7 @@ def _run_all(
     length: int,
     progress: ProgressMonitor | None,
 ) -> dict[str, Array]:
-    """The outputs of the last `length` runs, joined along the first axis where there are several."""
+    """Return the outputs of the last `length` runs, joined along the first axis if there are several."""
     kept: list[dict[str, Array]] = []
     for outputs in run_many(context, feeds, progress):
         kept = [*kept[-(length - 1) :], outputs] if length > 1 else [outputs]
@@ -226,7 +226,7 @@ def _run_all(
 
 
 def _write(outputs: Mapping[str, Array], folder: Path) -> dict[str, str]:
-    """Write each output to a file of its own; returns name to path."""
+    """Write each output to its own file, and return path by name."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, str] = {}
     for number, (name, array) in enumerate(outputs.items()):
@@ -244,7 +244,7 @@ def _write(outputs: Mapping[str, Array], folder: Path) -> dict[str, str]:
 
 
 def _engine_of(model: Model, options: Mapping[str, Any]) -> tuple[Engine, Sequence[str], Sequence[str]]:
-    """(engine, defaults that it was built with for this run, notes); none of them for what is built already."""
+    """Return (engine, defaults of its build, notes); the latter are empty for an existing engine."""
     if not isinstance(model, str | os.PathLike) or Path(model).suffix.lower() == ".onnx":
         subject = asked(model, None, options)
         return Builder().build_engine(subject.network, subject.config), subject.assumed, subject.notes
@@ -263,7 +263,7 @@ def _engine_of(model: Model, options: Mapping[str, Any]) -> tuple[Engine, Sequen
 
 
 def _loaded(path: Path) -> Engine:
-    """The engine of an engine file, or of a file that a target's exporter wrote."""
+    """Load the engine of an engine file, or of a file written by a target's exporter."""
     form = _format_of(path)
     for target in registry.targets_in_turn():
         if form and form == target.exported_format and target.import_segment is not None:
@@ -273,7 +273,7 @@ def _loaded(path: Path) -> Engine:
 
 
 def _format_of(path: Path) -> str:
-    """The format that the header of a file of dryfit's names; "" where it has no such header."""
+    """Return the format in the header of a dryfit file; "" without such a header."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = file.read(length) if 2 <= length <= _LARGEST_HEADER else b""

@@ -169,7 +169,7 @@ class Batches:
 
 
 def _picture(engine: Engine, name: str, path: Path, preparation: PicturePreparation) -> Any:
-    """A picture as a batch of one for an input."""
+    """Return a picture as a batch of one for an input."""
     inputs = {tensor.name: tensor for tensor in engine.plan.network.inputs}
     if name not in inputs:
         raise ExecutionError(
@@ -182,7 +182,7 @@ def _picture(engine: Engine, name: str, path: Path, preparation: PicturePreparat
 
 
 def _load(path: Path) -> Any:
-    """One array from .npy, or a dict of them from .npz; never runs code that is in the file."""
+    """Load one array from .npy, or a dict of arrays from .npz, without executing code in the file."""
     from dryfit.quantization.sample_arrays import ARRAYS, load_arrays
 
     if path.suffix not in ARRAYS:

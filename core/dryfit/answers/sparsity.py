@@ -92,7 +92,7 @@ class SparsityAnswer(SparsityQuestion, Answer):
         return f"{self.model}: {self.summary}"
 
     def _reasons(self, severity: str) -> list[tuple[str, str, str]]:
-        """(rule, what it found, what to do), each rule once; with the first layer that it was found in."""
+        """Return (rule, finding, remedy) for each rule, with its first layer."""
         found: dict[str, list[tuple[str, Violation]]] = {}
         for layer in self.layers:
             for one in getattr(layer, severity):

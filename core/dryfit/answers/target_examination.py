@@ -86,7 +86,7 @@ def _problems(record: Target, target: Target) -> Iterator[TargetProblem]:
 
 
 def _raised(part: str, ask: Callable[[], object]) -> Iterator[TargetProblem]:
-    """The problem that asking raises; none where it does not."""
+    """Return the problem if the call raises; else None."""
     try:
         ask()
     except KeyboardInterrupt:
@@ -100,7 +100,7 @@ def _raised(part: str, ask: Callable[[], object]) -> Iterator[TargetProblem]:
 
 
 def _word_problems(record: Target) -> Iterator[TargetProblem]:
-    """Fields that hold one of a few words, and hold another."""
+    """Report fields with an invalid option value."""
     for one in record.arithmetic.values():
         part = f"arithmetic of {one.precision.text}"
         yield from _unknown(part, "value of `rounds`", one.rounds, PLACES)
@@ -126,7 +126,7 @@ def _unknown(part: str, what: str, word: str, known: Iterable[str], place: str =
 
 
 def _kind_problems(table: LimitTable, record: Target) -> Iterator[TargetProblem]:
-    """Layer kinds that nobody has, and those that an INT8 device needs a word about."""
+    """Report unknown layer kinds, and kinds for which an INT8 device lacks a declaration."""
     # The other lists may name kinds that dryfit does not have: their layers never run there anyway.
     for kind in sorted(table.supported_kinds or ()):
         yield from _unknown(f"limits, supported_kinds, {kind}", "layer kind", kind, LAYER_KINDS)
@@ -144,7 +144,7 @@ def _kind_problems(table: LimitTable, record: Target) -> Iterator[TargetProblem]
 
 
 def _rule_problems(table: LimitTable, target: Target) -> Iterator[TargetProblem]:
-    """What rules raise when they are asked about layers of each kind; one problem a rule."""
+    """Report exceptions of rules on layers of each kind; one problem per rule."""
     told: set[str] = set()
     for question in _questions(table, target):
         for rule in table.rules:
@@ -156,10 +156,10 @@ def _rule_problems(table: LimitTable, target: Target) -> Iterator[TargetProblem]
 
 
 def _ask(rule: Rule, question: Question) -> None:
-    """Ask a rule, whatever platform and version it is for; parameters also where its conditions do not hold.
+    """Evaluate a rule for any platform and version, including its parameters if its conditions do not hold.
 
     Raises:
-        Exception: whatever the rule raises.
+        Exception: Any exception of the rule.
     """
     variant = attrs.evolve(
         question,
@@ -179,7 +179,7 @@ _NOT_UNKNOWN = (ArithmeticError, AssertionError, AttributeError, LookupError, Ru
 
 
 def _questions(table: LimitTable, target: Target) -> Iterator[Question]:
-    """A few layers of each kind that the device has."""
+    """Return a few layers of each kind that the device supports."""
     rng = np.random.default_rng(0)
     config = BuilderConfig()
     kinds = LAYER_KINDS if table.supported_kinds is None else table.supported_kinds
@@ -196,7 +196,7 @@ def _questions(table: LimitTable, target: Target) -> Iterator[Question]:
 
 
 def _cost_problems(target: Target) -> Iterator[TargetProblem]:
-    """What the cost functions raise, or return, for one small question each."""
+    """Report exceptions and invalid results of the cost functions for one small question each."""
     platform = target.platforms[0]
     mode, estimate_cost, estimate_transfer = platform.power_mode(None), target.estimate_cost, target.estimate_transfer
     if estimate_cost is not None:
@@ -218,6 +218,6 @@ def _cost_problems(target: Target) -> Iterator[TargetProblem]:
 
 
 def _small_layers(target: Target) -> list[Layer]:
-    """A layer of each kind that the target supports."""
+    """Return one layer of each kind that the target supports."""
     trial = make_trial(target, target.precisions[0], 0)
     return [layer for layer in trial.network.layers if layer.kind != "constant"]

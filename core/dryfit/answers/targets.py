@@ -347,7 +347,7 @@ def _described(target: Target, platform: Platform, software: tuple[int, ...]) ->
 
 
 def _refuses_every_layer(rule: Rule, target: Target, platform: Platform, software: tuple[int, ...]) -> bool:
-    """Whether a rule on the platform or the version alone fails, so that it fails for whatever layer is asked about."""
+    """Return whether a rule depends only on platform or version and is violated, so that it rejects every layer."""
     from dryfit.network.data_types import DataType
     from dryfit.target.question import Question
 
@@ -359,7 +359,7 @@ def _refuses_every_layer(rule: Rule, target: Target, platform: Platform, softwar
 
 
 def _platforms_with(target: Target, software: tuple[int, ...]) -> list[str]:
-    """Names of the platforms that have a software version."""
+    """Return the platforms that support a software version."""
     found = []
     for platform in target.platforms:
         try:
@@ -471,7 +471,7 @@ def compare_targets(first: str, second: str, device: str = "DLA") -> TargetDiffe
 
 
 def _side(text: str, device: str) -> TargetAnswer:
-    """What is known of `PLATFORM`, `PLATFORM@VERSION` or `DEVICE@VERSION`."""
+    """Describe `PLATFORM`, `PLATFORM@VERSION` or `DEVICE@VERSION`."""
     name, _, version = text.partition("@")
     target = registry.find_target(name)
     if target is None:
@@ -490,7 +490,7 @@ def _side(text: str, device: str) -> TargetAnswer:
 
 
 def _flat(side: TargetAnswer) -> Mapping[tuple[str, str], str]:
-    """Facts as (what they are about, name) to value, in the order in which they are shown."""
+    """Return facts as (category, name) to value, in display order."""
     limit = side.segment_limit
     flat = {
         ("platform", "platforms with this software"): ", ".join(side.platforms_with_software),

@@ -103,7 +103,7 @@ def plain_lines(block: Block) -> list[str]:
 
 
 def _column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Characters of each column: its widest cell, or less where the table is too wide and cells have spaces."""
+    """Return the width of each column: its widest cell, or less if the table is too wide and cells can wrap."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     words = [[word for cell in column for word in (*cell.split(" "), "")] for column in zip(*rows, strict=True)]
     least = [max(*map(len, column), min(width, NARROWEST_COLUMN)) for column, width in zip(words, widths, strict=True)]

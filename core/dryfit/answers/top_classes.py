@@ -102,7 +102,7 @@ def classes_blocks(found: Sequence[SampleClasses]) -> Iterator[Block]:
 
 
 def _scores(outputs: Mapping[str, Array], count: int | None) -> Array | None:
-    """The scores `[samples, classes]` of the first output that has such; None where none has."""
+    """Return the scores `[samples, classes]` of the first suitable output; None if there is none."""
     matrices = {}
     for name, array in outputs.items():
         if array.ndim > 1 and array.size == array.shape[0] * max(array.shape[1:]) and array.dtype.kind in "fiu":
@@ -121,7 +121,7 @@ def _scores(outputs: Mapping[str, Array], count: int | None) -> Array | None:
 
 
 def _best(values: Array) -> Array:
-    """Places of the largest values, equal ones in their order."""
+    """Return the indices of the largest values; ties keep their order."""
     return np.argsort(-values.astype(np.float64), kind="stable")[:COUNT]
 
 

@@ -118,7 +118,7 @@ class TracedQuantization:
 
     @property
     def _ends(self) -> tuple[Tensor | None, Tensor | None]:
-        """The tensors on both sides: in real numbers, and in codes."""
+        """Return the floating-point tensor and the code tensor of the layer."""
         source, result = self.layer.inputs[0], self.layer.outputs[0]
         return (source, result) if isinstance(self.layer, Quantize) else (result, source)
 
@@ -182,7 +182,7 @@ class Obstacles:
         yield "nothing reads it"
 
     def _reader(self, layer: Layer, reader: Layer) -> str:
-        """Why one reader does not take the dequantization in."""
+        """Return why a reader does not absorb the dequantization."""
         apart = self._apart(layer, reader)
         if apart:
             return apart
@@ -221,7 +221,7 @@ class Obstacles:
         yield self._no_form(before)
 
     def _other_readers(self, layer: Layer, real: Tensor) -> Iterator[str]:
-        """What else needs the real numbers that the layer quantizes."""
+        """Return the other readers of the floating-point values that the layer quantizes."""
         if real.is_network_output:
             yield f"the caller also gets {real.name!r} in floating point"
         for other in _readers(real):
@@ -235,7 +235,7 @@ class Obstacles:
     # Both ---------------------------------------------------------------------------------------------------------
 
     def _apart(self, first: Layer, second: Layer) -> str:
-        """Return whether two neighbours are on different devices or in different segments, in words; "" where not."""
+        """Return in words whether two neighbors are on different devices or in different segments; "" if not."""
         steps = [self._steps.get(one.name, [])[:1] for one in (first, second)]
         if not all(steps):
             return ""
@@ -247,7 +247,7 @@ class Obstacles:
         return ""
 
     def _no_form(self, layer: Layer) -> str:
-        """The layer is computed in floating point, though what stands around it would let it be quantized."""
+        """Return why the layer is computed in floating point although its neighbors would allow quantization."""
         steps = self._steps.get(layer.name, ())
         if not steps:
             return f"{layer.name!r} ({layer.kind}) does not run as a step of its own"
@@ -256,7 +256,7 @@ class Obstacles:
 
 
 def _of_scale(layer: Layer) -> str:
-    """What makes the layer itself one that no step takes in; "" for nothing."""
+    """Return why no step can absorb the layer because of its own scale; "" if one can."""
     source, scale = layer.inputs[0], scale_of(layer)
     if len(layer.inputs) > 2 and layer.inputs[2] is not None:
         return "it has a zero point"
@@ -285,7 +285,7 @@ def _quantized_type(layer: Layer) -> str:
 
 
 def _data(layer: Layer) -> list[Tensor]:
-    """The tensors in real numbers that a layer reads and that are no constants; of a weighted one without the bias."""
+    """Return the non-constant floating-point inputs of a layer; for a weighted layer without the bias."""
     inputs = layer.inputs[:2] if layer.sums_products else layer.inputs
     return [
         tensor

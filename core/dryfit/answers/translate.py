@@ -47,7 +47,7 @@ FORMS = ("qdq", "implicit")
 
 @attrs.frozen(kw_only=True)
 class _Translation:
-    """What is translated, and how."""
+    """The settings of a translation."""
 
     name: str
     source: ModelSource
@@ -67,17 +67,17 @@ class _Translation:
 
     @property
     def home(self) -> Path:
-        """The folder of the model's external data."""
+        """Folder of the model's external data."""
         return self.folder or self.output.parent
 
     @property
     def stem(self) -> str:
-        """The beginning of the names of written files."""
+        """Prefix of the names of written files."""
         return Path(self.name).stem if isinstance(self.source, Path) else self.name
 
     @property
     def shapes(self) -> NetworkOptions:
-        """Only the shapes, for networks that get their scales and types otherwise."""
+        """Options with shapes only, for networks that get their scales and types otherwise."""
         return NetworkOptions(shape=self.options.shape)
 
 
@@ -175,10 +175,10 @@ def translate(
 
 
 def _require_scales(options: NetworkOptions, to: str) -> None:
-    """Refuse a translation that has no scales, or has them twice.
+    """Reject a translation with missing or duplicate scales.
 
     Raises:
-        ConfigError: Names the options.
+        ConfigError: Scales are missing or duplicate; the message names the options.
     """
     has_scales = options.calibration_cache is not None or options.ranges is not None
     if to == "qdq" and not has_scales:
@@ -194,7 +194,7 @@ def _require_scales(options: NetworkOptions, to: str) -> None:
 
 
 def _to_qdq(asked: _Translation) -> TranslateAnswer:
-    """From a model with scales to one with Q/DQ nodes."""
+    """Convert a model with scales to one with Q/DQ nodes."""
     model, external = read_model(asked.source, asked.folder)
     prepared = prepared_model(model)
     network = load_network(prepared, asked.shapes, asked.folder)
@@ -229,7 +229,7 @@ def _to_qdq(asked: _Translation) -> TranslateAnswer:
 
 
 def _to_implicit(asked: _Translation) -> TranslateAnswer:
-    """From a model with Q/DQ nodes to scales and precisions."""
+    """Convert a model with Q/DQ nodes to scales and precisions."""
     model, external = read_model(asked.source, asked.folder)
     explicit = load_network(asked.source, asked.shapes, asked.folder)
     require_shapes(explicit, asked.options.shape)
@@ -265,7 +265,7 @@ def _to_implicit(asked: _Translation) -> TranslateAnswer:
 
 
 def _real_type(asked: _Translation) -> DataType:
-    """The type of layers that are not INT8."""
+    """Return the type of layers that are not INT8."""
     precisions = registry.target(asked.options.default_device).precisions
     has_float = not precisions or DataType.FLOAT in precisions
     word = asked.real_precision or ("fp32" if has_float else "fp16")

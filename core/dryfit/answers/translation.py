@@ -282,7 +282,7 @@ def proof_of(
 
 
 def _explicit_engine(network: Network, options: NetworkOptions) -> Engine:
-    """The Q/DQ network on the device, or where that takes no Q/DQ on the host, whose kernels compute the same."""
+    """Build the Q/DQ network for the device, or for the host if the device does not support Q/DQ; results are equal."""
     plain = attrs.evolve(
         options, precision=(), layer_precisions=None, layer_output_types=None, calibration_cache=None, ranges=None
     )
@@ -301,7 +301,7 @@ def _explicit_engine(network: Network, options: NetworkOptions) -> Engine:
 def _feeds(
     samples: ProofSamples, network: Network, tensors: Mapping[str, ProvedTensor]
 ) -> Iterator[Mapping[str, Array]]:
-    """Samples from the place that the user names, or random ones: normal, a third of the range its deviation."""
+    """Return the given samples, or random ones: normal, with a third of the range as standard deviation."""
     if samples.data is not None:
         source = source_of(samples.data)
         names = list(source.names(network))[: samples.count]

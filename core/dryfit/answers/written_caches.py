@@ -240,10 +240,10 @@ def convert_cache(
 
 
 def _header(line: str, algorithm: str | None) -> CacheHeader:
-    """The header to start from: that of the file, with the algorithm that was asked for.
+    """Return the header of the file with the requested algorithm.
 
     Raises:
-        ConfigError: The file's first line is not known, so that the algorithm has to be stated.
+        ConfigError: The first line of the file is unknown, so the algorithm must be given.
         UnknownNameError: The algorithm does not exist.
     """
     found = CacheHeader.parse(line)

@@ -1,1 +1,1 @@
-"""An engine beside the same network in other arithmetic."""
+"""Comparison of an engine with the same network in other arithmetic."""

@@ -67,7 +67,7 @@ def found_overflows(network: Network, plan: Plan, samples: Iterable[tuple[str, F
     """Return the tensors of an engine that overflow on samples but not in FP32.
 
     Raises:
-        ExecutionError: There is no sample, or one does not fit the network.
+        ExecutionError: There are no samples, or one does not match the network's inputs.
     """
     declared = declared_types(network)
     sides = compared_sides([DEFINITION], network, plan, declared)

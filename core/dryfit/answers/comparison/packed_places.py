@@ -1,9 +1,9 @@
-"""Weights as they were before a kernel packed them, from what it packed.
+"""Recover weights as they were before a kernel packed them.
 
-A kernel's `pack` says how weights become arrays, and nobody says the way back. Most of it only moves elements and fills
-up with zeros. So numbers that tell places are packed by the same function, digit by digit, and show where each element
-went. What is found that way is packed again and has to give the engine's arrays bit for bit: nothing is guessed. So
-places may be remembered for layers that look alike, which most networks have many of.
+A kernel's `pack` converts weights to arrays, and there is no inverse. Most kernels only move elements and pad with
+zeros. Therefore numbers that encode positions are packed with the same function, digit by digit, to find where each
+element goes. The recovered weights are packed again and must match the engine's arrays bit for bit: nothing is guessed.
+Positions can thus be reused for similar layers, which most networks have many of.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _ONES = frozenset({"scale", "power"})
 
 @attrs.frozen
 class Slot:
-    """Where weights stand in a layer.
+    """A parameter of a layer that holds weights.
 
     Attributes:
-        layer: the layer.
-        name: of its parameter.
-        dtype: type of an element.
-        shape: extents.
+        layer: layer with the parameter.
+        name: name of the parameter.
+        dtype: type of the elements.
+        shape: shape of the weights.
     """
 
     layer: Layer
@@ -66,11 +66,11 @@ class Slot:
         return int(np.prod(self.shape, dtype=np.int64))
 
     def put(self, values: Array) -> None:
-        """Give the layer these weights."""
+        """Set these weights in the layer."""
         setattr(self.layer, self.name, values.astype(self.dtype.numpy, copy=False).reshape(self.shape))
 
     def clear(self) -> None:
-        """Give the layer weights that do nothing: ones where it multiplies with them, else zeros."""
+        """Set neutral weights in the layer: ones if the layer multiplies by them, else zeros."""
         self.put(np.full(self.shape, 1 if self.name in _ONES else 0, np.float32))
 
 
@@ -82,18 +82,18 @@ def unpack_places(
     known: KnownPlaces | None = None,
     like: str = "",
 ) -> bool:
-    """Put weights into slots so that they are packed as an engine has them; False where these cannot be found.
+    """Set weights in slots so that they pack to the engine's arrays; False if such weights cannot be found.
 
-    What a kernel folds into its weights, such as the scale behind a convolution, is part of what is found, and does
-    nothing where it stood.
+    Factors that a kernel folds into its weights, such as the scale after a convolution, are part of the recovered
+    weights; the original layers become neutral.
 
     Args:
-        pack: packs what stands in the slots.
-        slots: what is not known.
-        packed: the engine's.
-        precision: the type that the layers are computed in, which weights may be rounded to.
-        known: places in layers before; those found here are added.
-        like: what such layers have in common beside shapes and types, such as the kernel's name.
+        pack: function that packs the weights in the slots.
+        slots: slots with unknown weights.
+        packed: packed arrays of the engine.
+        precision: computation type of the layers, to which weights may be rounded.
+        known: positions found in earlier layers; new ones are added.
+        like: properties shared by similar layers besides shapes and types, such as the kernel's name.
     """
     known = KnownPlaces() if known is None else known
     main = [number for number, slot in enumerate(slots) if slot.name not in {"scale", "shift", "power"}]
@@ -116,7 +116,7 @@ def unpack_places(
 
 
 def packed_alike(found: Mapping[str, Array], packed: Mapping[str, Array]) -> bool:
-    """Return whether two results of packing are the same, bit for bit."""
+    """Return whether two packing results are bit-identical."""
     return found.keys() == packed.keys() and all(_same_bits(found[name], array) for name, array in packed.items())
 
 
@@ -263,12 +263,12 @@ def _data_type(array: Array) -> DataType | None:
 
 @attrs.frozen(eq=False)
 class Places:
-    """Where elements of a slot lie in one array that a kernel packed.
+    """The positions of a slot's elements in one packed array.
 
     Attributes:
-        array: its name.
-        elements: which of the slot's, in order; all for `slice(None)`.
-        places: index of each in the array, as one row.
+        array: name of the array.
+        elements: elements of the slot that are in the array, in order; all for `slice(None)`.
+        places: index of each element in the flattened array.
     """
 
     array: str
@@ -277,7 +277,7 @@ class Places:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Size in bytes."""
         return self.places.nbytes + (0 if isinstance(self.elements, slice) else self.elements.nbytes)
 
 
@@ -286,7 +286,7 @@ PlacesOfSlots = Mapping[int, Sequence[Places]]
 
 
 class KnownPlaces:
-    """Places that were found, by what layers that are packed alike have in common. The oldest are forgotten."""
+    """Positions found so far, by the properties of similarly packed layers. The oldest are discarded."""
 
     LARGEST_BYTES = 256 << 20
     """Our choice: a few dozen layers of the usual sizes."""
@@ -296,11 +296,11 @@ class KnownPlaces:
         self._bytes = 0
 
     def get(self, key: Hashable) -> PlacesOfSlots | None:
-        """What was found for such a layer; it has to be tried."""
+        """Return the positions found for a similar layer; they must be verified."""
         return self._known.get(key)
 
     def add(self, key: Hashable, places: PlacesOfSlots) -> None:
-        """Remember what was found and tried."""
+        """Store verified positions."""
         self._forget(key)
         self._known[key] = places
         self._bytes += _bytes_of_places(places)

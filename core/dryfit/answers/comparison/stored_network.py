@@ -1,10 +1,10 @@
-"""The network that an engine computes, as a user would have made it, from what any engine file keeps.
+"""Recover the network that an engine computes, in the user's terms, from any engine file.
 
-An engine's network has the user's layers and, between them, what the builder put there: changes of type. Without these,
-with weights as real numbers, it is a network again that references run and other devices are built from.
+An engine's network contains the user's layers and the type conversions that the builder inserted. Without these, and
+with floating-point weights, it is again a network that references can run and that can be built for other devices.
 
-What it does not tell: what passes did before (folded constants, layers that nobody reads), the numbers that weights had
-before they were rounded, and what was folded into them.
+Not recovered: the effects of earlier passes (folded constants, unused layers), the weights before rounding, and factors
+folded into them.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ STORED_WEIGHTS = (
 
 @attrs.frozen(eq=False)
 class StoredNetwork:
-    """What an engine computes.
+    """The network that an engine computes.
 
     Attributes:
-        network: layers and tensors in the user's names; floating point is FP32 unless the network is strongly typed.
-        weights: what its weights are, in words.
-        unknown: name of each layer that it lacks, with all that follows from it, to why.
-        rounded: names of the engine's layers whose weights were found to within some roundings of FP32.
+        network: layers and tensors with the user's names; floating point is FP32 unless the network is strongly typed.
+        weights: description of the weights.
+        unknown: reason for each missing layer, including those that depend on it, by layer name.
+        rounded: names of engine layers whose weights were recovered only to within a few FP32 roundings.
     """
 
     network: Network
@@ -54,20 +54,20 @@ class StoredNetwork:
 
 
 def compared_network(plan: Plan, progress: ProgressMonitor | None = None) -> StoredNetwork:
-    """The network that others compute beside an engine: the user's where the engine keeps it, else what it stores.
+    """Return the network to compare an engine with: the user's if the engine contains it, else the stored one.
 
     Raises:
-        ConfigError, PluginError, EngineFileError, ExecutionError: As `stored_network`.
+        ConfigError, PluginError, EngineFileError, ExecutionError: See `stored_network`.
     """
     return stored_network(plan, progress) if plan.refit is None else StoredNetwork(plan.refit.network)
 
 
 def stored_network(plan: Plan, progress: ProgressMonitor | None = None) -> StoredNetwork:
-    """The network of any engine.
+    """Return the network of any engine.
 
     Raises:
-        ConfigError: The weights of the layers that everything follows from cannot be found.
-        PluginError, EngineFileError, ExecutionError: As `stored_weights_of`.
+        ConfigError: The weights of layers that everything depends on cannot be recovered.
+        PluginError, EngineFileError, ExecutionError: See `stored_weights_of`.
     """
     stored = stored_weights_of(plan, progress)
     making = _Making(stored, {one.layer for one in plan.layers})

@@ -1,4 +1,4 @@
-"""The network of an engine with the weights that the engine stores: found again in what its kernels packed."""
+"""Recover the network of an engine with its weights from the arrays that its kernels packed."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ _STUMBLES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 
 @attrs.frozen(eq=False)
 class NetworkWeights:
-    """An engine's network with its weights.
+    """The network of an engine with its weights.
 
     Attributes:
-        network: a copy of the engine's. What was folded into weights is in them, and does nothing where it stood.
-        unknown: name of each layer whose weights could not be found to why.
-        rounded: names of the layers whose weights were found to within some roundings of FP32.
+        network: copy of the engine's network. Factors folded into weights are part of them; the original layers are
+            neutral.
+        unknown: reason for each layer whose weights could not be recovered, by layer name.
+        rounded: names of the layers whose weights were recovered only to within a few FP32 roundings.
     """
 
     network: Network
@@ -50,12 +51,12 @@ class NetworkWeights:
 
 
 def stored_weights_of(plan: Plan, progress: ProgressMonitor | None = None) -> NetworkWeights:
-    """The network of a plan with the weights that its operations packed.
+    """Return the network of a plan with the weights that its operations packed.
 
     Raises:
         ExecutionError: `progress` cancelled the work.
         PluginError: A kernel's target is not installed.
-        EngineFileError: The engine names a kernel that there is not.
+        EngineFileError: The engine uses a kernel that does not exist.
     """
     network = copy_network(plan.network)
     layers = {layer.name: layer for layer in network.layers}

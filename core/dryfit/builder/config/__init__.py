@@ -1,1 +1,1 @@
-"""What a build is told: flags, devices, memory, profiles and the settings that follow from them."""
+"""The settings of a build: flags, devices, memory, profiles and the settings derived from them."""
