@@ -1,4 +1,4 @@
-"""What a network is from its creation on: TensorRT's creation flags."""
+"""The creation flags of a network, as in TensorRT."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dryfit.errors import NetworkError
 
 
 class NetworkDefinitionCreationFlag(enum.IntEnum):
-    """What a network can be created as; TensorRT 10's names and numbers. A mask has the bit `1 << flag`.
+    """Creation flags of a network; TensorRT 10's names and numbers. A mask has the bit `1 << flag`.
 
-    Only STRONGLY_TYPED changes anything here: a batch is always explicit, and layer plugins are Python anyway.
+    Only STRONGLY_TYPED has an effect: the batch is always explicit, and layer plugins are always Python.
     """
 
     EXPLICIT_BATCH = 0
@@ -20,13 +20,13 @@ class NetworkDefinitionCreationFlag(enum.IntEnum):
 
 
 class CreationFlags:
-    """The part of a network that holds its creation flags, which never change.
+    """The part of a network that holds its creation flags, which are immutable.
 
     Args:
         flags: bit mask, `1 << flag` each.
 
     Raises:
-        NetworkError: a bit is no flag.
+        NetworkError: A bit is not a flag.
     """
 
     def __init__(self, flags: int = 0) -> None:
@@ -47,12 +47,12 @@ class CreationFlags:
         return self._flags
 
     def get_flag(self, flag: NetworkDefinitionCreationFlag) -> bool:
-        """Whether the network was created with a flag."""
+        """Return whether the network was created with a flag."""
         return bool(self._flags >> NetworkDefinitionCreationFlag(flag) & 1)
 
     @property
     def is_strongly_typed(self) -> bool:
-        """Whether types follow from the network alone: the builder computes every layer in the types that it has."""
+        """Whether the network alone defines all types: the builder computes every layer in its network types."""
         return self.get_flag(NetworkDefinitionCreationFlag.STRONGLY_TYPED)
 
 

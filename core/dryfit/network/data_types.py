@@ -1,4 +1,4 @@
-"""Data types: TensorRT's twelve, and those that exist only on the host.
+"""Data types: the twelve of TensorRT, and those that exist only on the host.
 
 This module does not import numpy, so that a target can name data types in its declarations and the command line can
 list targets without loading it.
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class DataType(enum.Enum):
     """The type of a tensor's elements.
 
-    The first twelve are TensorRT's `DataType`, by its names. The others are in ONNX but on no device: networks may use
-    them, and they run on the CPU only.
+    The first twelve are TensorRT's `DataType`, under the same names. The others exist in ONNX but on no device:
+    networks may use them, and they run on the CPU only.
 
-    The value of a member is `(numpy or ml_dtypes name, bits, is it a device type)`.
+    The value of a member is `(numpy or ml_dtypes name, bits, whether it is a device type)`.
 
     Example:
         >>> DataType.HALF.bits, DataType.HALF.numpy
@@ -63,17 +63,17 @@ class DataType(enum.Enum):
 
     @property
     def numpy_name(self) -> str:
-        """The name of the numpy or ml_dtypes type that holds one element."""
+        """Name of the numpy or ml_dtypes type that holds one element."""
         return self.value[0]
 
     @property
     def text(self) -> str:
-        """The type as messages and reports name it: FP32, FP16 and FP64, and otherwise the name of the member."""
+        """Name of the type in messages and reports: FP32, FP16 and FP64; otherwise the name of the member."""
         return {"FLOAT": "FP32", "HALF": "FP16", "DOUBLE": "FP64"}.get(self.name, self.name)
 
     @property
     def bits(self) -> int:
-        """Bits of one element in a device's memory (numpy holds 2-bit and 4-bit elements one a byte)."""
+        """Bits per element in a device's memory (numpy stores 2-bit and 4-bit elements one per byte)."""
         return self.value[1]
 
     @property
@@ -93,7 +93,7 @@ class DataType(enum.Enum):
 
     @property
     def is_quantized(self) -> bool:
-        """Whether TensorRT uses the type for quantized values, which mean something only with a scale."""
+        """Whether TensorRT uses the type for quantized values, which are meaningful only with a scale."""
         return self in (DataType.INT8, DataType.FP8, DataType.INT4, DataType.FP4)
 
     @functools.cached_property
@@ -106,15 +106,15 @@ class DataType(enum.Enum):
             return numpy.dtype(getattr(importlib.import_module("ml_dtypes"), self.numpy_name))  # type: ignore[no-any-return]
 
     def bytes_of(self, elements: int) -> int:
-        """Bytes of `elements` packed elements; 4-bit types take two elements a byte."""
+        """Return the size in bytes of `elements` packed elements; 4-bit types pack two elements per byte."""
         return -(-elements * self.bits // 8)
 
     @classmethod
     def from_numpy(cls, dtype: Any) -> DataType:
-        """The data type of a numpy or ml_dtypes dtype.
+        """Return the data type of a numpy or ml_dtypes dtype.
 
         Raises:
-            UnknownNameError: numpy has the type, but networks do not.
+            UnknownNameError: The dtype is not supported in networks.
         """
         name = importlib.import_module("numpy").dtype(dtype).name
         for member in cls:
@@ -124,10 +124,10 @@ class DataType(enum.Enum):
 
     @classmethod
     def parse(cls, text: str) -> DataType:
-        """The data type that a user's word means: TensorRT's names, `fp32`, `fp16`, `float16`, in any case.
+        """Return the data type for a name: TensorRT's names, `fp32`, `fp16` or `float16`, in any case.
 
         Raises:
-            UnknownNameError: no data type has this name.
+            UnknownNameError: No data type has this name.
         """
         names = {member.name.lower(): member for member in cls} | {member.numpy_name: member for member in cls}
         names |= {

@@ -1,8 +1,9 @@
-"""What every layer is: a name, inputs, outputs, typed parameters and a shape rule.
+"""The common base of all layers: a name, inputs, outputs, typed parameters and shape inference.
 
-A layer kind is one attrs class in `dryfit.network.layers`: its fields are its parameters, `infer_outputs` is its
-shape inference and its verification in one (it raises `NetworkError` for parameters or inputs that do not fit).
-What it computes is in `dryfit.reference`, in the file of its family: the package's docstring lists them.
+A layer kind is one attrs class in `dryfit.network.layers`: its fields are its parameters, and `infer_outputs` both
+infers its shapes and verifies it (it raises `NetworkError` for invalid parameters or inputs).
+The computation itself is in `dryfit.reference`, in the file of the layer's family, as listed in that package's
+docstring.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ ALL_INPUTS = range(sys.maxsize)
 
 
 class LayerOwner(Protocol):
-    """What the `add_*` methods of a layer kind need of a network."""
+    """The part of a network that the `add_*` methods of a layer kind need."""
 
     def add_layer(self, layer: LayerT, inputs: Sequence[Tensor | None], *, is_finished: bool = True) -> LayerT:
-        """Take a new layer into the network and connect it; unless it is finished, it need not fit yet."""
+        """Add a new layer to the network and connect it; it need not be valid yet unless it is finished."""
         ...
 
 
@@ -124,9 +125,9 @@ _CONNECTIONS = frozenset({"inputs", "outputs", "network", "index"})
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
 def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
-    """The attrs decorator of every layer: identity equality, keyword parameters, types checked, changes noticed.
+    """The attrs decorator of every layer: identity equality, keyword parameters, type checks, change tracking.
 
-    Kinds get it through `layer_kind`; what several kinds inherit from takes it itself.
+    Layer kinds apply it through `layer_kind`; a base class of several kinds applies it directly.
     """
     hooks: list[Any] = [attrs.setters.convert, attrs.setters.validate, _touch]
     define = attrs.define(
@@ -138,10 +139,10 @@ def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
 
 
 class LayerMeta(abc.ABCMeta):
-    """The metaclass of layers: abstract methods as usual, and `isinstance` as for ordinary classes.
+    """The metaclass of layers: abstract methods as usual, with the `isinstance` of ordinary classes.
 
-    No class is registered as a virtual layer kind, and asking the registry of each abstract class takes as long as the
-    rest of a pass that looks for layers of one kind.
+    No class is registered as a virtual layer kind, and querying the registry of each abstract class would take as long
+    as the rest of a pass that looks for layers of one kind.
     """
 
     __instancecheck__ = type.__instancecheck__
@@ -166,41 +167,42 @@ def _is_computed_in(dtype: DataType) -> bool:
 class Layer(KnownAttributes, metaclass=LayerMeta):
     """One layer of a network.
 
-    What is true of every layer of a kind is a trait of its class: devices, passes and the builder ask for the trait and
-    never for a list of names. A kind states only the traits in which it differs from the defaults, which are those of a
-    layer that computes real numbers from all its inputs.
+    Properties that hold for every layer of a kind are traits of its class: devices, passes and the builder test the
+    trait, never a list of names. A kind declares only the traits that differ from the defaults, which describe a layer
+    that computes real numbers from all its inputs.
 
     Attributes:
-        is_weighted: has a kernel (the parameter `kernel`, or input 1) and may have a bias (`bias`, or input 2). INT8
-            quantizes the kernel per output channel.
-        sums_products: each output element is a sum of many products of two operands: weights, or another matrix. A
-            device has multipliers for it, so INT8 always pays, and quantization noise averages out in the sum. An
-            einsum does not have it: it is a notation for many computations, and no device runs it on multipliers.
-        only_moves_values: the output has exactly the values of input 0, in another order or shape.
-        is_conversion: the output has the elements of input 0 at their places, in another type.
-        is_quantization: converts between floating point and codes. One such layer makes a network an explicitly
-            quantized one.
-        has_fixed_types: the types are part of what the layer means, so no precision is chosen for it.
-        needs_real_numbers: not computed in INT8 unless a device promotes the layer itself. Source: our choice: the
-            results spread over many orders of magnitude, or depend on differences that INT8 does not hold.
-        computing_inputs: inputs that take the computation type; the others keep their own.
-        dimension_inputs: inputs that have one dimension an element. Source: TensorRT Developer Guide, "Working with
-            Dynamic Shapes", "Shape Tensors and Execution Tensors".
-        parameter_inputs: index of an input to the parameter that means the same where the input is a constant.
+        is_weighted: the layer has a kernel (the parameter `kernel`, or input 1) and may have a bias (`bias`, or input
+            2). INT8 quantizes the kernel per output channel.
+        sums_products: each output element is a sum of many products of two operands: weights, or another matrix.
+            Devices have multipliers for this, so INT8 always pays off, and quantization noise averages out in the sum.
+            Not set for einsum, which is a notation for many computations that no device runs on multipliers.
+        only_moves_values: the output contains exactly the values of input 0, in another order or shape.
+        is_conversion: the output contains the elements of input 0, in the same places, in another type.
+        is_quantization: the layer converts between floating point and codes. One such layer makes a network explicitly
+            quantized.
+        has_fixed_types: the types are part of the layer's definition, so no precision is chosen for it.
+        needs_real_numbers: the layer is not computed in INT8 unless a device promotes the layer itself. Source: our
+            choice, because the results span many orders of magnitude, or depend on differences that INT8 cannot
+            represent.
+        computing_inputs: inputs that are converted to the computation type; the others keep their own type.
+        dimension_inputs: inputs with one dimension per element. Source: TensorRT Developer Guide, "Working with Dynamic
+            Shapes", "Shape Tensors and Execution Tensors".
+        parameter_inputs: input index to the equivalent parameter, for inputs that are constants.
         flowing_inputs: inputs that are tensors of the network; the others are weights, dimensions or a fill value.
-        inputs_of_one_type: inputs that have the same type in a strongly typed network; none where a kind has one
-            operand, or names its types itself.
-        name: unique in the network; `Network.add_layer` gives TensorRT's default name when empty, and a number is
-            appended to a name that another layer has.
-        metadata: free text; the ONNX importer writes the names of the source nodes, as TensorRT's parser does.
-        onnx_nodes: names of the ONNX nodes that the layer came from.
-        precision: the computation type the user asked for, or None.
-        output_types: output index to the type the user asked for.
-        quantize_method: name of the quantize method that computes it, with the quantization around it, in integers;
-            "none" for none whatever the network has; "" as the network has it.
-        inputs: tensors, None where an optional input is absent. Changed by `set_input` only.
-        outputs: tensors that this layer produces.
-        network: the owner; None before the layer is added.
+        inputs_of_one_type: inputs that must have the same type in a strongly typed network; empty for a kind that has
+            one operand, or that specifies its types itself.
+        name: unique in the network. `Network.add_layer` replaces an empty name with TensorRT's default name, and
+            appends a number to a name that another layer already has.
+        metadata: free text. The ONNX importer stores the names of the source nodes here, as TensorRT's parser does.
+        onnx_nodes: names of the ONNX nodes from which the layer was imported.
+        precision: the computation type set by the user, or None.
+        output_types: output index to the type set by the user.
+        quantize_method: name of the quantize method that computes the layer, with the surrounding quantization, in
+            integers. "none": no method, whatever the network's setting. "": use the network's setting.
+        inputs: input tensors; None for an absent optional input. Changed by `set_input` only.
+        outputs: the tensors that this layer produces.
+        network: the network that owns the layer; None before the layer is added.
         index: position in the network.
     """
 
@@ -236,27 +238,27 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
 
     @abc.abstractmethod
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Shapes and types of the outputs.
+        """Return the shapes and types of the outputs.
 
-        Dynamic dimensions (-1) pass through; an output dimension that cannot be known is -1.
+        Dynamic dimensions (-1) propagate; an output dimension that cannot be inferred is -1.
 
         Raises:
-            NetworkError: parameters and inputs do not fit together. Use `self.problem(...)` to make one.
+            NetworkError: The parameters do not match the inputs. Use `self.problem(...)` to create this error.
         """
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join([repr(self.name), *parameter_texts(self)])})"
 
     def settle_weights(self, inputs: Inputs) -> None:
-        """Called before `infer_outputs`: give weights that came flat the extents that follow from the inputs."""
+        """Reshape flat weights to the shape that the inputs imply. Called before `infer_outputs`."""
 
     def multiply_accumulates(self, specs: Specs) -> int:
-        """Multiply-accumulates of one run; 0 for kinds that multiply neither weights nor matrices.
+        """Return the multiply-accumulates per run; 0 for kinds that multiply neither weights nor matrices.
 
-        A padding of zeros counts as other elements do, and adding a bias is none. Dynamic extents count as 1.
+        Zero padding counts like other elements; adding a bias does not count. Dynamic extents count as 1.
 
         Args:
-            specs: of the network's tensors.
+            specs: specs of the network's tensors.
         """
         del specs
         return 0
@@ -270,32 +272,32 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         remedy: str | None = None,
         is_mendable: bool = False,
     ) -> NetworkError:
-        """A `NetworkError` that names this layer.
+        """Return a `NetworkError` that names this layer.
 
         Args:
             message: what is wrong.
-            found: the value that is wrong.
-            allowed: what may stand there.
-            remedy: what to do.
-            is_mendable: a parameter that is set after adding the layer can mend it (groups, paddings, an axis): a
-                builder method that leaves them to be set may still add it.
+            found: the invalid value.
+            allowed: the allowed values.
+            remedy: how to fix it.
+            is_mendable: whether a parameter that is set after the layer is added (groups, padding, an axis) can fix the
+                problem. A builder method that leaves such parameters to be set later may still add the layer.
         """
         error = UnfinishedLayerError if is_mendable else NetworkError
         return error(message, where=self.where, found=found, allowed=allowed, remedy=remedy)
 
     @property
     def where(self) -> str:
-        """The layer in words, for messages: its name, its kind and the ONNX nodes that it came from."""
+        """Return a description of the layer for messages: its name, its kind and its source ONNX nodes."""
         # A parameter may be refused before the layer has any.
         name, nodes = getattr(self, "name", ""), getattr(self, "onnx_nodes", ())
         where = f"layer {name!r} ({self.kind})" if name else f"a new {self.kind} layer"
         return f"{where} from ONNX node {', '.join(map(repr, nodes))}" if nodes else where
 
     def required(self, inputs: Inputs, index: int) -> TensorSpec:
-        """The spec of an input that must be connected.
+        """Return the spec of an input that must be connected.
 
         Raises:
-            NetworkError: it is not.
+            NetworkError: The input is not connected.
         """
         spec = inputs[index] if index < len(inputs) else None
         if spec is None:
@@ -304,27 +306,27 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
 
     @property
     def type(self) -> str:
-        """TensorRT's `LayerType` name, such as `CONVOLUTION`. Kinds that have an operation called type override it."""
+        """TensorRT's `LayerType` name, such as `CONVOLUTION`. Kinds with an operation named type override this."""
         return self.layer_type
 
     @property
     def output_count(self) -> int:
-        """How many outputs it makes, known before they are inferred."""
+        """Number of outputs, known before they are inferred."""
         return 1
 
     @property
     def is_host_only(self) -> bool:
-        """Whether it uses an operation or a parameter that TensorRT lacks, so that no device can have it."""
+        """Whether the layer uses an operation or a parameter that TensorRT lacks, so that no device supports it."""
         return bool(self.host_only_reason)
 
     @property
     def host_only_reason(self) -> str:
-        """What about it no device has, for kinds that can say more than that they are host only; else empty."""
+        """Why no device supports the layer, for kinds that can be more specific; otherwise empty."""
         return ""
 
     @property
     def num_inputs(self) -> int:
-        """Number of inputs, absent optional ones counted."""
+        """Number of inputs, including absent optional inputs."""
         return len(self.inputs)
 
     @property
@@ -333,10 +335,10 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         return len(self.outputs)
 
     def connected_input(self, index: int) -> Tensor:
-        """The tensor at an input that must be connected.
+        """Return the tensor at an input that must be connected.
 
         Raises:
-            NetworkError: it is not.
+            NetworkError: The input is not connected.
         """
         tensor = self.get_input(index)
         if tensor is None:
@@ -345,19 +347,19 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
 
     @property
     def connected_inputs(self) -> list[Tensor]:
-        """The tensors at the inputs, in order, without absent optional ones."""
+        """Input tensors in order, without absent optional inputs."""
         return [tensor for tensor in self.inputs if tensor is not None]
 
     def get_input(self, index: int) -> Tensor | None:
-        """The tensor at an input, or None."""
+        """Return the tensor at an input, or None."""
         return self.inputs[index] if 0 <= index < len(self.inputs) else None
 
     def get_output(self, index: int) -> Tensor:
-        """The tensor at an output."""
+        """Return the tensor at an output."""
         return self.outputs[index]
 
     def set_input(self, index: int, tensor: Tensor | None) -> None:
-        """Connect an input, keeping the consumer lists of the old and the new tensor right."""
+        """Connect an input, and update the consumers of the old and the new tensor."""
         while len(self.inputs) <= index:
             self.inputs.append(None)
         old = self.inputs[index]
@@ -373,18 +375,18 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
 
     @property
     def precision_is_set(self) -> bool:
-        """Whether the user asked for a computation type."""
+        """Whether the user set a computation type."""
         return self.precision is not None
 
     def reset_precision(self) -> None:
-        """Forget the computation type that was asked for."""
+        """Clear the computation type that the user set."""
         self.precision = None
 
     def set_output_type(self, index: int, dtype: DataType) -> None:
-        """Ask for the type of one output.
+        """Set the type of one output.
 
         Raises:
-            NetworkError: there is no such output, or it is no data type.
+            NetworkError: The output does not exist, or the value is not a data type.
         """
         if not 0 <= index < self.output_count:
             raise self.problem(
@@ -396,20 +398,20 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         self.output_types = {**self.output_types, index: dtype}
 
     def get_output_type(self, index: int) -> DataType:
-        """The type asked for, or else the inferred one."""
+        """Return the type set by the user, or the inferred type if none is set."""
         return self.output_types.get(index) or self.outputs[index].dtype
 
     def output_type_is_set(self, index: int) -> bool:
-        """Whether the user asked for the type of this output."""
+        """Return whether the user set the type of this output."""
         return index in self.output_types
 
     def reset_output_type(self, index: int) -> None:
-        """Forget the type that was asked for."""
+        """Clear the type that the user set for an output."""
         self.output_types = {place: dtype for place, dtype in self.output_types.items() if place != index}
 
     @classmethod
     def parameters(cls) -> tuple[attrs.Attribute[Any], ...]:
-        """The fields that belong to the kind itself, without what every layer has; those that must be given first."""
+        """Return the fields specific to this kind, without those that every layer has; required fields first."""
         return _own_fields(cls)
 
 
@@ -430,11 +432,11 @@ _NOT_PARAMETERS = _LAYER_FIELDS - {"output_types"}
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
 def layer_kind(kind: str, layer_type: str | None = None) -> Callable[[type[LayerT]], type[LayerT]]:
-    """Make a class an attrs class and a layer kind, found by its name in `LAYER_KINDS`.
+    """Return a decorator that makes a class an attrs class and a layer kind, registered in `LAYER_KINDS`.
 
     Args:
-        kind: the kind's own word, such as `convolution`; unique.
-        layer_type: TensorRT's `LayerType`; the upper-case kind when absent.
+        kind: unique name of the kind, such as `convolution`.
+        layer_type: TensorRT's `LayerType`. Default: the kind in upper case.
     """
 
     def register(cls: type[LayerT]) -> type[LayerT]:

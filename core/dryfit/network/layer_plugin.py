@@ -1,6 +1,6 @@
-"""What a layer plugin is: a layer of somebody's own, by the answers that TensorRT's `IPluginV3` gives; and its fields.
+"""The layer plugin interface, modeled on TensorRT's `IPluginV3`, and the fields of a plugin.
 
-`dryfit.network.plugin_function` makes one of a plain function, which is enough for most.
+`dryfit.network.plugin_function` creates a plugin from a plain function, which is enough for most layers.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ Fields = Mapping[str, Any]
 
 
 class MemoryLayout(Protocol):
-    """How a tensor lies in a device's memory; a `dryfit.target.formats.TensorFormat` is one."""
+    """Memory layout of a tensor on a device, such as a `dryfit.target.formats.TensorFormat`."""
 
     @property
     def name(self) -> str:
-        """The format's name."""
+        """Name of the format."""
         ...
 
     def allows(self, shape: Sequence[int], dtype: DataType) -> bool:
-        """Whether the format is defined for tensors of this shape and type."""
+        """Return whether the format is defined for tensors of this shape and type."""
         ...
 
     def array_shape(self, shape: Sequence[int], dtype: DataType) -> tuple[int, ...]:
-        """The extents of the array that holds such a tensor."""
+        """Return the extents of the array that holds such a tensor."""
         ...
 
     def pack(self, array: Array) -> Array:
-        """The memory of a tensor."""
+        """Return the memory of a tensor."""
         ...
 
     def unpack(self, memory: Array, shape: Sequence[int]) -> Array:
-        """The tensor of this shape that a memory holds."""
+        """Return the tensor of this shape that a memory holds."""
         ...
 
 
@@ -62,12 +62,12 @@ REQUIRED: Any = object()
 
 @attrs.frozen
 class PluginField:
-    """What one field of a layer plugin may hold.
+    """Declaration of one field of a layer plugin.
 
     Attributes:
         kind: `bool`, `int`, `float`, `str`, `bytes`, `numpy.ndarray`, a tuple of these such as `tuple[int, ...]`, or a
             union.
-        default: what it holds where the layer does not say; without one, every layer has to say.
+        default: value used when a layer does not set the field. Without a default, every layer must set it.
 
     Example:
         >>> fields = {"axis": PluginField(int, default=-1), "table": PluginField(np.ndarray)}
@@ -78,20 +78,21 @@ class PluginField:
 
 
 class LayerPlugin(abc.ABC):
-    """A layer of your own.
+    """A custom layer.
 
-    A plugin has no state, since all layers that name it share it: what differs from layer to layer stands in `fields`.
-    Inputs that are optional and absent are None.
+    A plugin must be stateless, because all layers that name it share one instance: everything that differs between
+    layers belongs in `fields`. Absent optional inputs are None.
 
     Attributes:
-        plugin_name, plugin_version, plugin_namespace: how layers, ONNX nodes and engines name it.
-        declared_fields: name to what the field may hold. Fields are then checked, and completed by their defaults,
-            before any method sees them. None: whatever a layer says is taken as it is.
-        takes_quantized: whether it computes on quantized values. Where all that such a layer reads is dequantized, and
-            all that it gives is quantized, the dequantizations before it and the quantizations after it become part of
-            it: it gets codes, and finds their scales in the fields `input_scales` and `output_scales`, one array for
-            each input or output, None where it is not quantized. A layer can ask for it too, by
-            `set_output_type(index, INT8)` or FP8; it is then an error where it cannot be.
+        plugin_name, plugin_version, plugin_namespace: the key under which layers, ONNX nodes and engines find the
+            plugin.
+        declared_fields: field name to its declaration. Fields are then checked, and missing ones filled with their
+            defaults, before any method is called. None: fields are accepted unchecked.
+        takes_quantized: whether the plugin computes on quantized values. If all inputs of such a layer are dequantized
+            and all its outputs are quantized, the surrounding dequantizations and quantizations become part of the
+            layer: it receives codes, with their scales in the fields `input_scales` and `output_scales`, one array per
+            input or output, None if not quantized. A layer can also request this with `set_output_type(index, INT8)` or
+            FP8; it is then an error if it is not possible.
 
     Source: TensorRT `IPluginV3OneCore`, `IPluginV3OneBuild`, `IPluginV3OneRuntime`.
 
@@ -120,62 +121,64 @@ class LayerPlugin(abc.ABC):
 
     @abc.abstractmethod
     def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Shapes and types of the outputs; -1 for an extent that is dynamic or depends on the data.
+        """Return the shapes and types of the outputs; -1 for an extent that is dynamic or data-dependent.
 
         Args:
             fields: the layer's.
-            inputs: specs, with extents of -1 where dynamic, and with contents in `value` where they are known.
+            inputs: input specs; dynamic extents are -1, and known contents are in `value`.
 
         Raises:
-            ValueError: fields and inputs do not fit together. The text says why; the layer's name is added to it.
+            ValueError: The fields do not match the inputs. The message must give the reason; dryfit adds the layer's
+                name.
         """
 
     def format_combinations(self, fields: Fields, inputs: Inputs) -> Sequence[Sequence[Slot]] | None:
-        """The types and formats that it can compute with, the best first: one slot for each input, then each output.
+        """Return the supported combinations of type and format, best first: one slot per input, then per output.
 
-        The builder converts FLOAT, HALF and BF16 into one another to meet one of them, and prefers the type that the
-        config's flags ask for. None, as here: it takes the types that the network has, row-major.
+        The builder converts between FLOAT, HALF and BF16 to match a combination, and prefers the type that the flags of
+        the builder config request. None (default): the types of the network, row-major.
 
         Args:
-            fields: the layer's.
-            inputs: specs of the network's inputs, whose types need not be what it will get.
+            fields: the fields of the layer.
+            inputs: specs of the layer's inputs in the network; the plugin may receive other types.
         """
         del fields, inputs
         return None
 
     def configure(self, fields: Fields, inputs: Inputs, outputs: Sequence[TensorSpec]) -> Fields:
-        """What `enqueue` is to get as its fields, for these shapes; here, the layer's fields.
+        """Return the fields that `enqueue` receives for these shapes. Default: the fields of the layer.
 
-        Called before the first run with shapes, and once for them: the place for what need not be done in every run.
+        Called once per set of shapes, before the first run with them: use it for work that need not be repeated in
+        every run.
 
         Args:
-            fields: the layer's.
+            fields: the fields of the layer.
             inputs: specs without dynamic extents.
-            outputs: specs; -1 where an extent depends on the data.
+            outputs: specs; -1 for an extent that depends on the data.
         """
         del inputs, outputs
         return fields
 
     @abc.abstractmethod
     def enqueue(self, fields: Fields, inputs: Sequence[Array | None]) -> Sequence[Array]:
-        """The outputs, of the types and shapes that `output_specs` says.
+        """Compute and return the outputs, with the types and shapes of `output_specs`.
 
-        Several threads may call it at once.
+        May be called from several threads at once.
 
         Args:
             fields: what `configure` returned.
-            inputs: arrays that cannot be written to. In the format HWC the shape is the same `[N, C, H, W]`, and the
-                channels of an element lie together in memory. In a device's format they have the extents of its
-                `array_shape`, padding and all, and so have the outputs.
+            inputs: read-only arrays. In the format HWC, the shape is still `[N, C, H, W]`, and the channels of an
+                element are contiguous in memory. In a device format, inputs and outputs have the extents of its
+                `array_shape`, including padding.
         """
 
     def serialized_fields(self, fields: Fields) -> Fields:
-        """The fields that an engine file keeps; here, all. A loaded engine has these, and may be saved again."""
+        """Return the fields to store in an engine file. Default: all. A loaded engine has these, also when saved again."""
         return fields
 
 
 def plugin_title(key: PluginKey) -> str:
-    """A plugin in words, such as `acme::Swish version 1`."""
+    """Return the display name of a plugin, such as `acme::Swish version 1`."""
     name, version, namespace = key
     return f"{namespace}::{name} version {version}" if namespace else f"{name} version {version}"
 
@@ -190,26 +193,26 @@ SCALE_FIELDS = {
 
 
 def kept_fields(fields: Mapping[str, Any], where: str) -> dict[str, FieldValue]:
-    """Fields as a layer keeps them, and as they come back from an engine file.
+    """Return fields in the form that a layer stores and an engine file restores.
 
-    Numbers of numpy become Python's, and lists tuples.
+    numpy numbers become Python numbers, and lists become tuples.
 
     Args:
-        fields: what a user or a model says.
-        where: the layer, for errors.
+        fields: the fields that a user or a model provides.
+        where: the layer, used in error messages.
 
     Raises:
-        NetworkError: a field holds what no engine file can hold.
+        NetworkError: An engine file cannot store the value of a field.
     """
     return {name: _kept(value, f"{where}, field {name!r}") for name, value in fields.items()}
 
 
 def complete_fields(plugin: LayerPlugin, fields: Fields, where: str) -> Fields:
-    """A layer's fields as the plugin declares them, with defaults for those that the layer leaves out.
+    """Return a layer's fields as the plugin declares them, with defaults for fields that the layer omits.
 
     Raises:
-        UnknownNameError: the plugin has no such field.
-        NetworkError: a field is missing, or of another type; all that are wrong are listed.
+        UnknownNameError: The plugin has no such field.
+        NetworkError: A field is missing or has the wrong type. The message lists all such fields.
     """
     declared = all_declared_fields(plugin)
     if declared is None:
@@ -236,7 +239,7 @@ def complete_fields(plugin: LayerPlugin, fields: Fields, where: str) -> Fields:
 
 
 def all_declared_fields(plugin: LayerPlugin) -> Mapping[str, PluginField] | None:
-    """The fields that a plugin declares, with those that quantized tensors bring; None where it declares none."""
+    """Return the fields that a plugin declares, plus those for quantized tensors; None if it declares none."""
     if plugin.declared_fields is None:
         return None
     return {**(SCALE_FIELDS if plugin.takes_quantized else {}), **plugin.declared_fields}

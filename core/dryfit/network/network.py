@@ -1,4 +1,4 @@
-"""The network: layers and tensors in the user's own names, mutable, shapes always up to date."""
+"""The network: layers and tensors under the user's own names, mutable, with shapes that are always current."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from dryfit.network.weights_role import WeightsNames
 
 
 class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
-    """Layers and tensors, in an order in which every tensor is produced before it is used.
+    """Layers and tensors, ordered so that every tensor is produced before it is used.
 
-    Shapes and types are inferred when a layer is added and again when a parameter changes.
+    Shapes and types are inferred when a layer is added, and again when one of its parameters changes.
 
     Args:
-        name: of the network, for reports.
+        name: name of the network, used in reports.
         flags: bit mask of `NetworkDefinitionCreationFlag`.
 
     Attributes:
-        quantize_method: name of the quantize method of every layer that states none of its own; "" for none. With
-            "none" only layers that name one have one, and imported models keep the integers that these need.
+        quantize_method: quantize method of every layer that does not set its own; "" means none. With "none", only
+            layers that name a method use one, and imported models keep the integers that those layers need.
 
     Example:
         >>> from dryfit.network.data_types import DataType
@@ -63,10 +63,10 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
     # Building -----------------------------------------------------------------------------------------------------
 
     def add_input(self, name: str, dtype: DataType, shape: Sequence[int]) -> Tensor:
-        """A network input; -1 is a dynamic dimension.
+        """Add a network input. Dimensions of -1 are dynamic.
 
         Raises:
-            NetworkError: the name is taken, or a dimension is below -1.
+            NetworkError: The name is already used, or a dimension is less than -1.
         """
         if any(extent < -1 for extent in shape):
             raise NetworkError(
@@ -87,17 +87,17 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         *,
         is_finished: bool = True,
     ) -> LayerT:
-        """Take a new layer, connect its inputs and infer its outputs. The `add_*` methods call this.
+        """Add a new layer, connect its inputs and infer its outputs. The `add_*` methods call this.
 
         Args:
-            layer: in no network yet.
-            inputs: its inputs, None where an optional one is absent.
-            specs: of its outputs, where they are known already.
-            is_finished: whether all its parameters are set. If not, what they can mend is refused only when an
-                output is asked for its shape.
+            layer: a layer that does not belong to a network yet.
+            inputs: the layer's inputs; None for an absent optional input.
+            specs: specs of the layer's outputs, if they are already known.
+            is_finished: whether all parameters are set. If not, an error that a later parameter can fix is raised only
+                when the shape of an output is read.
 
         Raises:
-            NetworkError: parameters and inputs do not fit together; the network is then as it was before.
+            NetworkError: The parameters do not match the inputs. The network is left unchanged.
         """
         for tensor in inputs:
             if tensor is not None and tensor.network is not self:
@@ -138,7 +138,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         return layer
 
     def mark_output(self, tensor: Tensor) -> None:
-        """Make a tensor an output of the network."""
+        """Mark a tensor as an output of the network."""
         if tensor.network is not self:
             raise NetworkError(
                 "The tensor belongs to another network",
@@ -153,19 +153,19 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         self.outputs = [output for output in self.outputs if output is not tensor]
 
     def rename_tensor(self, tensor: Tensor, name: str) -> None:
-        """Give a tensor another name.
+        """Rename a tensor.
 
         Raises:
-            NetworkError: another tensor has that name.
+            NetworkError: Another tensor has that name.
         """
         self.note_name(tensor, name)
         vars(tensor)["name"] = name
 
     def note_name(self, tensor: Tensor, name: str) -> None:
-        """Find a tensor by another name from now on; `tensor.name = name` calls this.
+        """Register the new name of a tensor; called by `tensor.name = name`.
 
         Raises:
-            NetworkError: another tensor has that name.
+            NetworkError: Another tensor has that name.
         """
         if self._tensors.get(name, tensor) is not tensor:
             raise NetworkError(
@@ -177,14 +177,14 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         vars(self)["_revision"] += 1
 
     def rename_layer(self, layer: Layer, name: str) -> None:
-        """Give a layer another name; a number is appended where another layer has it already."""
+        """Rename a layer; a number is appended if another layer already has the name."""
         if type(name) is str:  # what a setter of any attribute would ask
             vars(layer)["name"] = self.noted_layer_name(layer, name)
         else:
             layer.name = name
 
     def noted_layer_name(self, layer: Layer, name: str) -> str:
-        """The name that a layer has from now on where this one is asked for; `layer.name = name` calls this."""
+        """Register a layer's new name and return the name assigned; called by `layer.name = name`."""
         self._release_layer_name(layer.name)
         free = self._free_layer_name(name)
         self._layer_names.add(free)
@@ -193,25 +193,25 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
     # Rewriting, for passes ----------------------------------------------------------------------------------------
 
     def replace_uses(self, old: Tensor, new: Tensor) -> None:
-        """Let every consumer of `old`, and the list of outputs, use `new`. Names stay with their tensors."""
+        """Make every consumer of `old`, and the list of outputs, use `new`. Tensors keep their names."""
         for layer, index in list(old.consumers):
             layer.set_input(index, new)
         self.outputs = [new if output is old else output for output in self.outputs]
 
     def remove_layer(self, layer: Layer) -> None:
-        """Take a layer out.
+        """Remove a layer.
 
         Raises:
-            NetworkError: one of its outputs is still used.
+            NetworkError: An output of the layer is still used.
         """
         self.remove_layers([layer])
 
     def remove_layers(self, layers: Sequence[Layer]) -> None:
-        """Take layers out, in one sweep over the network.
+        """Remove several layers in one pass over the network.
 
         Raises:
-            NetworkError: an output of one of them is still used by a layer that stays, or is an output of the network;
-                the network is then as it was before.
+            NetworkError: An output of a removed layer is still used by a remaining layer, or is an output of the
+                network. The network is left unchanged.
         """
         if not layers:
             return
@@ -240,10 +240,10 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         self._renumber()
 
     def sort(self) -> None:
-        """Put the layers in a topological order that keeps the present order where it can.
+        """Sort the layers topologically, keeping the current order where possible.
 
         Raises:
-            NetworkError: the layers form a cycle.
+            NetworkError: The layers form a cycle.
         """
         waiting = {
             id(layer): sum(t is not None and t.producer is not None for t in layer.inputs) for layer in self.layers
@@ -289,22 +289,22 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         return len(self.outputs)
 
     def get_layer(self, index: int) -> Layer:
-        """A layer by position."""
+        """Return the layer at a position."""
         return self.layers[index]
 
     def get_input(self, index: int) -> Tensor:
-        """An input by position."""
+        """Return the input at a position."""
         return self.inputs[index]
 
     def get_output(self, index: int) -> Tensor:
-        """An output by position."""
+        """Return the output at a position."""
         return self.outputs[index]
 
     def layer(self, name: str) -> Layer:
-        """A layer by name.
+        """Return the layer with a given name.
 
         Raises:
-            UnknownNameError: no layer has this name.
+            UnknownNameError: No layer has this name.
         """
         for layer in self.layers:
             if layer.name == name:
@@ -312,26 +312,26 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         raise UnknownNameError("layer", name, self._layer_names, where=f"network {self.name!r}")
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor by name.
+        """Return the tensor with a given name.
 
         Raises:
-            UnknownNameError: no tensor has this name.
+            UnknownNameError: No tensor has this name.
         """
         if name not in self._tensors:
             raise UnknownNameError("tensor", name, self._tensors, where=f"network {self.name!r}")
         return self._tensors[name]
 
     def find_tensor(self, name: str) -> Tensor | None:
-        """A tensor by name, or None."""
+        """Return the tensor with a given name, or None."""
         return self._tensors.get(name)
 
     def is_output(self, tensor: Tensor) -> bool:
-        """Whether `mark_output` was called on a tensor."""
+        """Return whether a tensor is marked as an output with `mark_output`."""
         return tensor in self.outputs  # tensors are equal to themselves only
 
     @property
     def tensors(self) -> Sequence[Tensor]:
-        """Every tensor, inputs first, then in the order of layers."""
+        """All tensors: inputs first, then the outputs of the layers in order."""
         return [*self.inputs, *(output for layer in self.layers for output in layer.outputs)]
 
     def __repr__(self) -> str:
@@ -356,19 +356,19 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
 
     @property
     def revision(self) -> int:
-        """A number that grows whenever shapes or names of tensors may have changed; what was inferred before is old."""
+        """Counter that increases whenever shapes or names of tensors may have changed, invalidating inferred data."""
         return self._revision
 
     def touch(self, index: int) -> None:
-        """Note that shapes from this layer on may have changed."""
+        """Record that shapes from this layer on may have changed."""
         self._revision += 1
         self._stale_from = index if self._stale_from is None else min(index, self._stale_from)
 
     def refresh_shapes(self) -> None:
-        """Infer again what `touch` noted.
+        """Infer the shapes again that `touch` invalidated.
 
         Raises:
-            NetworkError: a layer's parameters and inputs do not fit together.
+            NetworkError: The parameters of a layer do not match its inputs.
         """
         if self._stale_from is None:
             return
@@ -421,7 +421,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         self._next_numbers.clear()  # a smaller number may be free now
 
     def free_tensor_name(self, name: str) -> str:
-        """The name, or the name with a number where a tensor has it already."""
+        """Return the name, with a number appended if another tensor already has it."""
         candidate, number = name, 1
         while candidate in self._tensors:
             candidate, number = f"{name}_{number}", number + 1

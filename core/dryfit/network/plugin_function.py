@@ -1,4 +1,4 @@
-"""The short form of a layer plugin: one decorated function of numpy or Numba."""
+"""The short form of a layer plugin: one decorated numpy or Numba function."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def layer_plugin(
     formats: Sequence[Sequence[Slot]] | None = None,
     takes_quantized: bool = False,
 ) -> Callable[[Callable[..., Any]], FunctionPlugin]:
-    """Make a function a layer plugin.
+    """Create a layer plugin from a function.
 
-    The function's positional parameters are the layer's inputs; one whose default is None is optional. Its
-    keyword-only parameters are the fields: an annotation, or else the default, says their type. It returns an array,
-    or a tuple of arrays. A function that `numba.njit` compiled will do too.
+    The function's positional parameters are the layer's inputs; a parameter whose default is None is an optional input.
+    Its keyword-only parameters are the fields, typed by their annotation or, without one, by their default. It returns
+    an array or a tuple of arrays. Functions compiled with `numba.njit` are supported.
 
     Args:
-        name: of the plugin.
-        version: of the plugin.
-        namespace: of the plugin.
-        outputs: a function with the same parameters that gets the inputs' specs and returns the outputs' spec or
-            specs; without it there is one output, like the first input.
-        formats: what the function can compute with; see `LayerPlugin.format_combinations`.
+        name: name of the plugin.
+        version: version of the plugin.
+        namespace: namespace of the plugin.
+        outputs: function with the same parameters that receives the specs of the inputs and returns the spec or specs
+            of the outputs. Default: one output with the shape and type of the first input.
+        formats: supported combinations of type and format; see `LayerPlugin.format_combinations`.
         takes_quantized: see `LayerPlugin`; the function then has the fields `input_scales` and `output_scales`.
 
     Raises:
-        PluginError: the function has parameters that are neither inputs nor fields, or a field has no type.
+        PluginError: The function has parameters that are neither inputs nor fields, or a field has no type.
 
     Example:
         >>> @layer_plugin("Swish", namespace="acme")
@@ -59,7 +59,7 @@ def layer_plugin(
 
 
 class FunctionPlugin(LayerPlugin):
-    """What `layer_plugin` makes of a function. It can still be called as the function."""
+    """A layer plugin created by `layer_plugin`. It can still be called as the function."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class FunctionPlugin(LayerPlugin):
             )
 
     def __call__(self, *inputs: Any, **fields: Any) -> Any:
-        """What the function returns."""
+        """Call the function and return its result."""
         if not self._is_compiled:
             return self._function(*inputs, **fields)
         bound = self._signature.bind(*inputs, **fields)
@@ -99,7 +99,7 @@ class FunctionPlugin(LayerPlugin):
         return self._function(*bound.args, *bound.kwargs.values())
 
     def output_specs(self, fields: Fields, inputs: Inputs) -> Sequence[TensorSpec]:
-        """What the function `outputs` says, or the first input's shape and type."""
+        """Return the result of the function `outputs`, or the first input's shape and type."""
         self._check_inputs(inputs)
         if self._outputs is not None:
             specs = self._outputs(*inputs, **fields)
@@ -110,16 +110,16 @@ class FunctionPlugin(LayerPlugin):
         return [TensorSpec(first.shape, first.dtype)]
 
     def format_combinations(self, fields: Fields, inputs: Inputs) -> Sequence[Sequence[Slot]] | None:
-        """What the decorator was given."""
+        """Return the combinations passed to the decorator."""
         del fields, inputs
         return self._formats
 
     def configure(self, fields: Fields, inputs: Inputs, outputs: Sequence[TensorSpec]) -> Fields:
-        """The fields, with the outputs' types for `enqueue`."""
+        """Return the fields, with the types of the outputs for `enqueue`."""
         return {**super().configure(fields, inputs, outputs), _TYPES: tuple(spec.dtype.name for spec in outputs)}
 
     def enqueue(self, fields: Fields, inputs: Sequence[Array | None]) -> Sequence[Array]:
-        """What the function returns. Floating-point results of another width are rounded to the output's type."""
+        """Call the function. Floating-point results of another width are rounded to the type of the output."""
         types = fields[_TYPES]
         result = self(*inputs, **{name: value for name, value in fields.items() if name != _TYPES})
         arrays = list(result) if isinstance(result, (tuple, list)) else [result]

@@ -1,4 +1,4 @@
-"""The layer plugins of this process by name, version and namespace."""
+"""The layer plugins of this process, by name, version and namespace."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _REGISTERED: dict[PluginKey, LayerPlugin] = {}
 
 
 def register_layer_plugin(plugin: LayerPlugin) -> None:
-    """Make a plugin available to the layers, ONNX nodes and engines that name it.
+    """Register a plugin for the layers, ONNX nodes and engines that name it.
 
-    Installed packages name theirs by an entry point instead, and are found when they are needed. Since plugins have no
-    state, another instance of the same class is the same plugin; of a class or function that was defined again at the
-    same place, as in a notebook, the latest counts.
+    Installed packages declare their plugins with an entry point instead, and are loaded on demand. Plugins are
+    stateless, so another instance of the same class is the same plugin. If a class or function is defined again in the
+    same place, as in a notebook, the latest definition is used.
 
     Raises:
-        PluginError: another plugin has this name, version and namespace, or it is no layer plugin.
+        PluginError: Another plugin has this name, version and namespace, or the object is not a layer plugin.
     """
     check_layer_plugin(plugin)
     other = _REGISTERED.get(plugin.key, plugin)
@@ -35,10 +35,10 @@ def register_layer_plugin(plugin: LayerPlugin) -> None:
 
 
 def check_layer_plugin(plugin: Any) -> None:
-    """Refuse what is no layer plugin with a name.
+    """Raise unless the object is a layer plugin with a name.
 
     Raises:
-        PluginError: it is something else, or has no name.
+        PluginError: The object is not a layer plugin, or has no name.
     """
     if not isinstance(plugin, LayerPlugin):
         raise PluginError(
@@ -57,10 +57,10 @@ def check_layer_plugin(plugin: Any) -> None:
 
 
 def find_plugin(key: PluginKey) -> LayerPlugin | None:
-    """The plugin of this name, registered or installed; None where there is none.
+    """Return the registered or installed plugin with this name, or None.
 
     Raises:
-        PluginError: it is installed, and cannot be used.
+        PluginError: The plugin is installed but cannot be used.
     """
     if key not in _REGISTERED:
         found = installed_packages().layer_plugin(key)
@@ -70,10 +70,10 @@ def find_plugin(key: PluginKey) -> LayerPlugin | None:
 
 
 def get_plugin(key: PluginKey, where: str) -> LayerPlugin:
-    """The plugin of this name, registered or installed.
+    """Return the registered or installed plugin with this name.
 
     Raises:
-        PluginError: there is none, or it cannot be used.
+        PluginError: The plugin does not exist, or cannot be used.
     """
     found = find_plugin(key)
     if found is None:
@@ -89,7 +89,7 @@ def get_plugin(key: PluginKey, where: str) -> LayerPlugin:
 
 
 def known_plugins() -> list[str]:
-    """Every plugin that is registered or installed, in words, sorted. Only hooks are asked, and no plugin is loaded."""
+    """Return the names of all registered and installed plugins, sorted. Calls hooks only; loads no plugin."""
     registered = {key: plugin_title(key) for key in _REGISTERED}
     plain = {title.partition(" version ")[0] for title in registered.values()}
     others = installed_packages().layer_plugin_titles()
@@ -97,7 +97,7 @@ def known_plugins() -> list[str]:
 
 
 def likely_meant(key: PluginKey) -> str:
-    """`Did you mean ...? ` where a plugin's name resembles the one asked for; else nothing."""
+    """Return `Did you mean ...? ` if the name resembles that of a plugin, otherwise an empty string."""
     names = {title.partition(" version ")[0]: title for title in known_plugins()}
     lowered = {name.lower(): name for name in names}
     full = plugin_title(key).partition(" version ")[0].lower()

@@ -1,7 +1,7 @@
-"""A network as plain data and named arrays, for files; and back, from a file that nobody vouches for.
+"""Serialization of a network to plain data and named arrays, and back from untrusted files.
 
-Reading evaluates nothing and asks no plugin: what a plugin said of its outputs stands in the data. The shapes of all
-other layers are inferred again, and must be those that stand there. Writing asks a layer plugin which fields it keeps.
+Reading evaluates nothing and calls no plugin: the output specs of plugin layers are stored in the data. The shapes of
+all other layers are inferred again and must match the stored shapes. Writing asks a layer plugin which fields to keep.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _TENSOR_KEYS: dict[str, Any] = {
 
 
 def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
-    """The network as data that JSON can hold, and its arrays by name.
+    """Return the network as JSON-compatible data, and its arrays by name.
 
-    The arrays are the network's own, not copies. Their names are the layers' and parameters' names.
+    The arrays are shared with the network, not copied. They are named after layers and parameters.
 
     Raises:
-        NetworkError: shapes cannot be inferred, or a parameter is nothing that a file can hold.
+        NetworkError: Shapes cannot be inferred, or a parameter cannot be stored in a file.
     """
     network.refresh_shapes()
     arrays = ArrayNames()
@@ -81,11 +81,11 @@ def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
 
 
 def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> Network:
-    """The network that `network_to_dict` wrote. The arrays become the network's own.
+    """Return the network that `network_to_dict` wrote. The network shares the arrays.
 
     Raises:
-        NetworkError: the data does not describe a network: a kind, parameter, array or tensor does not exist, a value
-            has the wrong type or does not fit. Says where.
+        NetworkError: The data does not describe a valid network: a kind, parameter, array or tensor does not exist, or
+            a value has the wrong type or is inconsistent. The message names the location.
     """
     fields = _fields(data, _NETWORK_KEYS, "network")
     network = Network(fields["name"], fields["flags"])

@@ -1,4 +1,4 @@
-"""Tensors of a network, and the shape-and-type records that inference works on."""
+"""Tensors of a network, and the shape and type records that inference uses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LARGEST_INT8 = 127
 
 
 class TensorLocation(enum.Enum):
-    """Where a network tensor lives: TensorRT's `TensorLocation`."""
+    """Memory that holds a network tensor; TensorRT's `TensorLocation`."""
 
     DEVICE = "device"
     HOST = "host"
@@ -38,12 +38,12 @@ class TensorLocation(enum.Enum):
 
 @attrs.frozen
 class TensorSpec:
-    """What shape inference knows of a tensor: its shape, its type and, for constants, its value.
+    """Shape and type of a tensor as inferred, and its value if it is a constant.
 
     Attributes:
-        shape: extents; -1 where unknown until run time.
+        shape: extents; -1 if unknown until run time.
         dtype: element type.
-        value: the contents where they are known at build time, an array of exactly this shape and type.
+        value: the contents, as an array of exactly this shape and type. None: not known at build time.
     """
 
     shape: Shape
@@ -62,12 +62,12 @@ class TensorSpec:
 
     @property
     def least_elements(self) -> int:
-        """The number of elements, with each dynamic extent counted as 1."""
+        """Number of elements, counting each dynamic extent as 1."""
         return math.prod(max(extent, 1) for extent in self.shape)
 
     @classmethod
     def of(cls, value: np.ndarray[Any, Any]) -> TensorSpec:
-        """The spec of a known array."""
+        """Return the spec of a known array."""
         return cls(value.shape, DataType.from_numpy(value.dtype), value)
 
 
@@ -81,19 +81,18 @@ def _noted(tensor: Tensor, attribute: attrs.Attribute[Any], value: Any) -> Any:
 # The hook stands here and not at `name`: attrs then makes a tensor without asking for the hook of each field.
 @attrs.define(eq=False, repr=False, slots=False, on_setattr=_noted)
 class Tensor(KnownAttributes):
-    """One tensor of a network: an input, or an output of a layer.
+    """A tensor of a network: a network input, or an output of a layer.
 
-    `shape` and `dtype` of a layer's output follow from the layer, and are inferred again when it changes.
+    `shape` and `dtype` of a layer's output are inferred from the layer, and inferred again when it changes.
 
     Attributes:
-        name: unique in the network, which refuses one that another tensor has.
-        network: the owner.
-        producer: the layer whose output it is; None for a network input.
-        output_index: which output of the producer.
-        consumers: (layer, input index) pairs, kept by `Layer.set_input` only.
-        io_dtype: of a network's input: the type in which the caller gives it, where the network computes on another;
-            of an output: the type in which the caller is to find it. None where nothing was stated, or it is the same.
-            `dtype = ...` states it.
+        name: unique in the network; a name that another tensor has raises an error.
+        network: the network that owns the tensor.
+        producer: the layer that produces the tensor; None for a network input.
+        output_index: index of the tensor among the producer's outputs.
+        consumers: (layer, input index) pairs; maintained by `Layer.set_input` only.
+        io_dtype: type of a network input or output on the caller's side, if it differs from the type that the network
+            computes with. None: not set, or the same type. Set by `dtype = ...`.
         location: DEVICE, or HOST for shape tensors.
         dimension_names: axis to symbolic name, for dynamic dimensions.
     """
@@ -116,7 +115,7 @@ class Tensor(KnownAttributes):
 
     @property
     def spec(self) -> TensorSpec:
-        """Shape, type in which the network computes, and known value, as inferred now."""
+        """Currently inferred shape, type in which the network computes, and value if known."""
         network = self.network
         if network._stale_from is not None:  # noqa: SLF001  asked hundreds of times for each layer
             network.refresh_shapes()
@@ -124,7 +123,7 @@ class Tensor(KnownAttributes):
 
     @property
     def shape(self) -> Shape:
-        """Extents; -1 where dynamic."""
+        """Extents; -1 if dynamic."""
         return self.spec.shape
 
     @shape.setter
@@ -135,15 +134,17 @@ class Tensor(KnownAttributes):
 
     @property
     def dtype(self) -> DataType:
-        """Element type. Of an input or output of the network the type on the caller's side can be set.
+        """Element type. For a network input or output, the type on the caller's side can be set.
 
-        Setting it says how the caller gives an input, or finds an output: FLOAT, HALF, BF16 and, with a scale, INT8
-        stand for one another in a weakly typed network, which computes as it did, so no other input or output gets
-        another type. The stated type is `io_dtype`; layers read an input as what it was made, and an output keeps what
-        follows from its layer. An input that was made in INT8 holds whole numbers.
+        Setting it defines the type in which the caller provides an input or reads an output. In a weakly typed network,
+        FLOAT, HALF, BF16 and, with a scale, INT8 are interchangeable: the network computes as before, and no other
+        input or output changes its type. The type set is `io_dtype`; layers still read an input in the type it was
+        created with, and an output keeps the type inferred from its layer. An input created as INT8 holds whole
+        numbers.
 
         Raises:
-            NetworkError: when set: the tensor is neither input nor output, or an output cannot have the type.
+            NetworkError: When set: The tensor is neither a network input nor a network output, or an output cannot have
+                the type.
         """
         own = self.spec.dtype
         return own if self.producer is not None else self.io_dtype or own
@@ -163,13 +164,13 @@ class Tensor(KnownAttributes):
 
     @property
     def allowed_formats(self) -> frozenset[str] | None:
-        """Names of the formats that the caller's side of a network input or output may have; None for any.
+        """Names of the formats allowed for a network input or output on the caller's side. None: any format.
 
-        One `TensorFormat` or name may be set, several, or a bit mask such as `1 << int(TensorFormat.CHW16)`.
+        Accepts one `TensorFormat` or name, a collection of these, or a bit mask such as `1 << int(TensorFormat.CHW16)`.
 
         Raises:
-            UnknownNameError: when set: no installed device has a format of this name.
-            NetworkError: when set: it is none of these, or allows no format.
+            UnknownNameError: When set: No installed device has a format of this name.
+            NetworkError: When set: The value is not one of these, or allows no format.
         """
         return self._allowed_formats
 
@@ -178,27 +179,27 @@ class Tensor(KnownAttributes):
         self._allowed_formats = None if formats is None else format_names(formats, f"tensor {self.name!r}")
 
     def copy_allowed_formats(self, formats: frozenset[str] | None) -> None:
-        """Take over what was allowed before; devices that a file names need not be installed."""
+        """Copy previously allowed formats; the devices that a file names need not be installed."""
         self._allowed_formats = formats
 
     @property
     def is_network_input(self) -> bool:
-        """Whether the network gets this tensor from outside."""
+        """Whether the tensor is a network input."""
         return self.producer is None
 
     @property
     def is_constant(self) -> bool:
-        """Whether a constant layer produces it."""
+        """Whether a constant layer produces the tensor."""
         return self.producer is not None and self.producer.kind == "constant"
 
     @property
     def is_network_output(self) -> bool:
-        """Whether `Network.mark_output` was called on it."""
+        """Whether the tensor is marked as an output with `Network.mark_output`."""
         return self.network.is_output(self)
 
     @property
     def is_shape_tensor(self) -> bool:
-        """Whether it carries dimensions: placed on the host, or a network input that dimensions follow from."""
+        """Whether it carries dimensions: located on the host, or a network input that defines dimensions."""
         return self.location is TensorLocation.HOST or (self.is_network_input and feeds_dimensions(self))
 
     @property
@@ -208,13 +209,13 @@ class Tensor(KnownAttributes):
 
     @property
     def dynamic_range(self) -> tuple[float, float] | None:
-        """(minimum, maximum) of the values, stated for INT8; None where nothing was. Setting None forgets it.
+        """(minimum, maximum) of the values, used for INT8; None if not set. Set to None to clear it.
 
         The scale is max(|minimum|, |maximum|) / 127.
 
         Raises:
-            NetworkError: when set: it is no pair of two finite numbers, minimum first, or the scale is no binary32
-                number, as for a range that holds only zero.
+            NetworkError: When set: The value is not a pair of finite numbers with the minimum first, or the scale is
+                not a valid binary32 number, as for a range that contains only zero.
         """
         return self._dynamic_range
 
@@ -223,11 +224,11 @@ class Tensor(KnownAttributes):
         self._dynamic_range = None if bounds is None else self._checked_range(bounds)
 
     def set_dynamic_range(self, minimum: float, maximum: float) -> None:
-        """Set `dynamic_range`; TensorRT's `setDynamicRange`. Raises what that raises."""
+        """Set `dynamic_range`; TensorRT's `setDynamicRange`. Raises the same errors."""
         self.dynamic_range = (minimum, maximum)
 
     def reset_dynamic_range(self) -> None:
-        """Forget the stated range."""
+        """Clear the dynamic range."""
         self.dynamic_range = None
 
     def _checked_range(self, bounds: tuple[float, float]) -> tuple[float, float]:
@@ -249,11 +250,11 @@ class Tensor(KnownAttributes):
         return minimum, maximum
 
     def set_dimension_name(self, index: int, name: str) -> None:
-        """Name a dynamic dimension; equal names mean equal extents, and a run that gives others is refused."""
+        """Name a dynamic dimension. Dimensions with equal names must have equal extents in every run."""
         self.dimension_names[index] = name
 
     def get_dimension_name(self, index: int) -> str | None:
-        """The name of a dimension, or None."""
+        """Return the name of a dimension, or None."""
         return self.dimension_names.get(index)
 
     def _state_io_dtype(self, dtype: DataType) -> None:

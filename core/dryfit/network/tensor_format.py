@@ -1,6 +1,6 @@
-"""Names of tensor formats, and what a user may write where formats are allowed.
+"""Names of tensor formats, and the values accepted where formats are allowed.
 
-How a format lies in memory is a matter of the device: `dryfit.target.formats` describes that.
+The memory layout of a format depends on the device and is described in `dryfit.target.formats`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dryfit.network.installed_packages import installed_packages
 
 
 class TensorFormat(enum.IntEnum):
-    """How a tensor lies in memory, with TensorRT's names and numbers. A mask has the bit `1 << int(format)`.
+    """Memory layout of a tensor, with TensorRT's names and numbers. A mask has the bit `1 << int(format)`.
 
-    The formats of other devices have no number: they go by their names.
+    Formats of other devices have no number and are identified by name.
     """
 
     LINEAR = 0
@@ -34,7 +34,7 @@ class TensorFormat(enum.IntEnum):
     DHWC = 12
 
     def __or__(self, other: object) -> int:
-        """Refused: numbers are no bits, and their union would be the mask of other formats."""
+        """Not supported: the numbers are not bits, so their union would be the mask of other formats."""
         raise TypeError(f"A mask is made of bits: write 1 << int(TensorFormat.{self.name}) | ...")
 
 
@@ -43,15 +43,15 @@ AllowedFormats = int | str | TensorFormat | Iterable["str | TensorFormat"]
 
 
 def format_names(allowed: AllowedFormats, where: str) -> frozenset[str]:
-    """The names of the formats that a user allows.
+    """Return the names of the formats that a user allows.
 
     Args:
         allowed: a `TensorFormat` or a name, a collection of these, or a bit mask, `1 << int(format)` each.
-        where: the tensor, for errors.
+        where: the tensor, used in error messages.
 
     Raises:
-        NetworkError: it is none of these, or allows no format.
-        UnknownNameError: there is no format of a name.
+        NetworkError: The value is not one of these, or allows no format.
+        UnknownNameError: A name is not the name of a format.
     """
     if isinstance(allowed, int) and not isinstance(allowed, (bool, enum.Enum)):
         names = _of_mask(allowed)

@@ -1,4 +1,4 @@
-"""Is the network complete and consistent? All that is wrong at once, as records; or one error that lists it."""
+"""Verification that a network is complete and consistent: all problems as records, or one error that lists them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dryfit.network.tensor import TensorSpec
 
 @attrs.frozen
 class NetworkProblem:
-    """One thing that is wrong with a network.
+    """One problem of a network.
 
     Attributes:
-        rule: what is broken, a stable name such as `network.outputs`.
-        message: the rule in words.
-        where: the layer or tensor.
-        found, allowed, remedy: as in `DryfitError`; None where there is nothing to say.
+        rule: stable name of the violated rule, such as `network.outputs`.
+        message: description of the problem.
+        where: the layer or tensor with the problem.
+        found, allowed, remedy: as in `DryfitError`; None if not applicable.
     """
 
     rule: str
@@ -36,15 +36,15 @@ class NetworkProblem:
     remedy: str | None = None
 
     def error(self) -> NetworkError:
-        """The same as an exception."""
+        """Return the problem as an exception."""
         return NetworkError(self.message, where=self.where, found=self.found, allowed=self.allowed, remedy=self.remedy)
 
 
 def check(network: Network) -> None:
-    """Raise where `verify` finds anything.
+    """Raise an error if `verify` finds problems.
 
     Raises:
-        NetworkError: lists every problem.
+        NetworkError: The network has problems; the message lists all of them.
     """
     problems = verify(network)
     if len(problems) == 1:
@@ -57,7 +57,7 @@ def check(network: Network) -> None:
 
 
 def verify(network: Network) -> list[NetworkProblem]:
-    """Everything that keeps the network from being built. An input that nothing uses is no problem."""
+    """Return all problems that prevent the network from being built. An unused input is not a problem."""
     where = f"network {network.name!r}"
     problems = []
     if not network.outputs:

@@ -1,4 +1,4 @@
-"""Weights with a stated type: for elements of 4 bits that come packed, as TensorRT's own `Weights` are."""
+"""Weights with an explicit type, for packed 4-bit elements as in TensorRT's own `Weights`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ _PACKED = "Pack two 4-bit or four 2-bit elements into a byte, the first in the l
 
 
 class Weights:
-    """TensorRT's `Weights`: an array, or bytes with the type and number of the elements in them.
+    """TensorRT's `Weights`: an array, or bytes with the type and number of their elements.
 
-    Wherever a layer takes an array, it takes these too. An array itself needs no `Weights`: its type says what it
-    holds, and numpy holds elements of 4 bits one a byte (`ml_dtypes.int4`, `ml_dtypes.float4_e2m1fn`).
+    Every layer parameter that accepts an array also accepts `Weights`. An array does not need to be wrapped: its dtype
+    defines the element type, and numpy stores 4-bit elements one per byte (`ml_dtypes.int4`,
+    `ml_dtypes.float4_e2m1fn`).
 
     Args:
-        contents: an array; or the type of the elements in `data`.
-        data: bytes in row-major order, little-endian; elements of 4 bits two a byte, the first in the low bits.
-        count: how many elements there are.
+        contents: an array, or the type of the elements in `data`.
+        data: bytes in row-major order, little-endian; 4-bit elements are packed two per byte, the first in the low
+            bits.
+        count: number of elements.
 
     Raises:
-        NetworkError: the bytes are more or fewer than the elements take.
+        NetworkError: The number of bytes does not match the number of elements.
 
     Example:
         >>> from dryfit import DataType, Weights
@@ -54,20 +56,20 @@ class Weights:
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """Number of elements."""
         return self._elements.size
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the packed elements."""
+        """Size of the packed elements in bytes."""
         return self.dtype.bytes_of(self.size)
 
     def numpy(self) -> Array:
-        """The elements as an array; those of 4 bits one a byte."""
+        """Return the elements as an array; 4-bit elements are stored one per byte."""
         return self._elements
 
     def tobytes(self) -> bytes:
-        """The elements in row-major order, those of 4 bits two a byte."""
+        """Return the elements in row-major order; 4-bit elements are packed two per byte."""
         return (packed(self._elements) if self.dtype.bits < 8 else self._elements).tobytes()
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-"""What weights are to a layer, by which role and name they are found, and which of them a refit may exchange.
+"""Roles and names of weights, and which weights a refit may replace.
 
-The role is TensorRT's `WeightsRole`. TensorRT finds weights by the address, type and number of their values: a name
-holds for all places in the network where the same values are. So does one here.
+The role is TensorRT's `WeightsRole`. TensorRT identifies weights by the address, type and number of their values: a
+name applies to every place in the network that uses the same values. dryfit does the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dryfit.network.tensor import Array
 
 
 class WeightsRole(enum.IntEnum):
-    """What an array is to its layer; names and numbers of TensorRT."""
+    """Role of an array in its layer; TensorRT's names and numbers."""
 
     KERNEL = 0
     BIAS = 1
@@ -42,7 +42,7 @@ PARAMETERS = {
 
 
 def weights_of(layer: Layer) -> Iterator[tuple[WeightsRole, np.ndarray[Any, Any]]]:
-    """The weights of a layer by role; a layer whose weights are inputs has none."""
+    """Return the weights of a layer by role; empty if the layer's weights are inputs."""
     names = {field.name for field in layer.parameters()}
     for role, name in PARAMETERS.items():
         array = getattr(layer, name) if name in names else None
@@ -51,9 +51,9 @@ def weights_of(layer: Layer) -> Iterator[tuple[WeightsRole, np.ndarray[Any, Any]
 
 
 def set_weights(layer: Layer, role: WeightsRole, array: np.ndarray[Any, Any]) -> None:
-    """Give a layer other weights in a role that it has, in the extents that it has them in.
+    """Replace the weights of a layer in an existing role, with the extents that the layer has there.
 
-    An array that has these extents becomes the layer's own, so that several layers can share it.
+    An array with these extents is used without a copy, so that several layers can share it.
     """
     name = PARAMETERS[role]
     shape = getattr(layer, name).shape
@@ -65,12 +65,12 @@ _Address = tuple[int, str, int, tuple[int, ...]]
 
 @attrs.frozen(eq=False)
 class NamedWeights:
-    """Weights of a network: the same values, wherever they stand.
+    """Weights of a network: the same values in every place that uses them.
 
     Attributes:
-        name: the one that was given, or `<layer> <ROLE>` of the first place.
-        places: layers and roles.
-        values: as they are in the first place; elsewhere they may have other extents.
+        name: the name that was set, or `<layer> <ROLE>` of the first place.
+        places: the layers and roles that use the values.
+        values: the values with the extents of the first place; other places may have other extents.
     """
 
     name: str
@@ -84,7 +84,7 @@ class NamedWeights:
 
 
 class WeightsNames:
-    """The part of a network that knows its weights by name."""
+    """The part of a network that finds weights by name."""
 
     layers: list[Layer]
     name: str
@@ -94,12 +94,12 @@ class WeightsNames:
         self._refittable: set[str] = set()
 
     def set_weights_name(self, weights: Array, name: str) -> bool:
-        """Name weights, in all places where the network has them now; an empty name takes it away. True.
+        """Name weights in every place where the network uses them now; an empty name removes it. Returns True.
 
-        The ONNX importer gives weights the names of their initializers.
+        The ONNX importer names weights after their initializers.
 
         Raises:
-            NetworkError: the network has no such weights, or other weights have the name.
+            NetworkError: The network does not contain these weights, or other weights have the name.
         """
         self.set_weights_names({name: weights} if name else {})
         if not name:
@@ -114,10 +114,10 @@ class WeightsNames:
         return True
 
     def set_weights_names(self, weights: Mapping[str, Array]) -> None:
-        """Name many weights in one sweep. An array that the network does not have is passed over.
+        """Name many weights in one pass. An array that the network does not contain is skipped.
 
         Raises:
-            NetworkError: other weights of the network have one of the names.
+            NetworkError: Other weights of the network have one of the names.
         """
         present = {_address(array): array for layer in self.layers for _, array in weights_of(layer)}
         taken = {name: address for address, (name, _) in self._names_of_weights.items() if address in present}
@@ -136,7 +136,7 @@ class WeightsNames:
             self._names_of_weights[address] = (name, present[address])
 
     def named_weights(self) -> Sequence[NamedWeights]:
-        """All weights of the network, in the order of its layers, each array once. No two have one name."""
+        """Return all weights of the network, in layer order, each array once, under unique names."""
         places: dict[_Address, list[tuple[Layer, WeightsRole]]] = defaultdict(list)
         arrays: dict[_Address, Array] = {}
         for layer in self.layers:
@@ -155,27 +155,27 @@ class WeightsNames:
         return found
 
     def mark_weights_refittable(self, name: str) -> bool:
-        """Let weights be refitted in an engine that is built with `REFIT_INDIVIDUAL`. True.
+        """Mark weights as refittable in an engine built with `REFIT_INDIVIDUAL`. Returns True.
 
         Raises:
-            UnknownNameError: the network has no weights of this name.
+            UnknownNameError: The network has no weights with this name.
         """
         self._require_weights(name)
         self._refittable.add(name)
         return True
 
     def unmark_weights_refittable(self, name: str) -> bool:
-        """Undo `mark_weights_refittable`. True.
+        """Undo `mark_weights_refittable`. Returns True.
 
         Raises:
-            UnknownNameError: the network has no weights of this name.
+            UnknownNameError: The network has no weights with this name.
         """
         self._require_weights(name)
         self._refittable.discard(name)
         return True
 
     def are_weights_marked_refittable(self, name: str) -> bool:
-        """Whether `mark_weights_refittable` was called for weights of this name."""
+        """Return whether the weights with this name are marked as refittable."""
         return name in self._refittable
 
     def _require_weights(self, name: str) -> None:

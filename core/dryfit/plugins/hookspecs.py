@@ -1,9 +1,9 @@
-"""The hooks: every moment at which an installed package can take part. There are eight, and no others.
+"""The hooks: the eight points at which an installed package can take part.
 
-A package implements those that it needs in one module, marks each with `@dryfit.hookimpl`, and names the module in the
-entry-point group `dryfit.hooks`. It may leave out arguments that it does not use. dryfit asks implementations in the
-order of distribution and module name, each on its own: one that raises is recorded for `dryfit plugins doctor` and left
-out, and never stops what dryfit was doing.
+A package implements the hooks that it needs in one module, marks each with `@dryfit.hookimpl`, and names the module in
+the entry-point group `dryfit.hooks`. An implementation may omit arguments that it does not use. dryfit calls the
+implementations in the order of distribution and module name, each separately: one that raises is recorded for
+`dryfit plugins doctor` and skipped, and never stops what dryfit was doing.
 
 Only `dryfit.plugins.facade` calls these functions.
 """
@@ -43,38 +43,39 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def register_targets() -> Sequence[Target]:
-    """Bring devices.
+    """Add devices.
 
-    When: a device is asked for that no entry point of `dryfit.targets` names, or all devices are listed; once.
+    When: a device is requested that no entry point of `dryfit.targets` names, or all devices are listed; once.
     Returns: target records; an empty list for none.
-    Answers: all. A device that an entry point names is the entry point's; one that two packages return here belongs to
-        neither, and both are named.
-    Implemented by: packages that make targets by code, such as one for each board of a family.
+    Answers: all. An entry point takes precedence for the device that it names. A device that two packages return here
+        is rejected, with an error that names both packages.
+    Implemented by: packages that create targets in code, such as one target per board of a family.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_layers() -> Sequence[LayerPlugin | OnnxOperator]:
-    """Bring layer plugins, and importers of custom ONNX operators.
+    """Add layer plugins, and importers of custom ONNX operators.
 
-    When: a plugin layer or a custom operator is met that no entry point of `dryfit.layers` or `dryfit.importers` names;
-    once a process.
+    When: a network has a plugin layer or a custom operator that no entry point of `dryfit.layers` or `dryfit.importers`
+    names; once per process.
     Returns: layer plugins with their own name, version and namespace, and `OnnxOperator` records.
-    Answers: all. A name that two packages claim belongs to neither, and both are named.
-    Implemented by: packages with layers of their own.
+    Answers: all. A name that two packages claim is rejected, with an error that names both packages.
+    Implemented by: packages with custom layers.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_commands() -> Sequence[click.Command]:
-    """Bring commands of the command line.
+    """Add commands to the command line.
 
-    When: `dryfit --help`, or a command that is not dryfit's own is asked for.
-    Returns: click commands. One that has the name of dryfit's own, or of another package's, is left out and named.
+    When: `dryfit --help` runs, or a command is requested that is not built into dryfit.
+    Returns: click commands. A command with the name of a built-in command, or of another package's command, is skipped
+        and reported.
     Answers: all.
-    Implemented by: packages with tools of their own, such as an uploader to a board.
+    Implemented by: packages with command-line tools, such as an uploader to a board.
     """
     raise NotImplementedError
 
@@ -84,62 +85,61 @@ def register_commands() -> Sequence[click.Command]:
 
 @hookspec
 def contribute_passes() -> Sequence[PassContribution]:
-    """Bring passes for the pipeline that every network goes through before it is placed.
+    """Add passes to the pipeline that every network goes through before placement.
 
     When: at the start of a build or an assessment.
-    Returns: records that say before or after which pass theirs stands.
-    Answers: all, in order. A pass whose neighbour does not exist, or whose name is taken, is left out and named.
-    Implemented by: packages whose device wants networks in another form.
+    Returns: records that name the pass before or after which the contributed pass runs.
+    Answers: all, in order. A pass whose neighbor does not exist, or whose name is taken, is skipped and reported.
+    Implemented by: packages whose device needs networks in another form.
     """
     raise NotImplementedError
 
 
 @hookspec
 def claim_quantized_group(group: QuantizedGroup) -> GroupClaim | None:
-    """Compute a layer together with the dequantizations before it and the quantizations after it.
+    """Compute a layer together with the preceding dequantizations and the following quantizations.
 
-    When: before placement, once for each quantized group of a network.
+    When: before placement, once per quantized group of a network.
 
     Args:
         group: the layer, with its DequantizeLinear and QuantizeLinear neighbours and their scales; read-only.
 
-    Returns: a claim with the layer that takes the group's place, or None to leave the group as it is.
-    Answers: the first claim wins; further plugins are not asked.
-    Implemented by: packages with a layer plugin that computes on quantized values.
+    Returns: a claim with the layer that replaces the group, or None to leave the group unchanged. Answers: the first
+    claim wins; later plugins are not called. Implemented by: packages with a layer plugin that computes on quantized
+    values.
     """
     raise NotImplementedError
 
 
 @hookspec
 def vote_on_placement(layer: Layer, verdicts: Mapping[str, Verdict]) -> PlacementVote | None:
-    """Wish for a device for one layer.
+    """Vote for the device of one layer.
 
-    When: a layer without a device of its own is placed and fallback is allowed.
+    When: a layer without an explicit device is placed and fallback is allowed.
 
     Args:
-        layer: as it is built; read-only.
-        verdicts: device to verdict, for the default device and the fallback device.
+        layer: the layer as it will be built; read-only.
+        verdicts: verdict by device name, for the default device and the fallback device.
 
     Returns: a vote, or None for no opinion.
-    Answers: all; weights are summed for each device that can run the layer.
-    Implemented by: packages with a cost model, or with what they know of a board.
+    Answers: all; weights are summed per device that can run the layer. Implemented by: packages with a cost model, or
+    with knowledge of a board.
     """
     raise NotImplementedError
 
 
 @hookspec
 def observe_build(network: Network, settings: Mapping[str, Any]) -> BuildObserver | None:
-    """Follow a build: stages, verdicts, the plan.
+    """Observe a build: its stages, verdicts and plan.
 
-    When: a build begins.
+    When: a build starts.
 
     Args:
-        network: the user's; read-only.
-        settings: the config as plain data.
+        network: the user's network; read-only.
+        settings: the builder config as plain data.
 
     Returns: an observer, or None.
-    Answers: all; each observer is told of everything.
-    Implemented by: packages that keep logs or dashboards.
+    Answers: all; every observer receives every event. Implemented by: packages that keep logs or dashboards.
     """
     raise NotImplementedError
 
@@ -149,7 +149,7 @@ def observe_build(network: Network, settings: Mapping[str, Any]) -> BuildObserve
 
 @hookspec
 def observe_run(engine: str, devices: Sequence[str]) -> RunObserver | None:
-    """Follow the runs of an execution context: times of layers and of the whole, on this machine.
+    """Observe the runs of an execution context: per-layer and total times, measured on this machine.
 
     When: an execution context is created.
 
@@ -158,7 +158,7 @@ def observe_run(engine: str, devices: Sequence[str]) -> RunObserver | None:
         devices: the devices of its segments, sorted.
 
     Returns: an observer, or None.
-    Answers: all; each observer is told of every run of this context.
-    Implemented by: packages that keep logs or dashboards.
+    Answers: all; every observer receives every run of this context. Implemented by: packages that keep logs or
+    dashboards.
     """
     raise NotImplementedError
