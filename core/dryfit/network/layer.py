@@ -125,7 +125,7 @@ _CONNECTIONS = frozenset({"inputs", "outputs", "network", "index"})
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
 def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
-    """The attrs decorator of every layer: identity equality, keyword parameters, type checks, change tracking.
+    """Return the attrs decorator of every layer: identity equality, keyword parameters, type checks, change tracking.
 
     Layer kinds apply it through `layer_kind`; a base class of several kinds applies it directly.
     """

@@ -17,8 +17,8 @@
     slice                slice, shuffle
     window_layer         pooling
 
-A new kind is one class in its family's file here, with a method that adds it to a network, and one function in the file
-of its family in `dryfit.reference`.
+To add a kind, add one class to its family's file here, with a method that adds it to a network, and one function to the
+family's file in `dryfit.reference`.
 """
 
 from dryfit.network.layers.activation import AddActivation, AddScale
@@ -59,4 +59,4 @@ class LayerMethods(
     AddShuffle,
     AddSlice,
 ):
-    """Every `add_*` method, by TensorRT's names. `Network` inherits them."""
+    """All `add_*` methods, under TensorRT's names. `Network` inherits them."""

@@ -1,4 +1,4 @@
-"""Activations: one function applied to each element, some with slopes that are a tensor; and scales."""
+"""Activations, applied element by element, some with slopes from a tensor; and scale layers."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class ActivationType(enum.Enum):
 
 @layer_kind("activation")
 class Activation(Layer):
-    """`type(x; alpha, beta)` of each element; the formulas stand in `dryfit.reference.activation`.
+    """`type(x; alpha, beta)` of each element; see `dryfit.reference.activation` for the formulas.
 
     Attributes:
-        activation_type: the function.
-        alpha, beta: its parameters, as TensorRT's `IActivationLayer` uses them.
+        activation_type: the activation function.
+        alpha, beta: parameters of the function, as in TensorRT's `IActivationLayer`.
     """
 
     activation_type: ActivationType
@@ -48,7 +48,7 @@ class Activation(Layer):
     beta: float = 0.0
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape and type."""
+        """Return the input's shape and type."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
             raise self.problem(
@@ -61,7 +61,7 @@ class Activation(Layer):
 
 @layer_kind("parametric_relu")
 class ParametricRelu(Layer):
-    """`x` where it is at least 0, else `x * slopes`; input 1, the slopes, broadcasts to the input.
+    """`x` if `x >= 0`, otherwise `x * slopes`. The slopes (input 1) broadcast to the input.
 
     Source: TensorRT `IParametricReLULayer`.
     """
@@ -70,7 +70,7 @@ class ParametricRelu(Layer):
     inputs_of_one_type = ALL_INPUTS
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape and type."""
+        """Return the input's shape and type."""
         x, slopes = self.required(inputs, 0), self.required(inputs, 1)
         if x.dtype is not slopes.dtype:
             raise self.problem(
@@ -92,11 +92,11 @@ class AddActivation:
     """The builder methods of activations."""
 
     def add_activation(self: LayerOwner, input: Tensor, type: ActivationType) -> Activation:
-        """Add an activation; TensorRT's `add_activation`. Set `alpha` and `beta` on the layer."""
+        """Add an activation layer; TensorRT's `add_activation`. Set `alpha` and `beta` on the layer."""
         return self.add_layer(Activation(activation_type=type), [input])
 
     def add_parametric_relu(self: LayerOwner, input: Tensor, slopes: Tensor) -> ParametricRelu:
-        """Add a parametric ReLU; TensorRT's `add_parametric_relu`."""
+        """Add a parametric ReLU layer; TensorRT's `add_parametric_relu`."""
         return self.add_layer(ParametricRelu(), [input, slopes])
 
 
@@ -107,7 +107,7 @@ Weights = np.ndarray[Any, Any] | None
 
 
 class ScaleMode(enum.Enum):
-    """How many coefficients there are; TensorRT's `ScaleMode`."""
+    """Granularity of the coefficients; TensorRT's `ScaleMode`."""
 
     UNIFORM = "uniform"
     CHANNEL = "channel"
@@ -119,10 +119,10 @@ class Scale(Layer):
     """`(x * scale + shift) ^ power`.
 
     Attributes:
-        mode: UNIFORM: one coefficient for all; CHANNEL: one a channel; ELEMENTWISE: one for each element from the
-            channel axis on.
-        shift, scale, power: coefficients in C order, any shape of the right size; None (or empty) is 0, 1, 1.
-        channel_axis: which axis the channels are.
+        mode: UNIFORM: one coefficient for the whole tensor; CHANNEL: one per channel; ELEMENTWISE: one per element from
+            the channel axis on.
+        shift, scale, power: coefficients in C order, in any shape of the required size. None (or empty): 0, 1 and 1.
+        channel_axis: index of the channel axis.
 
     Source: TensorRT `IScaleLayer`.
     """
@@ -134,14 +134,14 @@ class Scale(Layer):
     channel_axis: int = 1
 
     def coefficient_shape(self, shape: Shape) -> Shape:
-        """The shape, with the rank of the input, that coefficients have in this mode for an input of this shape."""
+        """Return the shape of the coefficients in this mode, with the rank of the input."""
         if self.mode is ScaleMode.UNIFORM:
             return (1,) * len(shape)
         kept = range(self.channel_axis, self.channel_axis + 1 if self.mode is ScaleMode.CHANNEL else len(shape))
         return tuple(extent if axis in kept else 1 for axis, extent in enumerate(shape))
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape and type."""
+        """Return the input's shape and type."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
             raise self.problem(
@@ -179,7 +179,7 @@ class AddScale:
         scale: Weights = None,
         power: Weights = None,
     ) -> Scale:
-        """Add a scale layer whose channels are axis 1; TensorRT's `add_scale`."""
+        """Add a scale layer with channel axis 1; TensorRT's `add_scale`."""
         return self.add_layer(Scale(mode=mode, shift=shift, scale=scale, power=power), [input])
 
     def add_scale_nd(

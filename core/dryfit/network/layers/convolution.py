@@ -1,4 +1,4 @@
-"""Convolution, deconvolution and fully connected layers: sums over a window, or over everything in one sample."""
+"""Convolution, deconvolution and fully connected layers: sums over a window, or over a whole sample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Convolution(KernelLayer):
     Attributes:
         num_output_maps: K.
 
-    The other parameters are those of `KernelLayer` and `WindowLayer`; paddings are zeros.
+    The other parameters are those of `KernelLayer` and `WindowLayer`. The padding is zero.
 
     Source: TensorRT `IConvolutionLayer`; ONNX `Conv`.
     """
@@ -30,11 +30,11 @@ class Convolution(KernelLayer):
     nothing_left = "The kernel must not be larger than the padded input"
 
     def kernel_shape(self, channels: int, num_groups: int) -> Shape:
-        """`(K, C / groups, *window)`."""
+        """Return the shape `(K, C / groups, *window)`."""
         return self.num_output_maps, channels // num_groups if channels >= 0 else -1, *self.kernel_size_nd
 
     def multiply_accumulates(self, specs: Specs) -> int:
-        """Each output element sums over the window and the channels of its group."""
+        """Return the multiply-accumulates: each output element sums over the window and its group's channels."""
         channels = max(specs[self.connected_input(0).name].shape[1], 1) // self.num_groups
         return specs[self.outputs[0].name].least_elements * channels * math.prod(self.kernel_size_nd)
 
@@ -48,10 +48,11 @@ class Deconvolution(KernelLayer):
 
     Attributes:
         num_output_maps: K.
-        pre_padding, post_padding: elements cut off at the start and the end of each spatial axis of the output; 0
-            where not given. A negative post padding adds elements that hold the bias only: this is how ONNX's
-            `output_padding` is written.
-        padding_mode: for the SAME modes an output extent is the input's times the stride, and the paddings follow.
+        pre_padding, post_padding: elements removed at the start and the end of each spatial axis of the output.
+            Default: 0. A negative post-padding adds elements that contain only the bias, which represents ONNX's
+            `output_padding`.
+        padding_mode: in the SAME modes, an output extent is the input extent times the stride, and the padding is
+            computed from it.
 
     The other parameters are those of `KernelLayer` and `WindowLayer`.
 
@@ -62,10 +63,10 @@ class Deconvolution(KernelLayer):
 
     @property
     def least_post_padding(self) -> None:
-        """None: a negative post padding adds elements."""
+        """Return None, because a negative post-padding adds elements."""
 
     def paddings(self, spatial: Sequence[int]) -> list[tuple[int, int]]:
-        """(pre, post) padding of each spatial axis, as given or as the padding mode has it; for any extents."""
+        """Return (pre, post) padding per spatial axis, explicit or from the padding mode, for any extents."""
         del spatial
         given = list(zip(self.pre_padding, self.post_padding, strict=True))
         if self.padding_mode not in (PaddingMode.SAME_UPPER, PaddingMode.SAME_LOWER):
@@ -78,7 +79,7 @@ class Deconvolution(KernelLayer):
         return resolved
 
     def output_extents(self, spatial: Sequence[int]) -> tuple[int, ...]:
-        """Output extent of each spatial axis; -1 where the input's is dynamic, 0 where nothing is left."""
+        """Return the output extent of each spatial axis; -1 if the input's is dynamic, 0 if nothing remains."""
         return tuple(
             -1 if extent < 0 else max((extent - 1) * stride + dilated(kernel, dilation) - pre - post, 0)
             for (extent, kernel, stride, dilation, _, _), (pre, post) in zip(
@@ -87,11 +88,11 @@ class Deconvolution(KernelLayer):
         )
 
     def kernel_shape(self, channels: int, num_groups: int) -> Shape:
-        """`(C, K / groups, *window)`."""
+        """Return the shape `(C, K / groups, *window)`."""
         return channels, self.num_output_maps // num_groups, *self.kernel_size_nd
 
     def multiply_accumulates(self, specs: Specs) -> int:
-        """Each input element is spread over the window and the output maps of its group."""
+        """Return the multiply-accumulates: each input element adds to the window and its group's output maps."""
         maps = self.num_output_maps // self.num_groups
         return specs[self.connected_input(0).name].least_elements * maps * math.prod(self.kernel_size_nd)
 
@@ -100,12 +101,11 @@ class Deconvolution(KernelLayer):
 class FullyConnected(Layer):
     """`y[..., k, 1, 1] = sum over (c, h, w) of x[..., c, h, w] * kernel[k, (c, h, w)] + bias[k]`.
 
-    The last three axes of the input are summed over, in C order; what stands before them is batch.
+    The last three axes of the input are summed over, in C order; all axes before them are batch axes.
 
     Attributes:
         num_output_channels: K.
-        kernel: `[K, C * H * W]`, or any array of that many values in that order; None when it is input 1.
-            Empty weights are none.
+        kernel: `[K, C * H * W]`, or any array with the same values in that order. None or empty: the kernel is input 1.
         bias: `[K]`, or None.
 
     Source: TensorRT 8 `IFullyConnectedLayer`.
@@ -121,7 +121,7 @@ class FullyConnected(Layer):
     bias: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`[*batch, K, 1, 1]` of the input's type."""
+        """Return `[*batch, K, 1, 1]`, with the type of the input."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
             raise self.problem(
@@ -150,7 +150,7 @@ class FullyConnected(Layer):
         return [TensorSpec((*x.shape[:-3], self.num_output_channels, 1, 1), x.dtype)]
 
     def multiply_accumulates(self, specs: Specs) -> int:
-        """Each output sums over all of C, H and W."""
+        """Return the multiply-accumulates: each output element sums over all of C, H and W."""
         return specs[self.connected_input(0).name].least_elements * self.num_output_channels
 
 
@@ -165,10 +165,10 @@ class AddConvolution:
         kernel: np.ndarray[Any, Any] | None = None,
         bias: np.ndarray[Any, Any] | None = None,
     ) -> Convolution:
-        """Add a convolution; TensorRT's `add_convolution_nd`. Leave `kernel` out to connect it as input 1.
+        """Add a convolution; TensorRT's `add_convolution_nd`. Omit `kernel` to connect it as input 1.
 
         Raises:
-            NetworkError: the weights do not fit, for any number of groups.
+            NetworkError: The weights do not match the input for any number of groups.
         """
         layer = Convolution(
             num_output_maps=num_output_maps, kernel_size_nd=tuple(kernel_shape), kernel=kernel, bias=bias
@@ -183,10 +183,10 @@ class AddConvolution:
         kernel: np.ndarray[Any, Any] | None = None,
         bias: np.ndarray[Any, Any] | None = None,
     ) -> Deconvolution:
-        """Add a deconvolution; TensorRT's `add_deconvolution_nd`. Leave `kernel` out to connect it as input 1.
+        """Add a deconvolution; TensorRT's `add_deconvolution_nd`. Omit `kernel` to connect it as input 1.
 
         Raises:
-            NetworkError: the weights do not fit, for any number of groups.
+            NetworkError: The weights do not match the input for any number of groups.
         """
         layer = Deconvolution(
             num_output_maps=num_output_maps, kernel_size_nd=tuple(kernel_shape), kernel=kernel, bias=bias

@@ -1,4 +1,4 @@
-"""Layers that compute element by element: of one tensor, of two with broadcasting, or one of two by a condition."""
+"""Elementwise layers: unary, binary with broadcasting, and selection by a condition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 
 
 class ElementWiseOperation(enum.Enum):
-    """TensorRT's `ElementWiseOperation`; those from MOD on are ONNX's and host only."""
+    """TensorRT's `ElementWiseOperation`; operations from MOD on are ONNX's and host only."""
 
     SUM = "sum"
     PROD = "prod"
@@ -56,7 +56,7 @@ class ElementWiseOperation(enum.Enum):
 
     @property
     def is_bitwise(self) -> bool:
-        """Whether operands and result are integers, taken as bits."""
+        """Whether operands and result are integers, treated as bits."""
         return self in _BITWISE
 
 
@@ -71,9 +71,9 @@ _HOST_ONLY = _BITWISE | {_Binary.MOD, _Binary.FMOD, _Binary.GREATER_EQUAL, _Bina
 
 @layer_kind("elementwise")
 class Elementwise(Layer):
-    """`op(x, y)` of each pair of elements; inputs have equal ranks, and an extent of 1 is repeated.
+    """`op(x, y)` of each pair of elements. The inputs have equal ranks, and extents of 1 broadcast.
 
-    Both inputs have one type; only the exponent of POW may have another (host only).
+    Both inputs must have the same type, except for the exponent of POW (host only).
 
     Attributes:
         op: the operation.
@@ -91,7 +91,7 @@ class Elementwise(Layer):
         return self.op.is_host_only
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The broadcast shape; BOOL for comparisons, else the type of the first input."""
+        """Return the broadcast shape, with type BOOL for comparisons and otherwise the type of the first input."""
         x, y = self.required(inputs, 0), self.required(inputs, 1)
         if x.dtype is not y.dtype and self.op is not ElementWiseOperation.POW:
             raise self.problem(
@@ -163,7 +163,7 @@ _FOR_INTEGERS = frozenset({_Unary.ABS, _Unary.NEG, _Unary.SIGN, _Unary.BITWISE_N
 
 @layer_kind("unary")
 class Unary(Layer):
-    """`op(x)` of each element. ROUND is half to even.
+    """`op(x)` of each element. ROUND rounds half to even.
 
     Attributes:
         op: the operation.
@@ -181,7 +181,7 @@ class Unary(Layer):
         return self.op.is_host_only
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape; BOOL for ISINF and ISNAN, else the input's type."""
+        """Return the input's shape, with type BOOL for ISINF and ISNAN and otherwise the input's type."""
         x = self.required(inputs, 0)
         if self.op is _Unary.NOT:
             fits, allowed = x.dtype is DataType.BOOL, "BOOL"
@@ -204,7 +204,7 @@ class Unary(Layer):
 
 @layer_kind("select")
 class Select(Layer):
-    """`condition ? then_input : else_input`, element by element (inputs 0, 1, 2). Extents of 1 are repeated.
+    """`condition ? then_input : else_input`, element by element (inputs 0, 1, 2). Extents of 1 broadcast.
 
     Source: TensorRT `ISelectLayer`; ONNX `Where`.
     """
@@ -213,7 +213,7 @@ class Select(Layer):
     inputs_of_one_type = (1, 2)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The broadcast shape, of the type of the two values."""
+        """Return the broadcast shape, with the type of the two values."""
         condition, then_input, else_input = (self.required(inputs, index) for index in range(3))
         if condition.dtype is not DataType.BOOL:
             raise self.problem(
@@ -230,13 +230,13 @@ class AddElementwise:
     """The builder methods of layers that compute element by element."""
 
     def add_elementwise(self: LayerOwner, input1: Tensor, input2: Tensor, op: ElementWiseOperation) -> Elementwise:
-        """Add an elementwise operation; TensorRT's `add_elementwise`."""
+        """Add an elementwise layer; TensorRT's `add_elementwise`."""
         return self.add_layer(Elementwise(op=op), [input1, input2])
 
     def add_unary(self: LayerOwner, input: Tensor, op: UnaryOperation) -> Unary:
-        """Add a unary operation; TensorRT's `add_unary`."""
+        """Add a unary layer; TensorRT's `add_unary`."""
         return self.add_layer(Unary(op=op), [input])
 
     def add_select(self: LayerOwner, condition: Tensor, then_input: Tensor, else_input: Tensor) -> Select:
-        """Add a select; TensorRT's `add_select`."""
+        """Add a select layer; TensorRT's `add_select`."""
         return self.add_layer(Select(), [condition, then_input, else_input])

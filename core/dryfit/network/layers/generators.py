@@ -1,4 +1,4 @@
-"""Layers that read no data: constants, tensors made by a rule, and the extents of a tensor."""
+"""Layers without data inputs: constants, fills, and the extents of a tensor."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dryfit.network.weights import Weights
 
 @layer_kind("constant")
 class Constant(Layer):
-    """The weights, in a shape. Has no inputs.
+    """Weights in a given shape. Has no inputs.
 
     Attributes:
-        shape: of the output.
-        weights: as many elements as the shape has, in its order; their type is the output's.
+        shape: shape of the output.
+        weights: elements of the output, in row-major order; they define its type.
 
     Source: TensorRT `IConstantLayer`; ONNX `Constant` and initializers.
     """
@@ -35,7 +35,7 @@ class Constant(Layer):
     weights: np.ndarray[Any, Any] = attrs.field(repr=False, converter=np.asarray)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The shape, the weights' type, and the value, which is a view of the weights where they are contiguous."""
+        """Return the shape, the type of the weights, and the value (a view of the weights if contiguous)."""
         if len(inputs):
             raise self.problem(
                 "A constant layer must not have inputs", found=f"{len(inputs)} inputs", remedy="Remove the inputs"
@@ -61,21 +61,21 @@ class FillOperation(enum.Enum):
 
 @layer_kind("fill")
 class Fill(Layer):
-    """A tensor of a shape, filled by a rule with two parameters.
+    """A tensor of a given shape, filled by a rule with two parameters.
 
-    LINSPACE is `alpha + i * beta` on one axis, or `alpha + i * beta[0] + j * beta[1] + ...` where beta is input 2, a
-    vector with one element an axis. RANDOM_UNIFORM lies in [alpha, beta); RANDOM_NORMAL has the mean alpha and the
-    standard deviation beta.
+    LINSPACE is `alpha + i * beta` on one axis, or `alpha + i * beta[0] + j * beta[1] + ...` if beta is input 2, a
+    vector with one element per axis. RANDOM_UNIFORM is in [alpha, beta); RANDOM_NORMAL has mean alpha and standard
+    deviation beta.
 
-    Inputs 0 (the shape, a vector), 1 (alpha, a scalar) and 2 (beta), where they are connected, are used instead of
-    the parameters.
+    If connected, inputs 0 (the shape, a vector), 1 (alpha, a scalar) and 2 (beta) override the parameters.
 
     Attributes:
-        shape: of the output.
-        operation: the rule.
-        alpha, beta: its parameters. Integers stay integers, so INT64 values are exact.
-        to_type: of the output: a number type for LINSPACE, floating point for the random ones.
-        seed: of the random numbers, so that an engine gives the same ones each time. TensorRT has no such parameter.
+        shape: shape of the output.
+        operation: the fill rule.
+        alpha, beta: parameters of the rule. Integers stay integers, so INT64 values are exact.
+        to_type: type of the output: a numeric type for LINSPACE, floating point for the random rules.
+        seed: seed of the random numbers, so that an engine produces the same numbers every time. TensorRT has no such
+            parameter.
 
     Source: TensorRT `IFillLayer`; ONNX `Range`, `RandomUniform`, `RandomNormal`.
     """
@@ -92,11 +92,11 @@ class Fill(Layer):
     seed: int = 0
 
     def is_alpha_beta_int64(self) -> bool:
-        """Whether alpha and beta are INT64: they have the output's type."""
+        """Whether alpha and beta are INT64, which requires an INT64 output."""
         return self.to_type is DataType.INT64
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The shape and `to_type`."""
+        """Return the shape, with type `to_type`."""
         if self.operation is not FillOperation.LINSPACE and not self.to_type.is_floating_point:
             raise self.problem(
                 "The type of random numbers must be floating point",
@@ -148,7 +148,7 @@ class Fill(Layer):
 
 @layer_kind("shape")
 class ShapeLayer(Layer):
-    """The extents of the input, as an INT64 vector; known at build time where the input has no dynamic dimension.
+    """The extents of the input as an INT64 vector, known at build time if the input has no dynamic dimension.
 
     Source: TensorRT `IShapeLayer` (INT64 since TensorRT 10); ONNX `Shape`.
     """
@@ -156,7 +156,7 @@ class ShapeLayer(Layer):
     has_fixed_types = True
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`INT64[rank]`."""
+        """Return `INT64[rank]`."""
         x = self.required(inputs, 0)
         value = np.asarray(x.shape, dtype=np.int64).reshape(-1) if x.is_static else None
         return [TensorSpec((x.rank,), DataType.INT64, value)]
@@ -166,7 +166,7 @@ class AddGenerators:
     """The builder methods of constants, fills and shapes."""
 
     def add_constant(self: LayerOwner, shape: Sequence[int], weights: np.ndarray[Any, Any] | Weights) -> Constant:
-        """Add a constant; TensorRT's `add_constant`. Elements of 4 bits that are packed come as `Weights`."""
+        """Add a constant; TensorRT's `add_constant`. Pass packed 4-bit elements as `Weights`."""
         return self.add_layer(Constant(shape=tuple(shape), weights=np.asarray(weights)), [])
 
     def add_fill(
@@ -176,5 +176,5 @@ class AddGenerators:
         return self.add_layer(Fill(shape=tuple(shape), operation=op, to_type=output_type), [], is_finished=False)
 
     def add_shape(self: LayerOwner, input: Tensor) -> ShapeLayer:
-        """Add a layer that gives a tensor's shape; TensorRT's `add_shape`."""
+        """Add a shape layer, which returns a tensor's extents; TensorRT's `add_shape`."""
         return self.add_layer(ShapeLayer(), [input])

@@ -1,4 +1,4 @@
-"""Layers on indices: elements picked or replaced by them, and indices made of elements or into vectors."""
+"""Indexing layers: gather, scatter, one-hot and non-zero."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Gather(Layer):
     """Elements of `data` (input 0) at `indices` (input 1). A negative index counts from the end.
 
     Attributes:
-        mode: DEFAULT picks slices of `axis`; ELEMENT picks single elements, one for each index, along `axis`;
-            ND picks the sub-tensors that the vectors on the last axis of the indices point to.
-        axis: for DEFAULT and ELEMENT, counted from 0.
-        num_elementwise_dims: leading axes that data and indices share (batch axes), for DEFAULT and ND.
+        mode: DEFAULT gathers slices of `axis`; ELEMENT gathers single elements, one per index, along `axis`; ND gathers
+            the sub-tensors addressed by the vectors on the last axis of the indices.
+        axis: axis for DEFAULT and ELEMENT, counted from 0.
+        num_elementwise_dims: number of leading batch axes that data and indices share, for DEFAULT and ND.
 
     Source: TensorRT `IGatherLayer`; ONNX `Gather`, `GatherElements`, `GatherND`.
     """
@@ -45,7 +45,7 @@ class Gather(Layer):
     num_elementwise_dims: int = 0
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The shape of the picked elements, of the data's type."""
+        """Return the shape of the gathered elements, with the type of the data."""
         data, indices = self.required(inputs, 0), self.required(inputs, 1)
         check_index_type(self, indices, "The indices")
         shapes = {GatherMode.DEFAULT: self._slices, GatherMode.ELEMENT: self._elements, GatherMode.ND: self._tensors}
@@ -130,7 +130,7 @@ class ScatterMode(enum.Enum):
 
 
 class ScatterReduction(enum.Enum):
-    """How an update meets what is there: ONNX's `reduction`. TensorRT has NONE only."""
+    """How an update combines with the existing value: ONNX's `reduction`. TensorRT supports NONE only."""
 
     NONE = "none"
     ADD = "add"
@@ -144,10 +144,10 @@ class Scatter(Layer):
     """A copy of `data` (input 0) with `updates` (input 2) at `indices` (input 1). A negative index counts from the end.
 
     Attributes:
-        mode: ELEMENT puts each update at its own place with the index on `axis`; ND puts sub-tensors at the places
-            that the vectors on the last axis of the indices point to.
-        axis: for ELEMENT, counted from 0.
-        reduction: NONE replaces, and the last update of a place wins; the others combine all of them, on the host only.
+        mode: ELEMENT writes each update at its own position, with `axis` replaced by the index; ND writes sub-tensors
+            at the positions addressed by the vectors on the last axis of the indices.
+        axis: axis for ELEMENT, counted from 0.
+        reduction: NONE replaces, and the last update of a position wins; the others combine all updates (host only).
 
     Source: TensorRT `IScatterLayer`; ONNX `ScatterElements`, `ScatterND`.
     """
@@ -160,11 +160,11 @@ class Scatter(Layer):
 
     @property
     def is_host_only(self) -> bool:
-        """Whether no device has this form of the layer."""
+        """Whether no device supports this form of the layer."""
         return self.reduction is not ScatterReduction.NONE
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The data's shape and type."""
+        """Return the data's shape and type."""
         data, indices, updates = (self.required(inputs, index) for index in range(3))
         check_index_type(self, indices, "The indices")
         check_same_types(self, data, updates)
@@ -201,13 +201,13 @@ class Scatter(Layer):
 
 @layer_kind("one_hot")
 class OneHot(Layer):
-    """A new axis of extent `depth` that holds `on` at the index and `off` elsewhere.
+    """A new axis of extent `depth` with the value `on` at the index and `off` elsewhere.
 
     Inputs: 0 the indices, 1 the values `[off, on]`, 2 the depth, a scalar. A negative index counts from the end; an
-    index out of range turns nothing on.
+    index out of range sets all values to `off`.
 
     Attributes:
-        axis: position of the new axis in the output; negative counts from the end.
+        axis: position of the new axis in the output; a negative value counts from the end.
 
     Source: TensorRT `IOneHotLayer`; ONNX `OneHot`.
     """
@@ -215,7 +215,7 @@ class OneHot(Layer):
     axis: int = -1
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The indices' shape with the new axis, of the values' type."""
+        """Return the shape of the indices with the new axis, with the type of the values."""
         indices, values, depth = (self.required(inputs, index) for index in range(3))
         check_index_type(self, indices, "The indices")
         check_index_type(self, depth, "The depth")
@@ -240,10 +240,10 @@ class OneHot(Layer):
 
 @layer_kind("non_zero")
 class NonZero(Layer):
-    """The indices of the elements that are not zero, in row-major order: `[rank, count]`, and the count is dynamic.
+    """Indices of the non-zero elements, in row-major order: `[rank, count]` with a dynamic count.
 
     Attributes:
-        indices_type: INT32 or INT64.
+        indices_type: type of the output, INT32 or INT64.
 
     Source: TensorRT `INonZeroLayer`; ONNX `NonZero`.
     """
@@ -251,7 +251,7 @@ class NonZero(Layer):
     indices_type: DataType = DataType.INT32
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`[rank, -1]`: how many there are depends on the data."""
+        """Return `[rank, -1]`: the number of indices depends on the data."""
         if self.indices_type not in INDEX_TYPES:
             raise self.problem(
                 "`indices_type` must be INT32 or INT64", found=self.indices_type.text, remedy="Set `indices_type`"
@@ -263,15 +263,15 @@ class AddIndexing:
     """The builder methods of layers on indices."""
 
     def add_gather(self: LayerOwner, input: Tensor, indices: Tensor, axis: int) -> Gather:
-        """Add a gather of slices of one axis; TensorRT's `add_gather`."""
+        """Add a layer that gathers slices of one axis; TensorRT's `add_gather`."""
         return self.add_layer(Gather(axis=axis), [input, indices])
 
     def add_gather_v2(self: LayerOwner, input: Tensor, indices: Tensor, mode: GatherMode) -> Gather:
-        """Add a gather; TensorRT's `add_gather_v2`. Set `axis` and `num_elementwise_dims` on the layer."""
+        """Add a gather layer; TensorRT's `add_gather_v2`. Set `axis` and `num_elementwise_dims` on the layer."""
         return self.add_layer(Gather(mode=mode), [input, indices], is_finished=False)
 
     def add_scatter(self: LayerOwner, data: Tensor, indices: Tensor, updates: Tensor, mode: ScatterMode) -> Scatter:
-        """Add a scatter; TensorRT's `add_scatter`. Set `axis` on the layer."""
+        """Add a scatter layer; TensorRT's `add_scatter`. Set `axis` on the layer."""
         return self.add_layer(Scatter(mode=mode), [data, indices, updates])
 
     def add_one_hot(self: LayerOwner, indices: Tensor, values: Tensor, depth: Tensor, axis: int) -> OneHot:

@@ -1,4 +1,4 @@
-"""Layers with weights: what convolution and deconvolution have in common, and checks of kernels and biases.
+"""Layers with weights: the common base of convolution and deconvolution, and the checks of kernels and biases.
 
 A kernel or bias is either a parameter of the layer or one of its inputs.
 """
@@ -20,7 +20,7 @@ from dryfit.network.weights import Weights
 
 
 def weights_or_none(value: Any) -> Any:
-    """Weights as they were given; None for empty ones, TensorRT's `Weights()`, which says that there are none."""
+    """Return the weights as given, or None if they are empty (TensorRT's `Weights()`)."""
     is_empty = isinstance(value, (Weights, np.ndarray)) and np.shape(value) == (0,)
     return None if is_empty else value
 
@@ -34,21 +34,21 @@ def check_weights(
     output_maps: int,
     shapes_to_be: Iterable[Shape] = (),
 ) -> None:
-    """Check that kernel (parameter or input 1) and bias (parameter or input 2) have the shapes that the layer needs.
+    """Check that kernel (parameter or input 1) and bias (parameter or input 2) have the required shapes.
 
-    A kernel that is in neither place is no error here, because an input is connected after the layer is added.
+    A missing kernel is not an error here, because an input is connected after the layer is added.
 
     Args:
-        layer: whose weights they are.
-        inputs: specs of the layer's inputs.
-        kernel: the parameter.
-        bias: the parameter.
-        kernel_shape: what the kernel must be; -1 where the input leaves it open.
-        output_maps: values of the bias.
-        shapes_to_be: what the kernel must be once parameters are set that are set after the layer is added.
+        layer: the layer that owns the weights.
+        inputs: specs of the inputs of the layer.
+        kernel: the kernel parameter.
+        bias: the bias parameter.
+        kernel_shape: required shape of the kernel; -1 for an extent that the input does not determine.
+        output_maps: number of values of the bias.
+        shapes_to_be: shapes that become valid through parameters that are set after the layer is added.
 
     Raises:
-        NetworkError: a shape does not fit, or weights are given in both places.
+        NetworkError: A shape does not match, or weights are given both as a parameter and as an input.
     """
     for index, name, array, expected in (
         (1, "kernel", kernel, tuple(kernel_shape)),
@@ -81,18 +81,18 @@ def _fits(found: Shape, expected: Shape) -> bool:
 
 @define_layer
 class KernelLayer(WindowLayer):
-    """A layer with a kernel over the spatial axes, and a bias.
+    """A layer with a kernel over the spatial axes and an optional bias.
 
-    The kernel is either a parameter, or input 1 (a constant, a dequantized or a computed tensor); the bias likewise
-    is a parameter or input 2.
+    The kernel is either a parameter or input 1 (a constant, a dequantized or a computed tensor); the bias is a
+    parameter or input 2.
 
     Attributes:
-        num_output_maps: channels of the output.
+        num_output_maps: number of output channels.
         kernel_size_nd: the window, one extent per spatial axis.
-        num_groups: channels of input and output are split into this many independent parts.
-        kernel: weights, or None when they are input 1. Empty ones (`Weights()`) are none, as in TensorRT; flat ones, as
-            all are there, get their extents when the layer knows its input.
-        bias: weights of one value per output map, or None.
+        num_groups: number of independent groups into which the input and output channels are split.
+        kernel: weights, or None if they are input 1. Empty weights (`Weights()`) mean None, as in TensorRT. Flat
+            weights, as in TensorRT, are reshaped when the input is known.
+        bias: one value per output map, or None.
     """
 
     is_weighted = True
@@ -109,7 +109,7 @@ class KernelLayer(WindowLayer):
     bias: np.ndarray[Any, Any] | None = attrs.field(default=None, converter=weights_or_none, repr=False)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`[N, K, *spatial]` of the input's type."""
+        """Return `[N, K, *spatial]`, with the type of the input."""
         x = self.required(inputs, 0)
         channels = self.check_groups(inputs)
         expected, possible = self.kernel_shape(channels, self.num_groups), self.kernel_shapes(channels)
@@ -119,15 +119,15 @@ class KernelLayer(WindowLayer):
 
     @abc.abstractmethod
     def kernel_shape(self, channels: int, num_groups: int) -> Shape:
-        """The kernel's extents for an input of so many channels; -1 where they follow from channels not known."""
+        """Return the kernel's extents for a number of input channels; -1 if they depend on unknown channels."""
 
     def kernel_shapes(self, channels: int) -> Iterator[Shape]:
-        """The kernel's extents for each number of groups that divides the channels of input and output."""
+        """Return the kernel's extents for each number of groups that divides the input and output channels."""
         common = math.gcd(channels, self.num_output_maps) if channels > 0 else self.num_output_maps
         return (self.kernel_shape(channels, groups) for groups in range(1, common + 1) if not common % groups)
 
     def settle_weights(self, inputs: Inputs) -> None:
-        """Give a flat kernel its extents, where its size fits them for some number of groups."""
+        """Reshape a flat kernel if its size is valid for some number of groups."""
         kernel, x = self.kernel, inputs[0] if inputs else None
         if kernel is None or kernel.ndim != 1 or x is None or x.rank < 2:
             return
@@ -139,14 +139,14 @@ class KernelLayer(WindowLayer):
 
     @property
     def window_name(self) -> str:
-        """The kernel's extents are the window."""
+        """Parameter that holds the window: the kernel's extents."""
         return "kernel_size_nd"
 
     def check_groups(self, inputs: Inputs) -> int:
-        """Check the input's type and that the groups divide its channels; returns those, -1 where dynamic.
+        """Check the input's type and that the groups divide its channels; return the channels, -1 if dynamic.
 
         Raises:
-            NetworkError: something does not fit.
+            NetworkError: The input type or the number of groups is invalid.
         """
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
@@ -173,5 +173,5 @@ class KernelLayer(WindowLayer):
 
     @property
     def least_post_padding(self) -> int | None:
-        """The least padding after an axis; None where it may be negative."""
+        """Return the minimum padding after an axis; None if it may be negative."""
         return 0

@@ -1,4 +1,4 @@
-"""Products of matrices or vectors over broadcast batch axes, and sums of products written as an equation."""
+"""Products of matrices or vectors over broadcast batch axes, and einsum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 
 class MatrixOperation(enum.Enum):
-    """What an operand is before the product; TensorRT's `MatrixOperation`."""
+    """How an operand is used in the product; TensorRT's `MatrixOperation`."""
 
     NONE = "none"
     TRANSPOSE = "transpose"
@@ -24,11 +24,11 @@ class MatrixOperation(enum.Enum):
 class MatrixMultiply(Layer):
     """`op0(input 0) @ op1(input 1)`.
 
-    The last two axes are a matrix; with VECTOR the last axis is a vector, and has no axis in the output. The axes
-    before are batch: equal in number, an extent of 1 is repeated.
+    The last two axes are a matrix; with VECTOR, the last axis is a vector and has no axis in the output. The preceding
+    axes are batch axes: both inputs must have the same number of them, and extents of 1 broadcast.
 
     Attributes:
-        op0, op1: what each operand is.
+        op0, op1: operation on each operand.
 
     Source: TensorRT `IMatrixMultiplyLayer`.
     """
@@ -40,7 +40,7 @@ class MatrixMultiply(Layer):
     op1: MatrixOperation = MatrixOperation.NONE
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`[*batch, rows of input 0, columns of input 1]`, without the axis of a vector; the inputs' type."""
+        """Return `[*batch, rows of input 0, columns of input 1]` without a vector's axis, in the inputs' type."""
         x, y = self.required(inputs, 0), self.required(inputs, 1)
         if x.dtype is not y.dtype or x.dtype is DataType.BOOL:
             raise self.problem(
@@ -78,7 +78,7 @@ class MatrixMultiply(Layer):
         return shape[:-2], (columns,), rows
 
     def multiply_accumulates(self, specs: Specs) -> int:
-        """Each output element sums over the shared axis."""
+        """Return the multiply-accumulates: each output element sums over the shared axis."""
         shared = -2 if self.op0 is MatrixOperation.TRANSPOSE else -1
         return specs[self.outputs[0].name].least_elements * max(specs[self.connected_input(0).name].shape[shared], 1)
 
@@ -91,10 +91,10 @@ class Einsum(Layer):
     """`equation` applied to the inputs, such as `bij,bjk->bik`.
 
     Letters that are not in the output are summed over. Without `->`, the output has the letters that occur once, in
-    alphabetical order, after the axes of an ellipsis. An ellipsis stands for broadcast axes (host only).
+    alphabetical order, after the axes of an ellipsis. An ellipsis denotes broadcast axes (host only).
 
     Attributes:
-        equation: letters an input, separated by commas; then `->` and the output's letters.
+        equation: letters per input, separated by commas; then `->` and the letters of the output.
 
     Source: TensorRT `IEinsumLayer`; ONNX `Einsum`.
     """
@@ -106,14 +106,14 @@ class Einsum(Layer):
 
     @property
     def is_host_only(self) -> bool:
-        """Whether it uses what TensorRT lacks: an ellipsis."""
+        """Whether it uses an ellipsis, which TensorRT lacks."""
         return _ELLIPSIS in self.equation
 
     def terms(self) -> tuple[list[str], str]:
-        """(letters of each input, letters of the output), the output's made up where the equation has none.
+        """Return (letters of each input, letters of the output); the latter are derived if the equation omits them.
 
         Raises:
-            NetworkError: the equation is malformed.
+            NetworkError: The equation is malformed.
         """
         left, arrow, right = self.equation.replace(" ", "").partition("->")
         inputs = left.split(",")
@@ -145,7 +145,7 @@ class Einsum(Layer):
         return inputs, right
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The output's letters as extents, of the inputs' type."""
+        """Return the extents of the output's letters, with the type of the inputs."""
         specs = [self.required(inputs, index) for index in range(len(inputs))]
         terms, output = self.terms()
         if len(terms) != len(specs) or not specs:
@@ -211,7 +211,7 @@ class Einsum(Layer):
         return merged
 
     def multiply_accumulates(self, specs: Specs) -> int:
-        """Every combination of labels once; an ellipsis counts with the axes it stands for in the longest operand."""
+        """Return the number of label combinations; an ellipsis counts with the axes of the longest operand."""
         extents: dict[str, int] = {}
         ellipsis = 1
         for index, labels in enumerate(self.equation.replace(" ", "").split("->")[0].split(",")):
@@ -237,9 +237,9 @@ class AddMatrix:
     def add_matrix_multiply(
         self: LayerOwner, input0: Tensor, op0: MatrixOperation, input1: Tensor, op1: MatrixOperation
     ) -> MatrixMultiply:
-        """Add a matrix product; TensorRT's `add_matrix_multiply`."""
+        """Add a matrix multiply layer; TensorRT's `add_matrix_multiply`."""
         return self.add_layer(MatrixMultiply(op0=op0, op1=op1), [input0, input1])
 
     def add_einsum(self: LayerOwner, inputs: Sequence[Tensor], equation: str) -> Einsum:
-        """Add an einsum; TensorRT's `add_einsum`."""
+        """Add an einsum layer; TensorRT's `add_einsum`."""
         return self.add_layer(Einsum(equation=equation), list(inputs))

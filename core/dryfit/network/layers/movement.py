@@ -1,4 +1,4 @@
-"""Layers that give the values that they take, at other places: joined, padded, reversed, with other axes."""
+"""Layers that move values without changing them: concatenation, identity, padding, reversal, squeeze, unsqueeze."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from dryfit.network.tensor import Tensor, TensorSpec
 
 @layer_kind("concatenation")
 class Concatenation(Layer):
-    """The inputs one after the other on `axis`; the other extents are equal.
+    """The inputs concatenated on `axis`; the other extents must be equal.
 
     Attributes:
-        axis: counted from 0.
+        axis: concatenation axis, counted from 0.
 
     Source: TensorRT `IConcatenationLayer`; ONNX `Concat`.
     """
@@ -36,7 +36,7 @@ class Concatenation(Layer):
     axis: int = 0
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The common shape, the extents on the axis added up."""
+        """Return the common shape, with the extents on the axis added up."""
         specs = [self.required(inputs, index) for index in range(max(len(inputs), 1))]
         first = specs[0]
         check_axis(self, self.axis, first.rank)
@@ -61,10 +61,10 @@ class Concatenation(Layer):
 
 @layer_kind("identity")
 class Identity(Layer):
-    """The input, unchanged; with `set_output_type` a cast to that type.
+    """The unchanged input; with `set_output_type`, a cast to that type.
 
-    FLOAT, HALF, BF16 and, with a scale, INT8 stand for one another in a weakly typed network: between these, the output
-    type says how the output is stored, as for every other layer.
+    In a weakly typed network, FLOAT, HALF, BF16 and, with a scale, INT8 are interchangeable: between these, the output
+    type defines how the output is stored, as for every other layer.
 
     Source: TensorRT `IIdentityLayer`; ONNX `Identity`.
     """
@@ -72,13 +72,13 @@ class Identity(Layer):
     only_moves_values = True
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape, type and value; where it casts, the type that is asked for."""
+        """Return the input's shape, type and value; for a cast, the requested type."""
         x = self.required(inputs, 0)
         asked = self.cast_type(x.dtype)
         return [TensorSpec(x.shape, x.dtype, x.value) if asked is None else TensorSpec(x.shape, asked)]
 
     def cast_type(self, dtype: DataType) -> DataType | None:
-        """The type to which elements of `dtype` are cast; None where they stay what they are."""
+        """Return the type to which elements of `dtype` are cast; None if they are unchanged."""
         asked = self.output_types.get(0)
         is_exchange = dtype in EXCHANGED_TYPES and asked in STAND_IN_TYPES
         return None if asked is dtype or is_exchange else asked
@@ -89,7 +89,7 @@ class Padding(Layer):
     """Zeros before and after the last two axes; a negative count crops.
 
     Attributes:
-        pre_padding_nd, post_padding_nd: one count for each of the last two axes.
+        pre_padding_nd, post_padding_nd: one count per axis, for the last two axes.
 
     Source: TensorRT `IPaddingLayer`.
     """
@@ -98,7 +98,7 @@ class Padding(Layer):
     post_padding_nd: tuple[int, ...] = attrs.field(converter=ints)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape with other last two extents, and its type."""
+        """Return the input's shape with the last two extents padded, and its type."""
         x = self.required(inputs, 0)
         if x.rank < 2 or len(self.pre_padding_nd) != 2 or len(self.post_padding_nd) != 2:
             raise self.problem(
@@ -123,7 +123,7 @@ class Padding(Layer):
 
 @layer_kind("reverse_sequence")
 class ReverseSequence(Layer):
-    """The first `sequence_lens[b]` (input 1) elements of sequence `b` in reverse order, the others as they are.
+    """The first `sequence_lens[b]` (input 1) elements of sequence `b` in reverse order, then the others unchanged.
 
     Attributes:
         batch_axis, sequence_axis: two different axes of the input, counted from 0.
@@ -135,7 +135,7 @@ class ReverseSequence(Layer):
     sequence_axis: int = 0
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape and type."""
+        """Return the input's shape and type."""
         x, lengths = self.required(inputs, 0), self.required(inputs, 1)
         check_axis(self, self.batch_axis, x.rank, "`batch_axis`")
         check_axis(self, self.sequence_axis, x.rank, "`sequence_axis`")
@@ -157,7 +157,7 @@ class ReverseSequence(Layer):
 
 @layer_kind("squeeze")
 class Squeeze(Layer):
-    """The input (0) without the axes that input 1, a constant, names. A negative axis counts from the end.
+    """Input 0 without the axes listed in input 1, a constant. A negative axis counts from the end.
 
     Source: TensorRT `ISqueezeLayer`; ONNX `Squeeze`.
     """
@@ -165,7 +165,7 @@ class Squeeze(Layer):
     only_moves_values = True
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The other extents, of the input's type."""
+        """Return the remaining extents, with the type of the input."""
         x, axes_input = self.required(inputs, 0), self.required(inputs, 1)
         known = known_ints(axes_input)
         if known is None:
@@ -182,7 +182,7 @@ class Squeeze(Layer):
 
 @layer_kind("unsqueeze")
 class Unsqueeze(Layer):
-    """The input (0) with new axes of extent 1; input 1, a constant, names them as axes of the output.
+    """Input 0 with new axes of extent 1; input 1, a constant, lists them as axes of the output.
 
     Source: TensorRT `IUnsqueezeLayer`; ONNX `Unsqueeze`.
     """
@@ -190,7 +190,7 @@ class Unsqueeze(Layer):
     only_moves_values = True
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The extents with 1 inserted, of the input's type."""
+        """Return the extents with 1 inserted, with the type of the input."""
         x, axes_input = self.required(inputs, 0), self.required(inputs, 1)
         known = known_ints(axes_input)
         if known is None:
@@ -205,12 +205,12 @@ class AddMovement:
     """The builder methods of layers that move values."""
 
     def add_concatenation(self: LayerOwner, inputs: Sequence[Tensor]) -> Concatenation:
-        """Add a concatenation; TensorRT's `add_concatenation`. The axis is the third from the end until it is set."""
+        """Add a concatenation; TensorRT's `add_concatenation`. The default axis is the third from the end."""
         axis = default_axis(len(inputs[0].shape)) if inputs else 0
         return self.add_layer(Concatenation(axis=axis), inputs, is_finished=False)
 
     def add_identity(self: LayerOwner, input: Tensor) -> Identity:
-        """Add an identity; TensorRT's `add_identity`."""
+        """Add an identity layer; TensorRT's `add_identity`."""
         return self.add_layer(Identity(), [input])
 
     def add_padding_nd(
@@ -225,9 +225,9 @@ class AddMovement:
         return self.add_layer(ReverseSequence(), [input, sequence_lens], is_finished=False)
 
     def add_squeeze(self: LayerOwner, input: Tensor, axes: Tensor) -> Squeeze:
-        """Add a squeeze; TensorRT's `add_squeeze`."""
+        """Add a squeeze layer; TensorRT's `add_squeeze`."""
         return self.add_layer(Squeeze(), [input, axes])
 
     def add_unsqueeze(self: LayerOwner, input: Tensor, axes: Tensor) -> Unsqueeze:
-        """Add an unsqueeze; TensorRT's `add_unsqueeze`."""
+        """Add an unsqueeze layer; TensorRT's `add_unsqueeze`."""
         return self.add_layer(Unsqueeze(), [input, axes])

@@ -1,4 +1,4 @@
-"""Normalizations: to mean 0 and variance 1, across channels, and softmax."""
+"""Normalizations to mean 0 and variance 1, local response normalization, and softmax."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dryfit.network.tensor import Shape, Tensor, TensorSpec
 class Normalization(Layer):
     """`(x - mean) / sqrt(variance + epsilon) * scale + bias`; inputs 0 to 2 are x, scale and bias (None: 1 and 0).
 
-    Mean and variance (of the whole population) are taken along `axes`. With more than one group, axis 1 is split
-    into `num_groups` equal groups of neighbouring channels, and each group is averaged over too: this is group
-    normalization, with `axes` the spatial axes. Scale and bias have the rank of x and broadcast to it; with groups,
-    axis 1 of them may also have one value a group.
+    Mean and (population) variance are computed over `axes`. With more than one group, axis 1 is split into `num_groups`
+    equal groups of adjacent channels, and mean and variance also extend over each group: this is group normalization,
+    with `axes` set to the spatial axes. Scale and bias have the rank of x and broadcast to it; with groups, their axis
+    1 may also have one value per group.
 
     Attributes:
-        axes: bit i is axis i.
+        axes: bit mask; bit i is axis i.
         epsilon: added to the variance.
-        num_groups: groups of channels; 1 for instance and layer normalization.
+        num_groups: number of channel groups; 1 for instance and layer normalization.
         compute_precision: the type in which mean, variance and `(x - mean) / sqrt(...)` are computed.
 
     Source: TensorRT `INormalizationLayer`; ONNX `InstanceNormalization`, `GroupNormalization`, `LayerNormalization`.
@@ -37,7 +37,7 @@ class Normalization(Layer):
     compute_precision: DataType = DataType.FLOAT
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape and type."""
+        """Return the input's shape and type."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point or not self.compute_precision.is_floating_point:
             raise self.problem(
@@ -92,7 +92,8 @@ class Lrn(Layer):
     """`x / (k + alpha / window_size * sum of squares) ^ beta`, the sum over the channels around each channel.
 
     Attributes:
-        window_size: channels summed: `(window_size - 1) // 2` before, `window_size // 2` after.
+        window_size: number of channels summed: `(window_size - 1) // 2` before and `window_size // 2` after each
+            channel.
         alpha, beta, k: as in the formula.
 
     Source: TensorRT `ILRNLayer`; ONNX `LRN` (`bias` is k).
@@ -106,7 +107,7 @@ class Lrn(Layer):
     k: float
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape and type."""
+        """Return the input's shape and type."""
         x = self.required(inputs, 0)
         if x.rank < 2 or not (x.dtype.is_floating_point or x.dtype.is_quantized):
             raise self.problem(
@@ -121,10 +122,10 @@ class Lrn(Layer):
 
 @layer_kind("softmax")
 class Softmax(Layer):
-    """`exp(x - max) / sum of exp(x - max)`, maximum and sum over one axis.
+    """`exp(x - max) / sum of exp(x - max)`, with maximum and sum over one axis.
 
     Attributes:
-        axes: a bit mask with one bit set: bit i is axis i.
+        axes: bit mask with exactly one bit set; bit i is axis i.
 
     Source: TensorRT `ISoftMaxLayer`.
     """
@@ -135,11 +136,11 @@ class Softmax(Layer):
 
     @property
     def axis(self) -> int:
-        """The axis that `axes` names."""
+        """Axis selected by `axes`."""
         return self.axes.bit_length() - 1
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape and type."""
+        """Return the input's shape and type."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point and not x.dtype.is_quantized:
             raise self.problem(

@@ -1,4 +1,4 @@
-"""Plugin: a layer whose meaning comes from a layer plugin."""
+"""Plugin: a layer that a layer plugin implements."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dryfit.network.tensor import Tensor, TensorSpec
 
 @layer_kind("plugin", "PLUGIN_V3")
 class Plugin(Layer):
-    """A layer that a layer plugin defines.
+    """A layer that a layer plugin implements.
 
     Attributes:
-        plugin_name, plugin_version, plugin_namespace: which plugin.
-        fields: the parameters that it gets, by name.
+        plugin_name, plugin_version, plugin_namespace: key of the plugin.
+        fields: parameters passed to the plugin, by name.
 
     Source: TensorRT `IPluginV3Layer`.
     """
@@ -38,7 +38,7 @@ class Plugin(Layer):
         return self.plugin_name, self.plugin_version, self.plugin_namespace
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """What the plugin says."""
+        """Return the output specs that the plugin reports."""
         plugin = self.implementation()
         fields = self.complete_fields()
         try:
@@ -65,29 +65,29 @@ class Plugin(Layer):
         return specs
 
     def implementation(self) -> LayerPlugin:
-        """The plugin.
+        """Return the plugin.
 
         Raises:
-            PluginError: there is none of this name, or it cannot be used.
+            PluginError: No plugin has this name, or it cannot be used.
         """
         return get_plugin(self.key, self.where)
 
     def complete_fields(self) -> Fields:
-        """The fields as the plugin declares them, defaults included.
+        """Return the fields as the plugin declares them, including defaults.
 
         Raises:
-            PluginError: there is no such plugin.
-            UnknownNameError: it has no such field.
-            NetworkError: a field is missing, or of another type.
+            PluginError: The plugin does not exist.
+            UnknownNameError: The plugin has no such field.
+            NetworkError: A field is missing or has the wrong type.
         """
         return complete_fields(self.implementation(), self.fields, self.where)
 
     def fields_to_save(self) -> Fields:
-        """The fields that an engine file keeps: those that the plugin chooses, or all where it is not there to ask.
+        """Return the fields to store in an engine file: those the plugin selects, or all if it is not installed.
 
         Raises:
-            PluginError: the plugin is installed and cannot be used.
-            NetworkError: it chooses what no file can hold, or fails.
+            PluginError: The plugin is installed but cannot be used.
+            NetworkError: The plugin fails, or selects a value that cannot be stored in a file.
         """
         plugin = find_plugin(self.key)
         if plugin is None:
@@ -117,19 +117,19 @@ class AddPlugin:
         plugin_version: str = "1",
         plugin_namespace: str = "",
     ) -> Plugin:
-        """Add a layer that a plugin defines.
+        """Add a layer that a plugin implements.
 
         Args:
-            inputs: None where an optional input is absent.
-            plugin: the plugin, which is registered with it, or its name.
-            fields: its parameters.
-            plugin_version: of the plugin; only with a name.
-            plugin_namespace: of the plugin; only with a name.
+            inputs: the layer's inputs; None for an absent optional input.
+            plugin: the plugin, which this call also registers, or the name of a registered or installed plugin.
+            fields: parameters of the layer.
+            plugin_version: version of the plugin; only if `plugin` is a name.
+            plugin_namespace: namespace of the plugin; only if `plugin` is a name.
 
         Raises:
-            PluginError: there is no such plugin, or another has its name.
-            NetworkError: it refuses the inputs or the fields.
-            UnknownNameError: it has no such field.
+            PluginError: The plugin does not exist, or another plugin has its name.
+            NetworkError: The plugin rejects the inputs or the fields.
+            UnknownNameError: The plugin has no such field.
         """
         key = (plugin, plugin_version, plugin_namespace) if isinstance(plugin, str) else _registered(plugin)
         return self.add_layer(_plugin_layer(key, fields), inputs)
@@ -141,12 +141,12 @@ class AddPlugin:
         plugin: LayerPlugin,
         fields: Fields | None = None,
     ) -> Plugin:
-        """TensorRT's name for `add_plugin`; here, shape inputs are inputs like the others, and come last.
+        """Add a plugin layer; TensorRT's `add_plugin_v3`. Shape inputs are ordinary inputs here, and come last.
 
         Raises:
-            PluginError: another plugin has its name.
-            NetworkError: it refuses the inputs or the fields.
-            UnknownNameError: it has no such field.
+            PluginError: Another plugin has the same name.
+            NetworkError: The plugin rejects the inputs or the fields.
+            UnknownNameError: The plugin has no such field.
         """
         return self.add_layer(_plugin_layer(_registered(plugin), fields), [*inputs, *shape_inputs])
 

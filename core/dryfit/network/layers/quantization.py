@@ -1,4 +1,4 @@
-"""Layers that change the element type: quantize and dequantize by scales given or found in a run, and cast."""
+"""Layers that change the element type: quantize and dequantize, with given or computed scales, and cast."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ QUANTIZED_TYPES = tuple(
 
 @layer_kind("quantize")
 class Quantize(Layer):
-    """`saturate(round(x / scale) + zero_point)`; ties go to the even number, saturation is to the output's range.
+    """`saturate(round(x / scale) + zero_point)`; rounds half to even and saturates to the range of the output type.
 
-    Inputs: 0 the data, 1 the scale, 2 the zero point (optional, of the output's type; 0 where absent;
-    devices have no other).
+    Inputs: 0 the data, 1 the scale, 2 the zero point (optional, of the output's type; default: 0; devices support no
+    other value).
 
     Attributes:
-        axis: with one scale for each index of an axis, that axis; -1 otherwise.
-        to_type: INT8, FP8, INT4, FP4, and on the host ONNX's other narrow types.
-        block_shape: extents of a block that shares a scale, one an axis; empty where there are no blocks, or where the
-            shapes of scale and data divide evenly.
-        saturate: for 8-bit floating-point outputs, as in a cast.
+        axis: axis of per-channel scales, with one scale per index; -1 for other granularities.
+        to_type: INT8, FP8, INT4 or FP4; on the host, also ONNX's other narrow types.
+        block_shape: extents of the block that shares a scale, one per axis. Empty: no blocks, or blocks derived from
+            the shapes of scale and data, which must divide evenly.
+        saturate: for 8-bit floating-point outputs, as in `Cast`.
 
     Source: TensorRT `IQuantizeLayer`; ONNX `QuantizeLinear`.
     """
@@ -50,14 +50,14 @@ class Quantize(Layer):
 
     @property
     def host_only_reason(self) -> str:
-        """What about it no device has."""
+        """Why no device supports the layer, or an empty string."""
         reasons = reasons_against_devices(self, next(iter(self.outputs), None), self.axis, self.block_shape)
         if self.to_type is DataType.FP8 and not self.saturate:
             reasons.append("values that do not saturate")
         return ", ".join(reasons)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape, of `to_type`."""
+        """Return the input's shape, with type `to_type`."""
         x = self.required(inputs, 0)
         if not (x.dtype.is_floating_point and x.dtype.bits >= 16) and x.dtype is not DataType.INT32:
             raise self.problem(
@@ -88,14 +88,14 @@ class Quantize(Layer):
 class Dequantize(Layer):
     """`(x - zero_point) * scale`.
 
-    Inputs: 0 the quantized data (on the host INT32 too: the bias of a quantized convolution), 1 the scale, 2 the zero
-    point (optional, of the data's type; 0 where absent; devices have no other).
+    Inputs: 0 the quantized data (on the host also INT32, for the bias of a quantized convolution), 1 the scale, 2 the
+    zero point (optional, of the data's type; default: 0; devices support no other value).
 
     Attributes:
-        axis: with one scale for each index of an axis, that axis; -1 otherwise.
-        to_type: FP32, FP16 or BF16.
-        block_shape: extents of a block that shares a scale, one an axis; empty where there are no blocks, or where the
-            shapes of scale and data divide evenly.
+        axis: axis of per-channel scales, with one scale per index; -1 for other granularities.
+        to_type: type of the output: FP32, FP16 or BF16.
+        block_shape: extents of the block that shares a scale, one per axis. Empty: no blocks, or blocks derived from
+            the shapes of scale and data, which must divide evenly.
 
     Source: TensorRT `IDequantizeLayer`; ONNX `DequantizeLinear`.
     """
@@ -110,11 +110,11 @@ class Dequantize(Layer):
 
     @property
     def host_only_reason(self) -> str:
-        """What about it no device has."""
+        """Why no device supports the layer, or an empty string."""
         return ", ".join(reasons_against_devices(self, self.get_input(0), self.axis, self.block_shape))
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape, of `to_type`."""
+        """Return the input's shape, with type `to_type`."""
         x = self.required(inputs, 0)
         allowed = (*QUANTIZED_TYPES, DataType.INT32)
         if x.dtype not in allowed:
@@ -149,16 +149,16 @@ _FORMS = {(DataType.FP4, DataType.FP8): 16, (DataType.FP8, DataType.E8M0): 32}
 
 @layer_kind("dynamic_quantize")
 class DynamicQuantize(Layer):
-    """Each block of `block_size` elements on `axis` is divided by its own scale and cast: outputs are data and scales.
+    """Each block of `block_size` elements along `axis`, divided by its own scale and cast. Outputs: data and scales.
 
-    The scale is `max(abs(block)) / largest value of to_type`. As FP8 (NVFP4) it is divided by input 1, a scalar that is
-    known at build time, and rounded to nearest even; as E8M0 (MXFP8) it is rounded up to a power of two.
+    The scale is `max(abs(block)) / largest value of to_type`. An FP8 scale (NVFP4) is divided by input 1, a scalar
+    known at build time, and rounded to nearest even; an E8M0 scale (MXFP8) is rounded up to a power of two.
 
     Attributes:
-        axis: the last or the second last axis, counted from 0.
+        axis: the last or second-to-last axis, counted from 0.
         block_size: 16 for FP4, 32 for FP8.
         to_type: FP4 or FP8.
-        scale_type: FP8 for FP4, E8M0 for FP8.
+        scale_type: FP8 for FP4 data, E8M0 for FP8 data.
 
     Source: TensorRT `IDynamicQuantizeLayer`; "Working with Quantized Types", dynamic quantization.
     """
@@ -173,11 +173,11 @@ class DynamicQuantize(Layer):
 
     @property
     def output_count(self) -> int:
-        """Data and scales."""
+        """Number of outputs: 2, the data and the scales."""
         return 2
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The data: the input's shape, of `to_type`; the scales: one a block, of `scale_type`."""
+        """Return the data (the input's shape, `to_type`) and the scales (one per block, `scale_type`)."""
         x = self.required(inputs, 0)
         if x.dtype not in (DataType.FLOAT, DataType.HALF, DataType.BF16):
             raise self.problem(
@@ -228,7 +228,7 @@ class DynamicQuantize(Layer):
 
 
 class CastRounding(enum.Enum):
-    """How a cast to E8M0, which holds powers of two, rounds: ONNX's `round_mode`. Other types round to nearest even."""
+    """Rounding of a cast to E8M0, which holds powers of two: ONNX's `round_mode`. Other types round to nearest even."""
 
     UP = "up"
     DOWN = "down"
@@ -239,14 +239,14 @@ class CastRounding(enum.Enum):
 class Cast(Layer):
     """The input's values in another type.
 
-    Floating point to integer drops the fraction, integer to a narrower integer keeps the low bits, anything to BOOL is
-    `x != 0`, and a wider to a narrower floating-point type rounds to nearest even.
+    Floating point to integer truncates the fraction, integer to a narrower integer keeps the low bits, any type to BOOL
+    is `x != 0`, and a wider to a narrower floating-point type rounds to nearest even.
 
     Attributes:
-        to_type: of the output.
-        saturate: for 8-bit floating-point outputs: values out of range become the largest finite value, or else NaN or
-            infinity, as the type has it.
-        e8m0_rounding: for the output E8M0 only.
+        to_type: type of the output.
+        saturate: for 8-bit floating-point outputs: whether values out of range become the largest finite value.
+            Otherwise they become NaN or infinity, depending on the type.
+        e8m0_rounding: rounding mode for E8M0 outputs only.
 
     Source: TensorRT `ICastLayer`; ONNX `Cast`.
     """
@@ -259,7 +259,7 @@ class Cast(Layer):
     e8m0_rounding: CastRounding = CastRounding.UP
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape."""
+        """Return the input's shape."""
         return [TensorSpec(self.required(inputs, 0).shape, self.to_type)]
 
 
@@ -267,18 +267,18 @@ class AddQuantization:
     """The builder methods of quantize, dequantize and cast layers."""
 
     def add_quantize(self: LayerOwner, input: Tensor, scale: Tensor, output_type: DataType = DataType.INT8) -> Quantize:
-        """Add a quantize layer; TensorRT's `add_quantize`. Set `axis` on the layer where the scale is a vector."""
+        """Add a quantize layer; TensorRT's `add_quantize`. Set `axis` on the layer if the scale is a vector."""
         return self.add_layer(Quantize(to_type=output_type), [input, scale], is_finished=False)
 
     def add_dequantize(
         self: LayerOwner, input: Tensor, scale: Tensor, output_type: DataType | None = None
     ) -> Dequantize:
-        """Add a dequantize layer; TensorRT's `add_dequantize`. Set `axis` on the layer where the scale is a vector.
+        """Add a dequantize layer; TensorRT's `add_dequantize`. Set `axis` on the layer if the scale is a vector.
 
         Args:
             input: the quantized data.
-            scale: FLOAT, HALF or BF16.
-            output_type: None: the scale's type in a strongly typed network, and else FLOAT.
+            scale: the scale, of type FLOAT, HALF or BF16.
+            output_type: type of the output. None: the scale's type in a strongly typed network, otherwise FLOAT.
         """
         to_type = output_type or (scale.dtype if input.network.is_strongly_typed else DataType.FLOAT)
         return self.add_layer(Dequantize(to_type=to_type), [input, scale], is_finished=False)
@@ -296,5 +296,5 @@ class AddQuantization:
         return self.add_layer(layer, [input], is_finished=False)
 
     def add_cast(self: LayerOwner, input: Tensor, to_type: DataType) -> Cast:
-        """Add a cast; TensorRT's `add_cast`."""
+        """Add a cast layer; TensorRT's `add_cast`."""
         return self.add_layer(Cast(to_type=to_type), [input])

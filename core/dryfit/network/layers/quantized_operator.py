@@ -1,8 +1,8 @@
-"""Quantized operator: one layer of real numbers on quantized tensors, as a named method computes it.
+"""Quantized operator: a layer on quantized tensors, computed by a named method.
 
-A network says in real numbers what is meant (dequantize, a layer, quantize). What becomes of it in integers differs
-from library to library and from device to device, in the last code. A quantized operator is such a group as one layer
-whose arithmetic is named: `method` says whose it is. It runs on the host only.
+A network expresses its intent in real numbers (dequantize, a layer, quantize). The integer implementation differs
+between libraries and between devices in the last code. A quantized operator represents such a group as one layer with
+a named arithmetic, given by `method`. It runs on the host only.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ WEIGHTS_INPUT = 1
 
 
 class OperatorMethod(Protocol):
-    """What computes quantized operators: `dryfit.quantization.methods.method.QuantizeMethod`."""
+    """The interface that computes quantized operators: `dryfit.quantization.methods.method.QuantizeMethod`."""
 
     def evaluate(self, layer: QuantizedOperator, inputs: Sequence[Array | None]) -> list[Array]:
-        """The outputs, by the definition in numpy.
+        """Return the outputs, computed by the numpy definition.
 
         Raises:
-            ConfigError: the method does not have the operator for these types.
+            ConfigError: The method does not support the operator for these types.
         """
         ...
 
@@ -45,23 +45,23 @@ _CODES = (DataType.INT8, DataType.UINT8)
 
 @layer_kind("quantized_operator")
 class QuantizedOperator(Layer):
-    """A layer kind on quantized tensors: codes in, codes out; or real numbers at one end, where it (de)quantizes.
+    """A layer kind on quantized tensors: codes in and out, or real numbers on one side, where it (de)quantizes.
 
-    A code `q` stands for `(q - zero_point) * scale`. Inputs are those of the layer kind, each a quantized tensor
-    (INT8 or UINT8 and, of weights, one scale for the whole or for each output channel), an INT32 bias in units of
-    input scale * weight scale, or, of `quantize`, real numbers.
+    A code `q` represents `(q - zero_point) * scale`. The inputs are those of the layer kind: quantized tensors (INT8 or
+    UINT8; weights have a per-tensor scale or one scale per output channel), an INT32 bias in units of input scale *
+    weight scale, or, for `quantize`, real numbers.
 
     Attributes:
-        computes: the layer kind that is computed, such as `convolution`; `identity` only changes scale, zero
-            point or type of the codes.
+        computes: the layer kind, such as `convolution`; `identity` only changes the scale, zero point or type of the
+            codes.
         method: name of the quantize method, such as `tflite`.
-        fields: parameters of the layer kind that differ from its defaults; members of enumerations by name.
-        scales: for each input its scale: float32, of shape () or, along the output channels, [K]; None for an input
-            that is not a quantized tensor.
-        zero_points: for each input its zero point as int32, of the scale's shape; None as in `scales`.
-        output_scale, output_zero_point: of the output, of shape (); None where the output is real.
-        to_type: the output's type: INT8 or UINT8, or FP32 where it is real.
-        limits: of a fused activation, in floating point: (0, inf) for ReLU, (0, 6) for ReLU6.
+        fields: parameters of the layer kind that differ from its defaults; enumeration members by name.
+        scales: scale of each input: float32 of shape (), or [K] for per-channel scales along the output channels. None
+            for an input that is not quantized.
+        zero_points: zero point of each input: int32, with the shape of the scale; None as in `scales`.
+        output_scale, output_zero_point: scale and zero point of the output, of shape (); None if the output is real.
+        to_type: type of the output: INT8 or UINT8, or FP32 if it is real.
+        limits: range of a fused activation, in floating point: (0, inf) for ReLU, (0, 6) for ReLU6.
     """
 
     computes: str
@@ -76,11 +76,11 @@ class QuantizedOperator(Layer):
 
     @property
     def host_only_reason(self) -> str:
-        """That it is computed by a quantize method."""
+        """Why no device supports the layer: a quantize method computes it."""
         return f"the quantize method {self.method!r}"
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """What the layer kind says of real tensors of these shapes, of `to_type`."""
+        """Return the shapes that the layer kind infers for real tensors of these shapes, with type `to_type`."""
         self._check_grids(inputs)
         real = [None if spec is None else TensorSpec(spec.shape, DataType.FLOAT) for spec in inputs]
         if self.computes in ("quantize", "dequantize"):
@@ -113,20 +113,20 @@ class QuantizedOperator(Layer):
                 )
 
     def real_layer(self) -> Layer:
-        """The layer of real numbers that it stands for: in no network, with this layer's name.
+        """Return the equivalent layer of real numbers, outside any network, with this layer's name.
 
         Raises:
-            NetworkError: there is no such kind, or a field is none of its parameters.
+            NetworkError: The kind does not exist, or a field is not one of its parameters.
         """
         return layer_from_fields(self.computes, self.fields, self.name)
 
     def operator_method(self) -> OperatorMethod:
-        """The method.
+        """Return the quantize method.
 
         Raises:
-            ConfigError: nothing finds methods.
-            UnknownNameError: there is none of this name.
-            PluginError: it cannot be loaded.
+            ConfigError: No lookup for quantize methods is installed.
+            UnknownNameError: No method has this name.
+            PluginError: The method cannot be loaded.
         """
         find_method = installed_packages().quantize_method
         if find_method is None:
@@ -139,9 +139,9 @@ class QuantizedOperator(Layer):
 
 
 def fields_of_layer(layer: Layer) -> dict[str, FieldValue]:
-    """The parameters of a layer that differ from their defaults, as `QuantizedOperator.fields` keeps them.
+    """Return the parameters of a layer that differ from their defaults, as `QuantizedOperator.fields` keeps them.
 
-    Weights are left out: a quantized operator has them as inputs.
+    Weights are omitted: they are inputs of a quantized operator.
     """
     found: dict[str, FieldValue] = {}
     for field in layer.parameters():
@@ -153,7 +153,7 @@ def fields_of_layer(layer: Layer) -> dict[str, FieldValue]:
 
 
 def layer_from_fields(kind: str, fields: typing.Mapping[str, FieldValue], name: str = "") -> Layer:
-    """The layer that `fields_of_layer` describes."""
+    """Return the layer that `fields_of_layer` describes."""
     cls = LAYER_KINDS[kind]
     hints = typing.get_type_hints(cls)
     values = {key: _member(hints[key], value) for key, value in fields.items()}

@@ -52,7 +52,7 @@ class TopK(Layer):
         return 2
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Values (the input's type) and indices, with k elements along the axis; -1 where k is not known yet."""
+        """Return values (the input's type) and indices, with k elements along the axis; -1 where k is not known yet."""
         x = self.required(inputs, 0)
         if len(checked_axes(self, self.axes, x.rank)) != 1:
             raise self.problem(
@@ -133,7 +133,7 @@ class Nms(Layer):
         return 2
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`[-1, 3]`: how many boxes are chosen depends on the data; and a scalar."""
+        """Return `[-1, 3]`: how many boxes are chosen depends on the data; and a scalar."""
         boxes, scores = self.required(inputs, 0), self.required(inputs, 1)
         self.required(inputs, 2)
         fits = scores.rank == 3 and boxes.rank in (3, 4) and boxes.shape[-1] in (-1, 4)
@@ -222,7 +222,7 @@ class HistogramLayer(Layer):
     """
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`INT64[4104]`."""
+        """Return `INT64[4104]`."""
         x = self.required(inputs, 0)
         if not x.dtype.is_floating_point:
             raise self.problem(

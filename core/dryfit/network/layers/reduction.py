@@ -38,7 +38,7 @@ class Reduce(Layer):
     keep_dims: bool
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape without the reduced axes (or with 1 there), of the input's type."""
+        """Return the input's shape without the reduced axes (or with 1 there), of the input's type."""
         x = self.required(inputs, 0)
         reduced = checked_axes(self, self.axes, x.rank)
         if x.dtype is DataType.BOOL and self.op not in (ReduceOperation.MAX, ReduceOperation.MIN):
@@ -86,7 +86,7 @@ class Cumulative(Layer):
         return self.op.is_host_only
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The input's shape and type."""
+        """Return the input's shape and type."""
         x, axis = self.required(inputs, 0), self.required(inputs, 1)
         if x.dtype is DataType.BOOL:
             raise self.problem("A cumulative layer requires a numeric input", found="BOOL", remedy="Add a cast layer")

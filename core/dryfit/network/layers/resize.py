@@ -155,7 +155,7 @@ class Resize(Layer):
         )
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The new extents, of the input's type; -1 where they come from a tensor that is not known yet."""
+        """Return the new extents, of the input's type; -1 where they come from a tensor that is not known yet."""
         x = self.required(inputs, 0)
         shape = self._given(inputs, 1, self.shape)
         scales = self._given(inputs, 2, self.scales)
@@ -231,7 +231,7 @@ class GridSample(Layer):
         return bool(self.inputs) and self.inputs[0] is not None and len(self.inputs[0].shape) != 4
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`[N, C, *places of the grid]` of the input's type."""
+        """Return `[N, C, *places of the grid]` of the input's type."""
         x, grid = self.required(inputs, 0), self.required(inputs, 1)
         axes = x.rank - 2
         if axes not in (2, 3) or grid.rank != x.rank or grid.shape[-1] not in (-1, axes):

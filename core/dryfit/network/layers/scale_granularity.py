@@ -65,7 +65,7 @@ def check_positive(layer: Layer, inputs: Inputs) -> None:
 
 
 def wrong_scales(scales: np.ndarray[Any, Any]) -> str | None:
-    """Which scales are not finite or not positive, in words: how many, and the first with its index; or None."""
+    """Return which scales are not finite or not positive, in words: how many, and the first with its index; or None."""
     numbers = scales.astype(np.float64)
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if not wrong.size:
@@ -79,7 +79,7 @@ def wrong_scales(scales: np.ndarray[Any, Any]) -> str | None:
 
 
 def reasons_against_devices(layer: Layer, quantized: Tensor | None, axis: int, block_shape: Sequence[int]) -> list[str]:
-    """What about a quantize or dequantize layer no device has; empty where devices have all of it.
+    """Return what about a quantize or dequantize layer no device has; empty where devices have all of it.
 
     Source: TensorRT "Working with Quantized Types": symmetric quantization to INT8, FP8, INT4 and FP4; scales of FP32,
         FP16 or BF16; one-dimensional blocks of data with up to 3 dimensions. An even number of 4-bit values:

@@ -14,7 +14,7 @@ from dryfit.network.tensor import Shape, TensorSpec
 
 
 def mask_of(axes: Iterable[int]) -> int:
-    """The bit mask of these axes, which count from 0."""
+    """Return the bit mask of these axes, which count from 0."""
     mask = 0
     for axis in axes:
         mask |= 1 << axis
@@ -22,12 +22,12 @@ def mask_of(axes: Iterable[int]) -> int:
 
 
 def axes_in(mask: int) -> tuple[int, ...]:
-    """The axes whose bits are set, ascending."""
+    """Return the axes whose bits are set, ascending."""
     return tuple(axis for axis in range(mask.bit_length()) if mask >> axis & 1)
 
 
 def checked_axes(layer: Layer, mask: int, rank: int) -> tuple[int, ...]:
-    """The axes of a mask, for a tensor of this rank.
+    """Return the axes of a mask, for a tensor of this rank.
 
     Raises:
         NetworkError: the mask is empty or names an axis that the tensor does not have.
@@ -43,7 +43,7 @@ def checked_axes(layer: Layer, mask: int, rank: int) -> tuple[int, ...]:
 
 
 def default_axis(rank: int) -> int:
-    """The axis that TensorRT takes where none is given: the third from the end, or 0."""
+    """Return the axis that TensorRT takes where none is given: the third from the end, or 0."""
     return max(rank - 3, 0)
 
 
@@ -74,12 +74,12 @@ INDEX_TYPES = (DataType.INT32, DataType.INT64)
 
 
 def known_ints(spec: TensorSpec) -> tuple[int, ...] | None:
-    """The contents of an integer tensor as Python ints, or None where they are not known at build time."""
+    """Return the contents of an integer tensor as Python ints, or None where they are not known at build time."""
     return None if spec.value is None else tuple(int(element) for element in spec.value.reshape(-1))
 
 
 def dimension_input(layer: Layer, spec: TensorSpec, what: str) -> tuple[int, ...]:
-    """The elements of an input that has one number a dimension; -1 for each that is not known.
+    """Return the elements of an input that has one number a dimension; -1 for each that is not known.
 
     Raises:
         NetworkError: it is not a vector of integers, or its length is not known.
@@ -109,7 +109,7 @@ def check_index_type(layer: Layer, spec: TensorSpec, what: str) -> None:
 
 
 def check_axis(layer: Layer, axis: int, rank: int, what: str = "`axis`") -> int:
-    """The axis, when a tensor of this rank has it; axes count from 0.
+    """Return the axis, when a tensor of this rank has it; axes count from 0.
 
     Raises:
         NetworkError: it does not.
@@ -123,7 +123,7 @@ def check_axis(layer: Layer, axis: int, rank: int, what: str = "`axis`") -> int:
 
 
 def normalized_axes(layer: Layer, axes: Iterable[int], rank: int) -> tuple[int, ...]:
-    """Axes counted from 0, ascending, for axes that may be negative (counted from the end).
+    """Return axes counted from 0, ascending, for axes that may be negative (counted from the end).
 
     Raises:
         NetworkError: an axis does not exist, or is named twice.
@@ -140,7 +140,7 @@ def normalized_axes(layer: Layer, axes: Iterable[int], rank: int) -> tuple[int, 
 
 
 def check_same_types(layer: Layer, *specs: TensorSpec) -> DataType:
-    """The one type that these inputs have.
+    """Return the one type that these inputs have.
 
     Raises:
         NetworkError: their types differ.
@@ -155,7 +155,7 @@ def check_same_types(layer: Layer, *specs: TensorSpec) -> DataType:
 
 
 def merged_extent(layer: Layer, first: int, second: int, what: str, *, is_mendable: bool = False) -> int:
-    """The extent that two tensors share on an axis; one of them may be dynamic.
+    """Return the extent that two tensors share on an axis; one of them may be dynamic.
 
     Raises:
         NetworkError: they are known and differ.

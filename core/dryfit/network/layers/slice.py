@@ -58,7 +58,7 @@ class Slice(Layer):
     axes: tuple[int, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(ints))
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`shape` on the sliced axes, of the input's type."""
+        """Return `shape` on the sliced axes, of the input's type."""
         x = self.required(inputs, 0)
         fill = inputs[4] if len(inputs) > 4 else None
         if fill is not None:
@@ -161,7 +161,7 @@ class Shuffle(Layer):
     zero_is_placeholder: bool = True
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """The shuffled shape, of the input's type."""
+        """Return the shuffled shape, of the input's type."""
         x = self.required(inputs, 0)
         shape = self.transposed(x.shape, self.first_transpose, "first_transpose")
         target = inputs[1] if len(inputs) > 1 else None
@@ -173,7 +173,7 @@ class Shuffle(Layer):
         return [TensorSpec(self.transposed(shape, self.second_transpose, "second_transpose"), x.dtype)]
 
     def transposed(self, shape: Shape, order: Sequence[int], parameter: str) -> Shape:
-        """The shape after a transpose.
+        """Return the shape after a transpose.
 
         Raises:
             NetworkError: the order is not a permutation of the axes.
@@ -188,7 +188,7 @@ class Shuffle(Layer):
         return tuple(shape[axis] for axis in order) if order else shape
 
     def reshaped(self, shape: Shape, dims: Sequence[int]) -> Shape:
-        """The shape after the reshape; -1 where it depends on a dynamic extent.
+        """Return the shape after the reshape; -1 where it depends on a dynamic extent.
 
         Raises:
             NetworkError: the dims do not hold as many elements as the shape, or have several -1.

@@ -26,21 +26,21 @@ class PaddingMode(enum.Enum):
 
 
 def ints(values: int | Sequence[int] | None) -> tuple[int, ...]:
-    """A tuple of Python ints; the converter of every parameter that holds one value a spatial axis."""
+    """Return a tuple of Python ints; the converter of every parameter that holds one value a spatial axis."""
     if values is None:
         return ()
     return (int(values),) if isinstance(values, int) else tuple(int(value) for value in values)
 
 
 def dilated(kernel: int, dilation: int) -> int:
-    """The extent that a dilated kernel covers."""
+    """Return the extent that a dilated kernel covers."""
     return (kernel - 1) * dilation + 1
 
 
 def resolved_padding(
     mode: PaddingMode, extent: int, kernel: int, stride: int, dilation: int, pre: int, post: int
 ) -> tuple[int, int]:
-    """(pre, post) padding of one axis as the mode has it; for the SAME modes it follows from the extent."""
+    """Return (pre, post) padding of one axis as the mode has it; for the SAME modes it follows from the extent."""
     if mode not in (PaddingMode.SAME_UPPER, PaddingMode.SAME_LOWER) or extent < 0:
         return pre, post
     total = max((-(-extent // stride) - 1) * stride + dilated(kernel, dilation) - extent, 0)
@@ -102,7 +102,7 @@ class WindowLayer(Layer):
         self.post_padding = self.pre_padding
 
     def paddings(self, spatial: Sequence[int]) -> list[tuple[int, int]]:
-        """(pre, post) padding of each spatial axis for an input of these extents."""
+        """Return (pre, post) padding of each spatial axis for an input of these extents."""
         return [resolved_padding(self.padding_mode, *axis) for axis in self.axes(spatial)]
 
     def output_extents(self, spatial: Sequence[int]) -> tuple[int, ...]:
@@ -110,7 +110,7 @@ class WindowLayer(Layer):
         return tuple(output_extent(self.padding_mode, *axis) for axis in self.axes(spatial))
 
     def checked_extents(self, shape: Sequence[int], message: str) -> tuple[int, ...]:
-        """`output_extents` of an input of this shape; none may be empty where the input's is not.
+        """Return `output_extents` of an input of this shape; none may be empty where the input's is not.
 
         Raises:
             NetworkError: with this message, because the parameters leave nothing of an axis.
@@ -128,7 +128,7 @@ class WindowLayer(Layer):
         return outputs
 
     def axes(self, spatial: Sequence[int]) -> list[tuple[int, int, int, int, int, int]]:
-        """(extent, window, stride, dilation, pre padding, post padding) of each spatial axis."""
+        """Return (extent, window, stride, dilation, pre padding, post padding) of each spatial axis."""
         window = (self.window, self.stride_nd, self.dilation_nd, self.pre_padding, self.post_padding)
         return list(zip(spatial, *window, strict=True))
 
@@ -237,7 +237,7 @@ class Pooling(WindowLayer):
         return tuple(outputs)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """`[N, C, *spatial]` of the input's type, and the indices where they are asked for."""
+        """Return `[N, C, *spatial]` of the input's type, and the indices where they are asked for."""
         x = self.required(inputs, 0)
         self.check_window(x.rank)
         if self.returns_indices and self.pooling_type is not PoolingType.MAX:
