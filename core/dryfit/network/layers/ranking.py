@@ -1,4 +1,4 @@
-"""Layers that choose by value: largest or smallest elements, the best of boxes that overlap; and counts of values."""
+"""Layers that select by value: top-k, non-maximum suppression, and histograms."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ class TopKOperation(enum.Enum):
 class TopK(Layer):
     """The k largest (MAX, in descending order) or smallest (MIN, ascending) elements, and their indices.
 
-    Of equal elements the one with the lower index comes first. A NaN is larger than every number.
+    Ties are resolved in favor of the lower index. A NaN is larger than every number.
 
     Attributes:
         op: MAX or MIN.
-        k: how many, 1 or more; input 1, an integer scalar of 0 or more, replaces it where
-            connected.
-        axes: a bit mask with one bit set.
+        k: number of elements, at least 1. If connected, input 1, an integer scalar of at least 0, overrides it.
+        axes: bit mask with exactly one bit set.
         indices_type: type of the second output, INT32 or INT64.
 
-    Source: TensorRT `ITopKLayer`; the order of equal elements is ONNX's.
+    Source: TensorRT `ITopKLayer`; the order of ties is ONNX's.
     """
 
     needs_real_numbers = True
@@ -43,16 +42,16 @@ class TopK(Layer):
 
     @property
     def axis(self) -> int:
-        """The axis that `axes` names."""
+        """Axis selected by `axes`."""
         return self.axes.bit_length() - 1
 
     @property
     def output_count(self) -> int:
-        """Two outputs."""
+        """Number of outputs: 2."""
         return 2
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Return values (the input's type) and indices, with k elements along the axis; -1 where k is not known yet."""
+        """Return values (in the input's type) and indices, with k elements along the axis; -1 if k is unknown."""
         x = self.required(inputs, 0)
         if len(checked_axes(self, self.axes, x.rank)) != 1:
             raise self.problem(
@@ -97,19 +96,18 @@ class BoundingBoxFormat(enum.Enum):
 
 @layer_kind("nms")
 class Nms(Layer):
-    """For each batch and class: boxes in the order of falling scores, without those that overlap a chosen one.
+    """The boxes selected per batch and class, by descending score, without boxes that overlap a selected one.
 
-    Inputs: boxes `[batch, boxes, 4]` or `[batch, boxes, classes, 4]`; scores `[batch, boxes, classes]`; the most boxes
-    for a class (integer scalar); optionally the threshold of overlap (intersection over union, default 0) and of
-    scores (default 0). A box is chosen when its score is greater than the threshold, and left out when its overlap
-    with a chosen one is greater than the other threshold. Of equal scores the lower index comes first.
+    Inputs: boxes `[batch, boxes, 4]` or `[batch, boxes, classes, 4]`; scores `[batch, boxes, classes]`; the maximum
+    number of boxes per class (integer scalar); optionally the overlap threshold (intersection over union, default 0)
+    and the score threshold (default 0). A box is selected if its score is greater than the score threshold, unless its
+    overlap with a selected box is greater than the overlap threshold. Ties are resolved in favor of the lower index.
 
-    Outputs: `[chosen, 3]` rows of (batch, class, box), sorted by batch, class and falling score; and their count.
+    Outputs: `[selected, 3]` rows of (batch, class, box), sorted by batch, class and descending score; and their number.
 
     Attributes:
-        bounding_box_format: what the four numbers of a box are.
-        topk_box_limit: only this many boxes with the highest scores are looked at, for each batch and class;
-            None for all (host only).
+        bounding_box_format: meaning of the four numbers of a box.
+        topk_box_limit: number of highest-scoring boxes considered per batch and class. None: all boxes (host only).
         indices_type: type of the first output, INT32 or INT64.
 
     Source: TensorRT `INMSLayer`; ONNX `NonMaxSuppression` (whose scores have classes before boxes).
@@ -124,16 +122,16 @@ class Nms(Layer):
 
     @property
     def is_host_only(self) -> bool:
-        """Whether it uses what TensorRT lacks: an unlimited number of boxes."""
+        """Whether the number of boxes is unlimited, which TensorRT does not support."""
         return self.topk_box_limit is None
 
     @property
     def output_count(self) -> int:
-        """Two outputs."""
+        """Number of outputs: 2."""
         return 2
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Return `[-1, 3]`: how many boxes are chosen depends on the data; and a scalar."""
+        """Return `[-1, 3]`, as the number of selected boxes depends on the data, and a scalar."""
         boxes, scores = self.required(inputs, 0), self.required(inputs, 1)
         self.required(inputs, 2)
         fits = scores.rank == 3 and boxes.rank in (3, 4) and boxes.shape[-1] in (-1, 4)
@@ -174,7 +172,7 @@ class AddRanking:
         axes: int,
         indices_type: DataType = DataType.INT32,
     ) -> TopK:
-        """Add a top-k along the axis of a bit mask; TensorRT's `add_topk`. Connect input 1 for a k known later."""
+        """Add a top-k along the axis of a bit mask; TensorRT's `add_topk`. Connect input 1 for a k set at run time."""
         return self.add_layer(TopK(op=op, k=k, axes=axes, indices_type=indices_type), [input])
 
     def add_nms(
@@ -184,7 +182,7 @@ class AddRanking:
         max_output_boxes_per_class: Tensor,
         indices_type: DataType = DataType.INT32,
     ) -> Nms:
-        """Add a non-maximum suppression; TensorRT's `add_nms`. Connect inputs 3 and 4 for the thresholds."""
+        """Add non-maximum suppression; TensorRT's `add_nms`. Connect inputs 3 and 4 for the thresholds."""
         return self.add_layer(Nms(indices_type=indices_type), [boxes, scores, max_output_boxes_per_class])
 
 
@@ -209,14 +207,13 @@ RECORD_WORDS = HEAD_WORDS + 2 * BINS
 
 @layer_kind("histogram")
 class HistogramLayer(Layer):
-    """The histogram of the input's values, which calibration takes beside the layers that compute them.
+    """The histogram of the input's values, which calibration adds to a network.
 
-    The result is a record, `INT64[4104]`: the exponents of the positive and of the negative values, the least and the
-    largest value (as the bits of binary64), how many values are zero, NaN, infinite, and how many there are; then 2048
-    counts of the finite positive values and as many of the finite negative ones. A magnitude m lies in bin
-    `floor(m * 2^(11 - exponent))`, where `2^exponent`, at least 2^-115, is the least power of two above the largest
-    magnitude of its sign. What does not exist is `NO_EXPONENT`, infinity for the minimum, minus infinity for the
-    maximum.
+    The result is a record, `INT64[4104]`: the exponents of the positive and of the negative values, the minimum and the
+    maximum (as the bits of binary64), the numbers of zeros, NaNs, infinities and all values; then 2048 counts of the
+    finite positive values and 2048 of the finite negative values. A magnitude m falls into bin `floor(m * 2^(11 -
+    exponent))`, where `2^exponent`, at least 2^-115, is the smallest power of two above the largest magnitude of its
+    sign. Missing entries are `NO_EXPONENT`, infinity for the minimum and minus infinity for the maximum.
 
     Source: our choice, because bins whose width is a power of two merge exactly.
     """
@@ -237,5 +234,5 @@ class AddHistogram:
     """The builder method of histograms."""
 
     def add_histogram(self: LayerOwner, input: Tensor) -> HistogramLayer:
-        """Add a layer that gives the histogram of a tensor's values."""
+        """Add a layer that computes the histogram of a tensor's values."""
         return self.add_layer(HistogramLayer(), [input])

@@ -1,4 +1,4 @@
-"""Reductions: one value of all the elements along some axes, and running sums along one."""
+"""Reductions over axes, and cumulative operations along an axis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 
 
 class ReduceOperation(enum.Enum):
-    """TensorRT's `ReduceOperation`, without NONE, which belongs to collectives between devices."""
+    """TensorRT's `ReduceOperation`, except NONE, which applies to collectives between devices."""
 
     SUM = "sum"
     PROD = "prod"
@@ -27,8 +27,8 @@ class Reduce(Layer):
 
     Attributes:
         op: the operation.
-        axes: bit i is axis i; at least one.
-        keep_dims: reduced axes stay, with extent 1.
+        axes: bit mask with at least one bit set; bit i is axis i.
+        keep_dims: whether reduced axes are kept, with extent 1.
 
     Source: TensorRT `IReduceLayer`.
     """
@@ -38,7 +38,7 @@ class Reduce(Layer):
     keep_dims: bool
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Return the input's shape without the reduced axes (or with 1 there), of the input's type."""
+        """Return the input's shape without the reduced axes (or with 1 there), in the input's type."""
         x = self.required(inputs, 0)
         reduced = checked_axes(self, self.axes, x.rank)
         if x.dtype is DataType.BOOL and self.op not in (ReduceOperation.MAX, ReduceOperation.MIN):
@@ -64,12 +64,12 @@ class CumulativeOperation(enum.Enum):
 
 @layer_kind("cumulative")
 class Cumulative(Layer):
-    """Each element is the sum (or product) of itself and all before it along the axis of input 1, an integer scalar.
+    """The cumulative sum (or product) along the axis given by input 1, an integer scalar.
 
     Attributes:
         op: SUM or PROD.
-        exclusive: the element itself is left out; the first is 0 (or 1).
-        reverse: the sum runs from the end.
+        exclusive: whether each element excludes itself; the first result is then 0 (or 1).
+        reverse: whether the operation starts from the end.
 
     Source: TensorRT `ICumulativeLayer`; ONNX `CumSum`, `CumProd`.
     """
@@ -116,5 +116,5 @@ class AddReduction:
     def add_cumulative(
         self: LayerOwner, input: Tensor, axis: Tensor, op: CumulativeOperation, exclusive: bool, reverse: bool
     ) -> Cumulative:
-        """Add a running sum; TensorRT's `add_cumulative`. `axis` is a tensor with one integer."""
+        """Add a cumulative layer; TensorRT's `add_cumulative`. `axis` is a tensor with one integer."""
         return self.add_layer(Cumulative(op=op, exclusive=exclusive, reverse=reverse), [input, axis])

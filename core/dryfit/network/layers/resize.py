@@ -1,4 +1,4 @@
-"""Resampling: a tensor sampled again on a finer or coarser grid, or at positions that another tensor has."""
+"""Resampling: resize to a finer or coarser grid, and grid sampling at positions from another tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 
 
 class InterpolationMode(enum.Enum):
-    """How a value between elements is made; TensorRT's `InterpolationMode`."""
+    """Interpolation between elements; TensorRT's `InterpolationMode`."""
 
     NEAREST = "nearest"
     LINEAR = "linear"
@@ -25,10 +25,10 @@ class InterpolationMode(enum.Enum):
 
 
 class ResizeCoordinateTransformation(enum.Enum):
-    """How an output index becomes a place in the input.
+    """Mapping from an output index to a position in the input.
 
-    The first three are TensorRT's `ResizeCoordinateTransformation`, the others are ONNX's and host only (TensorRT's
-    parser writes `pytorch_half_pixel` as HALF_PIXEL with the selector UPPER).
+    The first three are TensorRT's `ResizeCoordinateTransformation`; the others are ONNX's and host only (TensorRT's
+    parser translates `pytorch_half_pixel` to HALF_PIXEL with the selector UPPER).
     """
 
     ALIGN_CORNERS = "align_corners"
@@ -51,14 +51,14 @@ class ResizeCoordinateTransformation(enum.Enum):
 
 
 class ResizeSelector(enum.Enum):
-    """Which place an output extent of 1 takes: the formula's, or the first element; TensorRT's `ResizeSelector`."""
+    """Position used for an output extent of 1: the formula's, or the first element; TensorRT's `ResizeSelector`."""
 
     FORMULA = "formula"
     UPPER = "upper"
 
 
 class ResizeRoundMode(enum.Enum):
-    """How a place becomes an index in NEAREST mode; TensorRT's `ResizeRoundMode`.
+    """Rounding of a position to an index in NEAREST mode; TensorRT's `ResizeRoundMode`.
 
     HALF_UP and HALF_DOWN are ONNX's `round_prefer_ceil` and `round_prefer_floor`.
     """
@@ -75,24 +75,26 @@ def _floats(values: Sequence[float] | None) -> tuple[float, ...]:
 
 @layer_kind("resize")
 class Resize(Layer):
-    """Each axis is sampled at places that follow from its output index.
+    """The input resampled along each axis at positions computed from the output index.
 
-    The output's extents are `shape`, or input 1 (an integer tensor), or `floor(extent * scale)` of `scales` or of
-    input 2 (a floating-point tensor, host only); the input's where nothing is given. Where both extents and scales
-    are given, the scales make the places and the extents the output (host only).
+    The output extents are `shape`, or input 1 (an integer tensor), or `floor(extent * scale)` with `scales` or input 2
+    (a floating-point tensor, host only). Default: the input extents. If both extents and scales are given, the scales
+    define the sampling positions and the extents define the output shape (host only).
 
     Attributes:
-        shape: output extents, one an axis; empty when not given.
-        scales: one an axis; empty when not given.
-        resize_mode: how a value between elements is made.
-        coordinate_transformation: how an output index becomes a place in the input.
-        selector_for_single_pixel: which place an output extent of 1 takes.
-        nearest_rounding: how a place becomes an index in NEAREST mode.
-        exclude_outside: elements outside the input get no weight, and the other weights are scaled to sum to 1.
-        cubic_coeff: the `a` of cubic interpolation.
-        antialias: when an axis shrinks, the kernel is stretched over it. Host only.
-        extrapolation_value: the value outside the input for TF_CROP_AND_RESIZE.
-        roi: for TF_CROP_AND_RESIZE: starts, then ends, of each axis, 0 to 1 being the input; or input 3.
+        shape: output extents, one per axis; empty if not set.
+        scales: one per axis; empty if not set.
+        resize_mode: interpolation between elements.
+        coordinate_transformation: mapping from an output index to a position in the input.
+        selector_for_single_pixel: position used for an output extent of 1.
+        nearest_rounding: rounding of a position to an index in NEAREST mode.
+        exclude_outside: whether elements outside the input have zero weight, with the other weights rescaled to sum to
+            1.
+        cubic_coeff: coefficient `a` of cubic interpolation.
+        antialias: whether the kernel is stretched along axes that shrink. Host only.
+        extrapolation_value: value outside the input for TF_CROP_AND_RESIZE.
+        roi: region for TF_CROP_AND_RESIZE: the starts, then the ends, of all axes, where 0 to 1 is the input; or input
+            3.
 
     Source: TensorRT `IResizeLayer`; ONNX `Resize`.
     """
@@ -116,7 +118,7 @@ class Resize(Layer):
 
     @property
     def is_host_only(self) -> bool:
-        """Whether it uses what TensorRT lacks."""
+        """Whether it uses features that TensorRT lacks."""
         return (
             self.coordinate_transformation.is_host_only
             or self.antialias
@@ -131,13 +133,13 @@ class Resize(Layer):
         scales: Sequence[float] | None,
         roi: Sequence[float] | None = None,
     ) -> tuple[int, ...]:
-        """Extents of the output; -1 where they follow from a dynamic one.
+        """Return the output extents; -1 if they depend on a dynamic extent.
 
         Args:
-            extents: of the input.
-            shape: the parameter or the value of input 1, None where not given.
-            scales: the parameter or the value of input 2, None where not given.
-            roi: the parameter or the value of input 3, None where not given.
+            extents: extents of the input.
+            shape: the parameter or the value of input 1; None if not set.
+            scales: the parameter or the value of input 2; None if not set.
+            roi: the parameter or the value of input 3; None if not set.
 
         Rounding: an extent times a scale is rounded down.
         """
@@ -155,7 +157,7 @@ class Resize(Layer):
         )
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Return the new extents, of the input's type; -1 where they come from a tensor that is not known yet."""
+        """Return the new extents, in the input's type; -1 if they come from a tensor that is not known yet."""
         x = self.required(inputs, 0)
         shape = self._given(inputs, 1, self.shape)
         scales = self._given(inputs, 2, self.scales)
@@ -196,7 +198,7 @@ class AddResize:
     """The builder method of resize layers."""
 
     def add_resize(self: LayerOwner, input: Tensor) -> Resize:
-        """Add a resize; TensorRT's `add_resize`. Set `shape` or `scales`, or connect input 1."""
+        """Add a resize layer; TensorRT's `add_resize`. Set `shape` or `scales`, or connect input 1."""
         return self.add_layer(Resize(), [input])
 
 
@@ -205,16 +207,17 @@ class AddResize:
 
 @layer_kind("grid_sample")
 class GridSample(Layer):
-    """`x[N, C, H, W]` read at `grid[N, H', W', 2]`, giving `[N, C, H', W']`; with one more axis, also volumes.
+    """`x[N, C, H, W]` sampled at `grid[N, H', W', 2]` to give `[N, C, H', W']`; with one more axis, also volumes.
 
     The last axis of the grid holds (x, y) or (x, y, z): -1 and 1 are the borders of the input.
 
     Attributes:
         interpolation_mode: NEAREST (half to even), LINEAR, or CUBIC (with a = -0.75; two spatial axes only).
-        align_corners: -1 and 1 are the centres of the outer elements (True) or their outer edges (False).
-        sample_mode: what is outside: FILL (0), CLAMP (the nearest element) or REFLECT (mirrored at the border).
+        align_corners: whether -1 and 1 are the centers of the outer elements (True) or their outer edges (False).
+        sample_mode: values outside the input: FILL (0), CLAMP (the nearest element) or REFLECT (mirrored at the
+            border).
 
-    Source: TensorRT `IGridSampleLayer`; ONNX `GridSample`. Three spatial axes are ONNX's and host only.
+    Source: TensorRT `IGridSampleLayer`; ONNX `GridSample`. Three spatial axes are supported by ONNX and host only.
     """
 
     needs_real_numbers = True
@@ -227,11 +230,11 @@ class GridSample(Layer):
 
     @property
     def is_host_only(self) -> bool:
-        """Whether it uses what TensorRT lacks: three spatial axes."""
+        """Whether it has three spatial axes, which TensorRT does not support."""
         return bool(self.inputs) and self.inputs[0] is not None and len(self.inputs[0].shape) != 4
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Return `[N, C, *places of the grid]` of the input's type."""
+        """Return `[N, C, *grid extents]`, in the input's type."""
         x, grid = self.required(inputs, 0), self.required(inputs, 1)
         axes = x.rank - 2
         if axes not in (2, 3) or grid.rank != x.rank or grid.shape[-1] not in (-1, axes):
@@ -280,5 +283,5 @@ class AddGridSample:
     """The builder method of grid samples."""
 
     def add_grid_sample(self: LayerOwner, input: Tensor, grid: Tensor) -> GridSample:
-        """Add a grid sample; TensorRT's `add_grid_sample`."""
+        """Add a grid sample layer; TensorRT's `add_grid_sample`."""
         return self.add_layer(GridSample(), [input, grid], is_finished=False)

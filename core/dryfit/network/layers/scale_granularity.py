@@ -1,4 +1,4 @@
-"""Which elements share a quantization scale: all, one axis's, or a block's. Shared by quantize and dequantize.
+"""Granularity of quantization scales: per-tensor, per-channel or per-block. Shared by quantize and dequantize.
 
 Source: TensorRT "Working with Quantized Types", quantization modes; ONNX `QuantizeLinear`.
 """
@@ -28,7 +28,7 @@ def check_scale(layer: Layer, inputs: Inputs, axis: int, block_shape: Sequence[i
     """Check the scale (input 1) and the shape of the zero point (input 2) against the data (input 0).
 
     Raises:
-        NetworkError: a shape or the scale's type does not fit, or a scale that is known is not finite or not positive.
+        NetworkError: A shape or the type of the scale is invalid, or a known scale is not finite or not positive.
     """
     x, scale = layer.required(inputs, 0), layer.required(inputs, 1)
     if scale.dtype not in SCALE_TYPES:
@@ -51,10 +51,10 @@ def check_scale(layer: Layer, inputs: Inputs, axis: int, block_shape: Sequence[i
 
 
 def check_positive(layer: Layer, inputs: Inputs) -> None:
-    """Check the values of the scale (input 1), as far as they are known.
+    """Check the values of the scale (input 1), if they are known.
 
     Raises:
-        NetworkError: one is not finite or not positive; names the tensor and the index.
+        NetworkError: A scale is not finite or not positive. The message names the tensor and the index.
     """
     scale = layer.required(inputs, 1)
     wrong = None if scale.value is None or is_stand_in(scale.value) else wrong_scales(scale.value)
@@ -65,7 +65,7 @@ def check_positive(layer: Layer, inputs: Inputs) -> None:
 
 
 def wrong_scales(scales: np.ndarray[Any, Any]) -> str | None:
-    """Return which scales are not finite or not positive, in words: how many, and the first with its index; or None."""
+    """Return a description of the scales that are not finite or not positive, with the first index; or None."""
     numbers = scales.astype(np.float64)
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if not wrong.size:
@@ -79,7 +79,7 @@ def wrong_scales(scales: np.ndarray[Any, Any]) -> str | None:
 
 
 def reasons_against_devices(layer: Layer, quantized: Tensor | None, axis: int, block_shape: Sequence[int]) -> list[str]:
-    """Return what about a quantize or dequantize layer no device has; empty where devices have all of it.
+    """Return why no device supports a quantize or dequantize layer; empty if devices support it.
 
     Source: TensorRT "Working with Quantized Types": symmetric quantization to INT8, FP8, INT4 and FP4; scales of FP32,
         FP16 or BF16; one-dimensional blocks of data with up to 3 dimensions. An even number of 4-bit values:
@@ -123,14 +123,15 @@ def _named(layer: Layer, index: int) -> str:
 
 
 def block_extents(layer: Layer, shape: Shape, scale: Shape, axis: int, block_shape: Sequence[int]) -> tuple[int, ...]:
-    """The extents of the block that shares a scale, one an axis: the whole axis where the scale does not follow it.
+    """Return the extents of the block that shares a scale, one per axis; the whole axis if shared along it.
 
-    A scale of one element serves the whole tensor. A vector with an `axis` has one element for each of its indices. A
-    scale of the data's rank has one element a block, the last block of an axis being cut short; without a `block_shape`
-    the blocks are as large as it takes to divide the axis evenly. An extent is -1 where it depends on a dynamic one.
+    A scale with one element applies to the whole tensor. A vector with an `axis` has one element per index of that
+    axis. A scale with the rank of the data has one element per block; the last block of an axis may be partial. Without
+    a `block_shape`, the block size is the one that divides the axis evenly. An extent is -1 if it depends on a dynamic
+    extent.
 
     Raises:
-        NetworkError: the scale fits the data in none of these ways, perhaps because `axis` is not set yet.
+        NetworkError: The scale matches the data in none of these ways, possibly because `axis` is not set yet.
     """
     rank = len(shape)
     if block_shape:

@@ -1,7 +1,7 @@
-"""What shape inference of several kinds shares: axes, broadcasting, and inputs whose values are known.
+"""Shared helpers of shape inference: axes, broadcasting, and inputs with known values.
 
-Axes are as TensorRT writes them: bit i of an integer stands for axis i. Shapes broadcast where ranks are equal and an
-extent of 1 is repeated. Inputs may carry dimensions, axes or counts.
+Axes are bit masks, as in TensorRT: bit i of an integer is axis i. Shapes broadcast if their ranks are equal: an extent
+of 1 is repeated. Inputs may carry dimensions, axes or counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dryfit.network.tensor import Shape, TensorSpec
 
 
 def mask_of(axes: Iterable[int]) -> int:
-    """Return the bit mask of these axes, which count from 0."""
+    """Return the bit mask of these axes, which are counted from 0."""
     mask = 0
     for axis in axes:
         mask |= 1 << axis
@@ -22,7 +22,7 @@ def mask_of(axes: Iterable[int]) -> int:
 
 
 def axes_in(mask: int) -> tuple[int, ...]:
-    """Return the axes whose bits are set, ascending."""
+    """Return the axes whose bits are set, in ascending order."""
     return tuple(axis for axis in range(mask.bit_length()) if mask >> axis & 1)
 
 
@@ -30,7 +30,7 @@ def checked_axes(layer: Layer, mask: int, rank: int) -> tuple[int, ...]:
     """Return the axes of a mask, for a tensor of this rank.
 
     Raises:
-        NetworkError: the mask is empty or names an axis that the tensor does not have.
+        NetworkError: The mask is empty, or names an axis that the tensor does not have.
     """
     if mask <= 0 or mask.bit_length() > rank:
         raise layer.problem(
@@ -43,15 +43,15 @@ def checked_axes(layer: Layer, mask: int, rank: int) -> tuple[int, ...]:
 
 
 def default_axis(rank: int) -> int:
-    """Return the axis that TensorRT takes where none is given: the third from the end, or 0."""
+    """Return TensorRT's default axis: the third from the end, or 0."""
     return max(rank - 3, 0)
 
 
 def broadcast_shapes(layer: Layer, *shapes: Shape) -> Shape:
-    """The shape that these shapes broadcast to. A dynamic extent (-1) takes the extent beside it, unless that is 1.
+    """Return the broadcast shape. A dynamic extent (-1) takes the other extent, unless that is 1.
 
     Raises:
-        NetworkError: ranks differ, or two extents differ and neither is 1.
+        NetworkError: The ranks differ, or two extents differ and neither is 1.
     """
     found = " and ".join(str(shape) for shape in shapes)
     if len({len(shape) for shape in shapes}) != 1:
@@ -74,15 +74,15 @@ INDEX_TYPES = (DataType.INT32, DataType.INT64)
 
 
 def known_ints(spec: TensorSpec) -> tuple[int, ...] | None:
-    """Return the contents of an integer tensor as Python ints, or None where they are not known at build time."""
+    """Return the contents of an integer tensor as Python ints, or None if not known at build time."""
     return None if spec.value is None else tuple(int(element) for element in spec.value.reshape(-1))
 
 
 def dimension_input(layer: Layer, spec: TensorSpec, what: str) -> tuple[int, ...]:
-    """Return the elements of an input that has one number a dimension; -1 for each that is not known.
+    """Return the elements of an input with one number per dimension; -1 for each unknown element.
 
     Raises:
-        NetworkError: it is not a vector of integers, or its length is not known.
+        NetworkError: The input is not a vector of integers, or its length is not known.
     """
     check_index_type(layer, spec, what)
     if spec.rank != 1 or spec.shape[0] < 0:
@@ -94,10 +94,10 @@ def dimension_input(layer: Layer, spec: TensorSpec, what: str) -> tuple[int, ...
 
 
 def check_index_type(layer: Layer, spec: TensorSpec, what: str) -> None:
-    """Check that an input has integers that can be indices.
+    """Check that an input contains integers that can be indices.
 
     Raises:
-        NetworkError: it has other elements.
+        NetworkError: The input has another type.
     """
     if spec.dtype not in INDEX_TYPES:
         raise layer.problem(
@@ -109,10 +109,10 @@ def check_index_type(layer: Layer, spec: TensorSpec, what: str) -> None:
 
 
 def check_axis(layer: Layer, axis: int, rank: int, what: str = "`axis`") -> int:
-    """Return the axis, when a tensor of this rank has it; axes count from 0.
+    """Return the axis if a tensor of this rank has it; axes are counted from 0.
 
     Raises:
-        NetworkError: it does not.
+        NetworkError: The tensor does not have the axis.
     """
     if not 0 <= axis < rank:
         allowed = f"0 to {rank - 1}" if rank else "no axis, as the input is a scalar"
@@ -123,10 +123,10 @@ def check_axis(layer: Layer, axis: int, rank: int, what: str = "`axis`") -> int:
 
 
 def normalized_axes(layer: Layer, axes: Iterable[int], rank: int) -> tuple[int, ...]:
-    """Return axes counted from 0, ascending, for axes that may be negative (counted from the end).
+    """Return axes counted from 0, in ascending order, for axes that may be negative (counted from the end).
 
     Raises:
-        NetworkError: an axis does not exist, or is named twice.
+        NetworkError: An axis does not exist, or is listed twice.
     """
     axes = tuple(axes)
     if any(not -rank <= axis < rank for axis in axes) or len({axis % rank for axis in axes}) != len(axes):
@@ -140,10 +140,10 @@ def normalized_axes(layer: Layer, axes: Iterable[int], rank: int) -> tuple[int, 
 
 
 def check_same_types(layer: Layer, *specs: TensorSpec) -> DataType:
-    """Return the one type that these inputs have.
+    """Return the type that these inputs share.
 
     Raises:
-        NetworkError: their types differ.
+        NetworkError: The types differ.
     """
     if len({spec.dtype for spec in specs}) != 1:
         raise layer.problem(
@@ -158,7 +158,7 @@ def merged_extent(layer: Layer, first: int, second: int, what: str, *, is_mendab
     """Return the extent that two tensors share on an axis; one of them may be dynamic.
 
     Raises:
-        NetworkError: they are known and differ.
+        NetworkError: The extents are known and differ.
     """
     if -1 in (first, second):
         return max(first, second)

@@ -1,4 +1,4 @@
-"""Slice, a strided window that may reach past the tensor's bounds, and shuffle: transpose, reshape, transpose."""
+"""Slice (a strided window that may extend beyond the tensor) and shuffle (transpose, reshape, transpose)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 
 class SampleMode(enum.Enum):
-    """How an index outside the input is answered; TensorRT's `SampleMode`."""
+    """Handling of indices outside the input; TensorRT's `SampleMode`."""
 
     STRICT_BOUNDS = "strict_bounds"
     WRAP = "wrap"
@@ -33,15 +33,15 @@ SliceWindow = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 class Slice(Layer):
     """`y[i, j, ...] = x[start0 + i * stride0, start1 + j * stride1, ...]` for `i < shape0`, `j < shape1`, ...
 
-    A negative stride walks backwards, a stride of 0 repeats. Inputs 1, 2 and 3 (vectors), where they are connected, are
-    used instead of `start`, `shape` and `stride`; input 4 is the scalar of the mode FILL (0 where absent), and input 5
-    is used instead of `axes`.
+    A negative stride moves backwards; a stride of 0 repeats an element. If connected, inputs 1, 2 and 3 (vectors)
+    override `start`, `shape` and `stride`; input 4 is the scalar of the mode FILL (default: 0), and input 5 overrides
+    `axes`.
 
     Attributes:
-        start, shape, stride: one value for each axis that is sliced.
-        mode: what stands outside the input: STRICT_BOUNDS refuses to reach there, WRAP repeats the input, CLAMP repeats
-            its border, FILL takes a value, REFLECT mirrors at the border, which is not repeated.
-        axes: the axes that are sliced, None for all. The others are kept whole.
+        start, shape, stride: one value per sliced axis.
+        mode: values outside the input: STRICT_BOUNDS raises an error, WRAP repeats the input, CLAMP repeats its border,
+            FILL uses a value, REFLECT mirrors at the border, which is not repeated.
+        axes: the sliced axes; the others are kept whole. None: all axes.
 
     Source: TensorRT `ISliceLayer`; ONNX `Slice`, `Pad`.
     """
@@ -58,7 +58,7 @@ class Slice(Layer):
     axes: tuple[int, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(ints))
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Return `shape` on the sliced axes, of the input's type."""
+        """Return `shape` on the sliced axes, in the input's type."""
         x = self.required(inputs, 0)
         fill = inputs[4] if len(inputs) > 4 else None
         if fill is not None:
@@ -89,10 +89,10 @@ class Slice(Layer):
         return [TensorSpec(shape, x.dtype)]
 
     def window(self, x: Shape, inputs: Inputs) -> SliceWindow:
-        """(start, shape, stride) with one value an axis of an input of shape `x`; -1 stands for what is not known.
+        """Return (start, shape, stride) with one value per axis for an input of shape `x`; -1 if unknown.
 
         Raises:
-            NetworkError: the lengths do not fit, or an axis does not exist.
+            NetworkError: The lengths do not match, or an axis does not exist.
         """
         axes_input = inputs[5] if len(inputs) > 5 else None
         axes = self.axes if axes_input is None else dimension_input(self, axes_input, "The axes input")
@@ -127,7 +127,7 @@ class AddSlice:
     def add_slice(
         self: LayerOwner, input: Tensor, start: Sequence[int], shape: Sequence[int], stride: Sequence[int]
     ) -> Slice:
-        """Add a slice; TensorRT's `add_slice`. Set `mode` and `axes` on the layer; inputs 1 to 3 may be the bounds."""
+        """Add a slice layer; TensorRT's `add_slice`. Set `mode` and `axes` on the layer. Inputs 1 to 3: the bounds."""
         layer = Slice(start=tuple(start), shape=tuple(shape), stride=tuple(stride))
         return self.add_layer(layer, [input], is_finished=False)
 
@@ -140,12 +140,12 @@ class Shuffle(Layer):
     """`transpose(reshape(transpose(x)))`.
 
     Attributes:
-        first_transpose: output axis to input axis, before the reshape; empty for none.
-        reshape_dims: extents of the reshape, None for none. -1 is inferred from the others; 0 copies the extent of the
-            same axis (after the first transpose) where `zero_is_placeholder`, and is an empty axis otherwise.
-            Input 1, where it is connected, is used instead.
-        second_transpose: output axis to input axis, after the reshape; empty for none.
-        zero_is_placeholder: what 0 means in `reshape_dims`.
+        first_transpose: permutation before the reshape, output axis to input axis. Empty: no transpose.
+        reshape_dims: extents of the reshape. None: no reshape. -1 is inferred from the others; 0 copies the extent of
+            the same axis (after the first transpose) if `zero_is_placeholder`, and is an empty axis otherwise. If
+            connected, input 1 overrides it.
+        second_transpose: permutation after the reshape, output axis to input axis. Empty: no transpose.
+        zero_is_placeholder: meaning of 0 in `reshape_dims`.
 
     Source: TensorRT `IShuffleLayer`; ONNX `Reshape`, `Transpose`.
     """
@@ -161,7 +161,7 @@ class Shuffle(Layer):
     zero_is_placeholder: bool = True
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Return the shuffled shape, of the input's type."""
+        """Return the shuffled shape, in the input's type."""
         x = self.required(inputs, 0)
         shape = self.transposed(x.shape, self.first_transpose, "first_transpose")
         target = inputs[1] if len(inputs) > 1 else None
@@ -176,7 +176,7 @@ class Shuffle(Layer):
         """Return the shape after a transpose.
 
         Raises:
-            NetworkError: the order is not a permutation of the axes.
+            NetworkError: The order is not a permutation of the axes.
         """
         if order and sorted(order) != list(range(len(shape))):
             raise self.problem(
@@ -188,10 +188,10 @@ class Shuffle(Layer):
         return tuple(shape[axis] for axis in order) if order else shape
 
     def reshaped(self, shape: Shape, dims: Sequence[int]) -> Shape:
-        """Return the shape after the reshape; -1 where it depends on a dynamic extent.
+        """Return the shape after the reshape; -1 if it depends on a dynamic extent.
 
         Raises:
-            NetworkError: the dims do not hold as many elements as the shape, or have several -1.
+            NetworkError: The number of elements differs from that of the shape, or more than one extent is -1.
         """
         zero_copies = self.zero_is_placeholder
         if any(dim < -1 for dim in dims) or list(dims).count(-1) > 1:
@@ -231,5 +231,5 @@ class AddShuffle:
     """The builder method of shuffles."""
 
     def add_shuffle(self: LayerOwner, input: Tensor) -> Shuffle:
-        """Add a shuffle that does nothing yet; TensorRT's `add_shuffle`. Set its transposes and `reshape_dims`."""
+        """Add a shuffle layer; TensorRT's `add_shuffle`. Then set its transposes and `reshape_dims`."""
         return self.add_layer(Shuffle(), [input])

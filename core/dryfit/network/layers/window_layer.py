@@ -1,4 +1,4 @@
-"""Pooling, and what it has in common with convolution and deconvolution: a window that slides over spatial axes.
+"""Pooling, and the common base of pooling, convolution and deconvolution: a window that slides over spatial axes.
 
 Source: TensorRT's `PaddingMode`, and ONNX Conv and the pooling operators.
 """
@@ -17,7 +17,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 
 
 class PaddingMode(enum.Enum):
-    """How padding and the rounding of the output extent follow from the parameters; TensorRT's `PaddingMode`."""
+    """Computation of the padding and rounding of the output extent; TensorRT's `PaddingMode`."""
 
     EXPLICIT_ROUND_DOWN = "explicit_round_down"
     EXPLICIT_ROUND_UP = "explicit_round_up"
@@ -26,7 +26,7 @@ class PaddingMode(enum.Enum):
 
 
 def ints(values: int | Sequence[int] | None) -> tuple[int, ...]:
-    """Return a tuple of Python ints; the converter of every parameter that holds one value a spatial axis."""
+    """Return a tuple of Python ints; the converter of every parameter with one value per spatial axis."""
     if values is None:
         return ()
     return (int(values),) if isinstance(values, int) else tuple(int(value) for value in values)
@@ -40,7 +40,7 @@ def dilated(kernel: int, dilation: int) -> int:
 def resolved_padding(
     mode: PaddingMode, extent: int, kernel: int, stride: int, dilation: int, pre: int, post: int
 ) -> tuple[int, int]:
-    """Return (pre, post) padding of one axis as the mode has it; for the SAME modes it follows from the extent."""
+    """Return (pre, post) padding of one axis in this mode; the SAME modes compute it from the extent."""
     if mode not in (PaddingMode.SAME_UPPER, PaddingMode.SAME_LOWER) or extent < 0:
         return pre, post
     total = max((-(-extent // stride) - 1) * stride + dilated(kernel, dilation) - extent, 0)
@@ -49,7 +49,7 @@ def resolved_padding(
 
 
 def output_extent(mode: PaddingMode, extent: int, kernel: int, stride: int, dilation: int, pre: int, post: int) -> int:
-    """Output extent of one axis of a convolution: -1 for a dynamic extent, 0 where the window does not fit."""
+    """Return the output extent of one axis of a convolution: -1 if dynamic, 0 if the window does not fit."""
     if extent < 0:
         return -1
     if mode in (PaddingMode.SAME_UPPER, PaddingMode.SAME_LOWER):
@@ -63,9 +63,10 @@ class WindowLayer(Layer):
     """A layer with a window over one or more spatial axes of `x[N, C, *spatial]`.
 
     Attributes:
-        stride_nd, dilation_nd: one a spatial axis; 1 where not given.
-        pre_padding, post_padding: before and after each spatial axis; 0 where not given.
-        padding_mode: whether the paddings are as given, or follow from the input's extent; and the rounding.
+        stride_nd, dilation_nd: one value per spatial axis. Default: 1.
+        pre_padding, post_padding: padding before and after each spatial axis. Default: 0.
+        padding_mode: whether the padding is explicit or computed from the input extents, and the rounding of the output
+            extents.
     """
 
     stride_nd: tuple[int, ...] = attrs.field(default=(), converter=ints)
@@ -84,16 +85,16 @@ class WindowLayer(Layer):
     @property
     @abc.abstractmethod
     def window_name(self) -> str:
-        """The parameter that holds the window: `kernel_size_nd` or `window_size_nd`."""
+        """Name of the parameter that holds the window: `kernel_size_nd` or `window_size_nd`."""
 
     @property
     def window(self) -> tuple[int, ...]:
-        """The window: one extent a spatial axis."""
+        """The window: one extent per spatial axis."""
         return getattr(self, self.window_name)  # type: ignore[no-any-return]
 
     @property
     def padding_nd(self) -> tuple[int, ...]:
-        """The padding on both sides; setting it sets `pre_padding` and `post_padding`."""
+        """Symmetric padding; setting it sets `pre_padding` and `post_padding`."""
         return self.pre_padding
 
     @padding_nd.setter
@@ -106,14 +107,14 @@ class WindowLayer(Layer):
         return [resolved_padding(self.padding_mode, *axis) for axis in self.axes(spatial)]
 
     def output_extents(self, spatial: Sequence[int]) -> tuple[int, ...]:
-        """Output extent of each spatial axis; -1 where the input's is dynamic."""
+        """Return the output extent of each spatial axis; -1 if the input's is dynamic."""
         return tuple(output_extent(self.padding_mode, *axis) for axis in self.axes(spatial))
 
     def checked_extents(self, shape: Sequence[int], message: str) -> tuple[int, ...]:
-        """Return `output_extents` of an input of this shape; none may be empty where the input's is not.
+        """Return `output_extents` for this input shape, after checking that no axis becomes empty.
 
         Raises:
-            NetworkError: with this message, because the parameters leave nothing of an axis.
+            NetworkError: An output axis is empty although the input axis is not. Has the given message.
         """
         outputs = self.output_extents(shape[2:])
         if any(output < 1 <= extent for output, extent in zip(outputs, shape[2:], strict=True)):
@@ -133,14 +134,14 @@ class WindowLayer(Layer):
         return list(zip(spatial, *window, strict=True))
 
     def check_window(self, rank: int, *, least_post_padding: int | None = 0) -> None:
-        """Check the window's parameters: one value for each spatial axis of the input, none below its least.
+        """Check the window parameters: one value per spatial axis of the input, none below its minimum.
 
         Args:
-            rank: of the input, with batch and channels.
-            least_post_padding: the least padding after an axis; None where it may be negative.
+            rank: rank of the input, including batch and channels.
+            least_post_padding: minimum padding after an axis; None if it may be negative.
 
         Raises:
-            NetworkError: a count or a value does not fit.
+            NetworkError: A number of values or a value is invalid.
         """
         name, extents = self.window_name, self.window
         if not extents or rank != len(extents) + 2:
@@ -184,21 +185,21 @@ class PoolingType(enum.Enum):
 class Pooling(WindowLayer):
     """The maximum, the average, or `(1 - blend_factor) * maximum + blend_factor * average` of each window.
 
-    When the output extent is rounded up, a window that would begin behind the input and its leading padding is left
-    out, as ONNX has it; what such rounding adds behind the trailing padding is never counted in an average.
+    If the output extent is rounded up, a window that would start beyond the input and its leading padding is omitted,
+    as in ONNX; elements that this rounding adds after the trailing padding are never counted in an average.
 
     Attributes:
-        pooling_type: what is taken of a window.
+        pooling_type: the pooling operation.
         window_size_nd: one extent per spatial axis.
-        pre_padding, post_padding: before and after each spatial axis; 0 where not given. Padding never wins a
-            maximum.
+        pre_padding, post_padding: padding before and after each spatial axis. Default: 0. Padding is never selected as
+            a maximum.
         blend_factor: the weight of the average in MAX_AVERAGE_BLEND.
-        average_count_excludes_padding: an average is divided by the elements inside the input (True), or by all of
-            the window (False).
-        dilation_nd: distance of a window's elements; 1 where not given. Not in TensorRT: host only.
-        returns_indices: a second output, INT64, holds for each maximum its index in the flattened input. Not in
-            TensorRT: host only.
-        column_major_indices: those indices count the last spatial axis slowest.
+        average_count_excludes_padding: whether an average is divided by the number of elements inside the input (True)
+            or by the size of the window (False).
+        dilation_nd: distance between the elements of a window. Default: 1. Not supported by TensorRT: host only.
+        returns_indices: whether a second output, INT64, contains the index of each maximum in the flattened input. Not
+            supported by TensorRT: host only.
+        column_major_indices: whether the last spatial axis varies slowest in those indices.
 
     Source: TensorRT `IPoolingLayer`; ONNX `MaxPool`, `AveragePool`.
     """
@@ -217,16 +218,16 @@ class Pooling(WindowLayer):
 
     @property
     def output_count(self) -> int:
-        """1, or 2 with indices."""
+        """Number of outputs: 1, or 2 with indices."""
         return 2 if self.returns_indices else 1
 
     @property
     def is_host_only(self) -> bool:
-        """Whether it uses what TensorRT lacks: dilation or indices."""
+        """Whether it uses dilation or indices, which TensorRT lacks."""
         return self.returns_indices or any(dilation != 1 for dilation in self.dilation_nd)
 
     def output_extents(self, spatial: Sequence[int]) -> tuple[int, ...]:
-        """Output extent of each spatial axis; -1 where the input's is dynamic."""
+        """Return the output extent of each spatial axis; -1 if the input's is dynamic."""
         outputs = []
         for extent, window, stride, dilation, pre, post in self.axes(spatial):
             output = output_extent(self.padding_mode, extent, window, stride, dilation, pre, post)
@@ -237,7 +238,7 @@ class Pooling(WindowLayer):
         return tuple(outputs)
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
-        """Return `[N, C, *spatial]` of the input's type, and the indices where they are asked for."""
+        """Return `[N, C, *spatial]`, in the input's type, and the indices if requested."""
         x = self.required(inputs, 0)
         self.check_window(x.rank)
         if self.returns_indices and self.pooling_type is not PoolingType.MAX:
@@ -263,6 +264,6 @@ class AddPooling:
         *,
         returns_indices: bool = False,
     ) -> Pooling:
-        """Add a pooling; TensorRT's `add_pooling_nd`. `returns_indices` adds a second output (host only)."""
+        """Add a pooling layer; TensorRT's `add_pooling_nd`. `returns_indices` adds a second output (host only)."""
         layer = Pooling(pooling_type=type, window_size_nd=tuple(window_size), returns_indices=returns_indices)
         return self.add_layer(layer, [input], is_finished=False)
