@@ -173,7 +173,7 @@ class LayerPlugin(abc.ABC):
         """
 
     def serialized_fields(self, fields: Fields) -> Fields:
-        """Return the fields to store in an engine file. Default: all. A loaded engine has these and may be saved again."""
+        """Return the fields to store in an engine file. Default: all. A loaded engine has only these fields."""
         return fields
 
 

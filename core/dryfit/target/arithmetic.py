@@ -87,11 +87,11 @@ class Arithmetic:
         return own if self.weight_rounding is None else (*own, self.weight_rounding)
 
     def rounding_for(self, software: tuple[int, ...]) -> Rounding:
-        """The rounding mode of a software version; `rounding` for the empty version."""
+        """Return the rounding mode of a software version; `rounding` for the empty version."""
         return _mode_for(software, self.rounding_since, self.rounding)
 
     def weight_rounding_for(self, software: tuple[int, ...]) -> Rounding:
-        """The rounding mode of weights that are quantized when an engine is built."""
+        """Return the rounding mode of weights that are quantized when an engine is built."""
         newest = self.weight_rounding or self.rounding_for(software)
         return _mode_for(software, self.weight_rounding_since, newest)
 

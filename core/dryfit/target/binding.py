@@ -76,7 +76,7 @@ class Binding:
         return self.packed[tensor.name] if tensor.name in self.packed else self.arrays[tensor.name]
 
     def weight(self, name: str, shape: Sequence[int], dtype: DataType = DataType.FLOAT) -> Array:
-        """A packed array of exactly this shape and type, row-major.
+        """Return a packed array of exactly this shape and type, row-major.
 
         Weights come out of engine files. A native function would read beyond an array that is smaller than it thinks,
         so every kernel says here what it relies on.
@@ -98,7 +98,7 @@ class Binding:
 
 
 def is_activation(tensor: Tensor, specs: Specs) -> bool:
-    """Whether a tensor is read or written at run time: no constant, and nothing that is known before the run."""
+    """Return whether a tensor is read or written at run time: no constant, and nothing that is known before the run."""
     return not tensor.is_constant and specs[tensor.name].value is None
 
 

@@ -28,7 +28,7 @@ class BoundaryCase:
 
 
 def boundary_cases(rule: Rule) -> list[BoundaryCase]:
-    """The values just inside and just outside each limit of a rule.
+    """Return the values just inside and just outside each limit of a rule.
 
     Empty for a rule whose check is a function: its author writes its cases.
     """

@@ -25,7 +25,7 @@ _LOG = logging.getLogger("dryfit.cache")
 
 
 def named_folder() -> Path:
-    """The folder that the user names, or the user's cache folder; it need not exist."""
+    """Return the folder that the user names, or the user's cache folder; it need not exist."""
     return Path(os.environ.get(ENVIRONMENT_VARIABLE) or platformdirs.user_cache_dir("dryfit", appauthor=False))
 
 

@@ -125,12 +125,12 @@ class ParameterCheck:
 
 
 def parameter(what: str | Quantity, constraint: Constraint) -> ParameterCheck:
-    """A parameter of the layer, or a quantity, obeys a constraint."""
+    """Return a parameter of the layer, or a quantity, obeys a constraint."""
     return ParameterCheck(_quantity(what), constraint, every=False)
 
 
 def each(what: str | Quantity, constraint: Constraint) -> ParameterCheck:
-    """Each value of a parameter that has several, such as one a spatial axis, obeys a constraint."""
+    """Return each value of a parameter that has several, such as one a spatial axis, obeys a constraint."""
     return ParameterCheck(_quantity(what), constraint, every=True)
 
 
@@ -140,7 +140,7 @@ def _family(question: Question) -> str:
 
 
 def platform_is(*families: str) -> ParameterCheck:
-    """The platform is of one of these families."""
+    """Return the platform is of one of these families."""
     return parameter(_family, one_of(*families))
 
 
@@ -164,7 +164,7 @@ class FunctionCheck:
 
 
 def software_is_at_least(version: str) -> FunctionCheck:
-    """The software is of this version or newer; a device without versions has everything."""
+    """Return the software is of this version or newer; a device without versions has everything."""
     first = tuple(int(part) for part in version.split("."))
 
     def is_new_enough(question: Question) -> Finding | None:
@@ -195,7 +195,7 @@ def check(parameter: str, text: str | None = None) -> Callable[[Callable[[Questi
 
 
 def describe(value: Any) -> str:
-    """A value as it stands in a message: enumerations by name, several values in brackets."""
+    """Return a value as it stands in a message: enumerations by name, several values in brackets."""
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(describe, value))})"
     return str(member_name(value))

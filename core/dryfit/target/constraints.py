@@ -32,7 +32,7 @@ class Constraint(Protocol):
         ...
 
     def holds(self, value: Any) -> bool:
-        """Whether a value is allowed."""
+        """Return whether a value is allowed."""
         ...
 
 
@@ -61,7 +61,7 @@ class Between:
         return [*([self.low - 1] if self.low is not None else []), *([self.high + 1] if self.high is not None else [])]
 
     def holds(self, value: Any) -> bool:
-        """Whether a number is within the limits."""
+        """Return whether a number is within the limits."""
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
@@ -88,7 +88,7 @@ class OneOf:
         return sorted({near for number in numbers for near in (number - 1, number + 1)} - set(numbers))
 
     def holds(self, value: Any) -> bool:
-        """Whether a value is listed."""
+        """Return whether a value is listed."""
         return member_name(value) in self.values
 
 
@@ -115,7 +115,7 @@ class WholeBetween:
         return [self.low - 1, self.low + 0.5, self.high + 1]
 
     def holds(self, value: Any) -> bool:
-        """Whether a number is whole and within the limits."""
+        """Return whether a number is whole and within the limits."""
         return bool(self.low <= value <= self.high and value == int(value))
 
 
@@ -142,32 +142,32 @@ class Outside:
         return [self.low, self.high]
 
     def holds(self, value: Any) -> bool:
-        """Whether a number is outside."""
+        """Return whether a number is outside."""
         return bool(value < self.low or value > self.high)
 
 
 def between(low: int, high: int) -> Between:
-    """A number from low to high, both included."""
+    """Return a number from low to high, both included."""
     return Between(low, high)
 
 
 def whole_between(low: int, high: int) -> WholeBetween:
-    """A whole number from low to high, both included."""
+    """Return a whole number from low to high, both included."""
     return WholeBetween(low, high)
 
 
 def outside(low: int, high: int) -> Outside:
-    """A number below low or above high."""
+    """Return a number below low or above high."""
     return Outside(low, high)
 
 
 def at_most(high: int) -> Between:
-    """A number up to high, included."""
+    """Return a number up to high, included."""
     return Between(None, high)
 
 
 def at_least(low: int) -> Between:
-    """A number from low, included."""
+    """Return a number from low, included."""
     return Between(low, None)
 
 
@@ -182,5 +182,5 @@ def equals(value: Any) -> OneOf:
 
 
 def member_name(value: Any) -> Any:
-    """The name of a member of an enumeration; any other value as it is."""
+    """Return the name of a member of an enumeration; any other value as it is."""
     return value.name if isinstance(value, enum.Enum) else value

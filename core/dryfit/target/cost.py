@@ -256,7 +256,7 @@ EstimateTransfer = Callable[[TransferQuestion], CostEstimate | None]
 
 
 def require_estimate(found: object) -> CostEstimate | None:
-    """What a target's function returned.
+    """Return what a target's function returned.
 
     Raises:
         TypeError: it is neither an estimate nor None.
@@ -267,7 +267,7 @@ def require_estimate(found: object) -> CostEstimate | None:
 
 
 def combined_error(parts: Iterable[tuple[float, float | None]]) -> float | None:
-    """The error factor of a sum: how far it is off where all parts are off in one direction.
+    """Return the error factor of a sum: how far it is off where all parts are off in one direction.
 
     Args:
         parts: amounts with their error factors; None where one is not known.

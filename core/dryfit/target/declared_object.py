@@ -22,7 +22,7 @@ def names(values: Iterable[str]) -> frozenset[str]:
 
 
 def data_types(values: Iterable[DataType]) -> frozenset[DataType]:
-    """A set of data types."""
+    """Return a set of data types."""
     return frozenset(values)
 
 
@@ -96,7 +96,7 @@ for thousands of times in one build, and looking through a device's formats or k
 
 
 def declared_object(place: str, device: str, field: str) -> Any:
-    """What `module:attribute` names.
+    """Return what `module:attribute` names.
 
     Args:
         place: `module:attribute`.

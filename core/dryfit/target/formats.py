@@ -77,11 +77,11 @@ class TensorFormat:
         return self.channels_vector > 1 and not self.channels_last
 
     def allows(self, shape: Sequence[int], dtype: DataType) -> bool:
-        """Whether the format is defined for tensors of this shape and type."""
+        """Return whether the format is defined for tensors of this shape and type."""
         return self._mismatch(shape, dtype) is None
 
     def array_shape(self, shape: Sequence[int], dtype: DataType, family: str = "") -> tuple[int, ...]:
-        """The extents of the C-contiguous array, in elements, that holds a tensor of this shape.
+        """Return the extents of the C-contiguous array, in elements, that holds a tensor of this shape.
 
         Raises:
             ConfigError: the format is not defined for this shape and type.
@@ -127,7 +127,7 @@ class TensorFormat:
         return tuple(steps)
 
     def size_bytes(self, shape: Sequence[int], dtype: DataType, family: str = "") -> int:
-        """Bytes that a tensor of this shape takes.
+        """Return bytes that a tensor of this shape takes.
 
         Raises:
             ConfigError: the format is not defined for this shape and type.
@@ -135,7 +135,7 @@ class TensorFormat:
         return dtype.bytes_of(math.prod(self.array_shape(shape, dtype, family)))
 
     def pack(self, array: Array, family: str = "", *, out: Array | None = None) -> Array:
-        """The memory of a tensor, as an array of `array_shape`; padding is zero.
+        """Return the memory of a tensor, as an array of `array_shape`; padding is zero.
 
         Each byte is written once, by native code where that is quicker.
 
@@ -156,7 +156,7 @@ class TensorFormat:
         return memory
 
     def unpack(self, memory: Array, shape: Sequence[int], family: str = "", *, out: Array | None = None) -> Array:
-        """The tensor of this shape that a memory holds; a copy. Padding is not read.
+        """Return the tensor of this shape that a memory holds; a copy. Padding is not read.
 
         Args:
             memory: an array of `array_shape`.

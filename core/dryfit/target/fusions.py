@@ -83,11 +83,11 @@ class Fusion:
         return tuple(sorted(dict.fromkeys(chains), key=len, reverse=True))
 
     def allows(self, layers: Sequence[Layer]) -> bool:
-        """Whether these layers, in order, are a whole chain of the pattern."""
+        """Return whether these layers, in order, are a whole chain of the pattern."""
         return tuple(layer.kind for layer in layers) in self.chains and self.where(layers)
 
     def may_begin_with(self, layers: Sequence[Layer]) -> bool:
-        """Whether a chain of the pattern begins with layers of these kinds, or is such a chain."""
+        """Return whether a chain of the pattern begins with layers of these kinds, or is such a chain."""
         kinds = tuple(layer.kind for layer in layers)
         return any(chain[: len(kinds)] == kinds for chain in self.chains)
 
@@ -95,7 +95,7 @@ class Fusion:
 def allowing(
     fusions: Sequence[Fusion], layers: Sequence[Layer], failed: Callable[[Fusion, BaseException], None] | None = None
 ) -> Fusion | None:
-    """The first of the fusions that runs these layers as one; None where none does.
+    """Return the first of the fusions that runs these layers as one; None where none does.
 
     Args:
         fusions: the device's.
@@ -114,5 +114,5 @@ def allowing(
 
 
 def chain(layers: Sequence[Layer]) -> list[Layer]:
-    """The layers of a group that a fusion speaks of: all that do more than quantize; else the first."""
+    """Return the layers of a group that a fusion speaks of: all that do more than quantize; else the first."""
     return [layer for layer in layers if layer.kind not in QUANTIZING] or list(layers[:1])

@@ -28,7 +28,7 @@ _SECRET_BYTES = 32
 
 
 def cache_key() -> bytes:
-    """The secret; made where there is none.
+    """Return the secret; made where there is none.
 
     Where the user's data folder cannot be used it lies in the cache folder, which is the user's own; where that is not
     possible either, it lives as long as this process.
@@ -93,18 +93,18 @@ _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def sealed(contents: bytes, name: str) -> bytes:
-    """A file's bytes: HMAC-SHA-256 of its name and contents, contents."""
+    """Return a file's bytes: HMAC-SHA-256 of its name and contents, contents."""
     return _signature(contents, name) + contents
 
 
 def unsealed(data: bytes, name: str) -> bytes | None:
-    """The contents of what `sealed` made; None when a byte of it has changed, or somebody else made it."""
+    """Return the contents of what `sealed` made; None when a byte of it has changed, or somebody else made it."""
     signature, contents = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
     return contents if hmac.compare_digest(_signature(contents, name), signature) else None
 
 
 def read(path: Path) -> bytes | None:
-    """A file's contents; None when there is none that can be trusted."""
+    """Return a file's contents; None when there is none that can be trusted."""
     try:
         if distrust(path.parent.stat()):
             return None

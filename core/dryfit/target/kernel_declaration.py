@@ -41,7 +41,7 @@ class KernelDeclaration:
     function: Callable[..., Any]
 
     def name(self) -> str:
-        """The kernel's name."""
+        """Return the kernel's name."""
         if not isinstance(self.given_name, str) or not KERNEL_NAME.fullmatch(self.given_name):
             raise self._refusal(
                 "A kernel's name must be its package, a dot, and a word",
@@ -80,7 +80,7 @@ class KernelDeclaration:
             raise self._unknown(error, "data_types") from None
 
     def workspace_bytes(self, given: WorkspaceBytes | int) -> WorkspaceBytes:
-        """A function that tells the workspace, also where it was given as a number."""
+        """Return a function that tells the workspace, also where it was given as a number."""
         if callable(given):
             return given
         if not isinstance(given, int) or isinstance(given, bool) or given < 0:
@@ -89,7 +89,7 @@ class KernelDeclaration:
         return lambda group, specs, num_threads: count
 
     def layout(self, given: HostLayout | str) -> HostLayout:
-        """A host layout."""
+        """Return a host layout."""
         known = {layout.value: layout for layout in HostLayout}
         if isinstance(given, HostLayout):
             return given

@@ -72,7 +72,7 @@ class PackedStep:
 def bind_in_formats(
     formats: Mapping[str, TensorFormat], binding: Binding, bind: Callable[[Binding], Step]
 ) -> PackedStep:
-    """The step of a kernel whose inputs or outputs are in formats of its own.
+    """Return the step of a kernel whose inputs or outputs are in formats of its own.
 
     Formats whose lines are aligned otherwise on some platforms are taken as on the others.
 

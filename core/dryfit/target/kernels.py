@@ -168,7 +168,7 @@ class Kernel:
         return None if accepts else "it does not support the layer's parameters or shapes"
 
     def answer(self, group: LayerGroup, ask: Callable[[], bool]) -> bool:
-        """What the kernel, which may be of any package, answers about a group.
+        """Return what the kernel, which may be of any package, answers about a group.
 
         Raises:
             PluginError: it fails.
@@ -201,7 +201,7 @@ class Kernel:
             )
 
     def workspace_bytes(self, group: LayerGroup, specs: Specs, num_threads: int) -> int:
-        """Bytes of scratch memory of one run of a group that the kernel accepts, for concrete specs.
+        """Return bytes of scratch memory of one run of a group that the kernel accepts, for concrete specs.
 
         Raises:
             ExecutionError: the kernel does not accept the group.
@@ -210,7 +210,7 @@ class Kernel:
         return self.workspace_function(group, specs, num_threads)
 
     def bind(self, binding: Binding) -> Step:
-        """The step that runs a group on the binding's memory. There is no other way to a step of a kernel.
+        """Return the step that runs a group on the binding's memory. There is no other way to a step of a kernel.
 
         Raises:
             ExecutionError: the kernel does not accept the group for these shapes.

@@ -52,7 +52,7 @@ class StepRules:
 
 
 def layer_steps(layers: Sequence[Layer], rules: StepRules) -> list[LayerStep]:
-    """The steps of a segment, in execution order.
+    """Return the steps of a segment, in execution order.
 
     A sum of two branches joins the later of them, as the other operand is there by then; a step takes in one such
     operand. Layers without work are in no step.
@@ -120,7 +120,7 @@ def _readers(tensor: Tensor) -> Iterator[Layer]:
 
 
 def data_inputs(layer: Layer) -> Sequence[Tensor]:
-    """The inputs that flow through a layer: neither its weights nor dimensions nor other constants."""
+    """Return the inputs that flow through a layer: neither its weights nor dimensions nor other constants."""
     return [
         tensor
         for index, tensor in enumerate(layer.inputs)
@@ -129,5 +129,5 @@ def data_inputs(layer: Layer) -> Sequence[Tensor]:
 
 
 def is_without_work(layer: Layer) -> bool:
-    """Whether a layer only says in which type a tensor is kept."""
+    """Return whether a layer only says in which type a tensor is kept."""
     return layer.is_conversion or layer.kind in ("constant", "identity")

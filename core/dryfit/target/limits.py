@@ -1,7 +1,7 @@
-"""Limit rules: declarative statements about a layer on a device.
+"""Limit rules: declarative statements about layers on a device.
 
-A table of rules is the documentation, the check, the message and the source of boundary tests at once. All rules that
-apply are evaluated; none stops another.
+A table of rules is the source of the documentation, the checks, the messages and the boundary tests. All applicable
+rules are evaluated; none stops another.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = ["Check", "Finding", "LimitTable", "Question", "Rule", "RuleEntry", "r
 
 @attrs.frozen(eq=False)
 class LimitTable:
-    """All rules of a device, and the layer kinds that the device has at all.
+    """All rules of a device, and the layer kinds that it supports.
 
     Attributes:
-        device: the device's name. Ids of rules get it as their first word where they do not have it.
-        rules: in the order in which they are told.
-        supported_kinds: layer kinds that the device can run when no rule fails; None means every kind.
+        device: name of the device. It is added as the first word of rule ids that do not start with it.
+        rules: the rules, in the order in which they are reported.
+        supported_kinds: layer kinds that the device can run if no rule fails. None: every kind.
         unsupported: layer kind to the documented reason why the device never runs it.
-        unmodelled: layer kind to what is known of it, for kinds that the device may run under conditions for which the
-            table has no rules. They are refused, so that nothing is promised; the verdict says so.
-        source: the document that lists the layers.
-        precisions_source: the document that lists the types that the device computes in; `source` where left out.
-        precisions: these types. A target's table has those of its record (see `Target.limits`).
-        kind_rules: made from the lists of kinds: the rules that a layer of any other kind fails.
-        precision_rules: made from `precisions`: the rule that a layer computed in any other type fails.
+        unmodelled: layer kind to what is known about it, for kinds that the device may run under conditions for which
+            the table has no rules. They are rejected, because support cannot be guaranteed; the verdict says so.
+        source: document that lists the layers.
+        precisions_source: document that lists the computation types of the device. Default: `source`.
+        precisions: the computation types. The table of a target has those of its record (see `Target.limits`).
+        kind_rules: derived from the lists of kinds: the rules that layers of any other kind fail.
+        precision_rules: derived from `precisions`: the rule that layers computed in any other type fail.
 
     Raises:
-        PluginError: two rules have one id, or a kind stands in two of the lists.
+        PluginError: Two rules have the same id, or a kind is in two of the lists.
     """
 
     device: str
@@ -85,14 +85,14 @@ class LimitTable:
 
     @property
     def all_rules(self) -> Sequence[Rule]:
-        """The rules on kinds, then that on types, then the others."""
+        """The rules on kinds, then the rule on precision, then the other rules."""
         return (*self.kind_rules, *self.precision_rules, *self.rules)
 
     def rule(self, rule_id: str) -> Rule:
-        """A rule by id.
+        """Return a rule by id.
 
         Raises:
-            UnknownNameError: the table has no such rule.
+            UnknownNameError: The table has no such rule.
         """
         found = {one.id: one for one in self.all_rules}
         if rule_id not in found:
@@ -100,7 +100,7 @@ class LimitTable:
         return found[rule_id]
 
     def evaluate(self, question: Question) -> Verdict:
-        """All rules that apply, evaluated. A layer of a kind that the device does not have fails for that alone."""
+        """Evaluate all applicable rules. A layer of an unsupported kind fails for that reason alone."""
         return self._verdict(question, ((one, self._found_in_scope(one, question)) for one in self._asked(question)))
 
     def _verdict(self, question: Question, findings: Iterable[tuple[Rule, Finding | None]]) -> Verdict:
@@ -122,11 +122,11 @@ class LimitTable:
         )
 
     def repeated(self) -> Callable[[Question], Verdict]:
-        """`evaluate` for the layers of one network as it stands, which asks each rule once about equal layers."""
+        """Return `evaluate` for the layers of one unchanged network, evaluating equal layers only once."""
         return _RepeatedQuestions(self)
 
     def failures(self, question: Question) -> list[str]:
-        """The rules that could not be evaluated, with what their own code raised."""
+        """Return the rules that could not be evaluated, with the errors that their code raised."""
         found = [self.finding(rule, question) for rule in self._asked(question)]
         return [str(one.message) for one in found if one is not None and one.is_failure]
 
@@ -147,12 +147,12 @@ class LimitTable:
         return found
 
     def finding(self, rule: Rule, question: Question) -> Finding | None:
-        """What a rule finds; None where it holds, or does not speak of the layer.
+        """Return the finding of a rule; None if it holds, or does not apply to the layer.
 
-        A rule whose own code raises is a finding too: nobody knows whether the device runs the layer.
+        A rule whose own code raises is also a finding, because it is unknown whether the device can run the layer.
 
         Raises:
-            NetworkError: the layer itself is wrong.
+            NetworkError: The layer itself is invalid.
         """
         return self._found(rule, question, rule.finding)
 
@@ -178,7 +178,7 @@ class LimitTable:
             )
 
     def lacks(self, kind: str) -> bool:
-        """Whether the device runs no layer of a kind, or none that the table has rules for."""
+        """Return whether the device runs no layer of a kind, or none that the table has rules for."""
         return self.supported_kinds is not None and kind not in self.supported_kinds
 
     def _kind_rules(self) -> list[Rule]:

@@ -53,7 +53,7 @@ class MachineCode:
 
 
 def usable_processors() -> int:
-    """How many processors this process may run on."""
+    """Return how many processors this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

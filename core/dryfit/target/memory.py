@@ -26,7 +26,7 @@ _watching: list[Allocate] = []
 
 
 def aligned_bytes(size: int) -> Array:
-    """`size` uninitialized bytes at a multiple of 64, with slack after them.
+    """Return `size` uninitialized bytes at a multiple of 64, with slack after them.
 
     Raises:
         ExecutionError: the machine does not have so much.
@@ -54,7 +54,7 @@ def read_only(array: Array) -> Array:
 
 
 def is_watched() -> bool:
-    """Whether each array has to have memory of its own, because a test watches it."""
+    """Return whether each array has to have memory of its own, because a test watches it."""
     return bool(_watching)
 
 

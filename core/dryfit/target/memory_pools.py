@@ -119,11 +119,11 @@ class MemoryPool:
     source: str = ""
 
     def default_for(self, family: str) -> int | None:
-        """The default limit on a platform family; None means no limit."""
+        """Return the default limit on a platform family; None means no limit."""
         return self.default_bytes.get(family, self.default_bytes.get(""))
 
     def bytes_of(self, weights: WeightsOfLayer) -> int:
-        """Bytes that weights take in this pool."""
+        """Return bytes that weights take in this pool."""
         return weights.computed_bytes if self.stored_bytes is None else self.stored_bytes(weights)
 
     def check_limit(self, limit_bytes: int) -> None:

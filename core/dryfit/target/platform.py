@@ -1,4 +1,4 @@
-"""Variants of a device, and how partition treats the device: parts of the record that makes one."""
+"""Platforms of a device, and how partitioning treats it: parts of the record that defines a device."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Platform:
-    """One variant of a device.
+    """A variant of a device.
 
     Attributes:
-        name: such as `agx-orin-64`.
-        family: what rules compare with, such as `orin`.
-        title: for people, such as `Jetson AGX Orin 64 GB`.
-        cores: how many of the device it has.
-        software: (first, last) version of the software that supports it; None for no bound.
+        name: name of the platform, such as `agx-orin-64`.
+        family: family that rules compare with, such as `orin`.
+        title: display name, such as `Jetson AGX Orin 64 GB`.
+        cores: number of cores of the device.
+        software: (first, last) software version that supports the platform; None for no bound.
         aliases: other names, such as `orin`.
         source: document and section.
-        power_modes: the clocks that estimates can reckon with; the first is the default.
-        power_mode_note: why there are no others, for the error about one that is missing; "" for no reason.
+        power_modes: clock settings available to estimates; the first is the default.
+        power_mode_note: why there are no other power modes, shown in the error for an unknown mode; "" for no reason.
     """
 
     name: str
@@ -40,10 +40,10 @@ class Platform:
     power_mode_note: str = ""
 
     def power_mode(self, name: str | None) -> PowerMode | None:
-        """A power mode by name or alias, in any case; the default for None, or None where the platform states none.
+        """Return a power mode by name or alias, ignoring case; for None, the default mode (or None if there are none).
 
         Raises:
-            UnknownNameError: the platform has no such power mode.
+            UnknownNameError: The platform has no such power mode.
         """
         if name is None:
             return next(iter(self.power_modes), None)
@@ -57,18 +57,19 @@ class Platform:
 
 @attrs.frozen
 class SegmentRules:
-    """How partition treats a device.
+    """Rules that partitioning follows for a device.
 
     Attributes:
-        same_batch: all layers of a segment have the same batch (the product of all but the last three dimensions).
-        max_segments: software version from which it holds, to the largest number of segments a core can load; further
-            segments move to the fallback device. Empty means no limit.
-        is_host: whether this is the CPU that emulates the others.
-        compiles_dynamic_shapes: whether the target's segment compiler takes segments with dynamic shapes. Where it does
-            not, such a segment moves to the fallback device, or is refused. Kernels run any.
-        cuts_to_fit: what becomes of a segment that needs more of a memory pool than there is. True: it is cut into
-            segments that fit, and only a layer that does not fit alone moves to the fallback device. False: it moves as
-            a whole, as a candidate for the DLA does.
+        same_batch: whether all layers of a segment must have the same batch (the product of all but the last three
+            dimensions).
+        max_segments: first software version to the maximum number of segments that a core can load from that version
+            on; further segments move to the fallback device. Empty: no limit.
+        is_host: whether this is the CPU that emulates the other devices.
+        compiles_dynamic_shapes: whether the target's segment compiler supports dynamic shapes. If not, such a segment
+            moves to the fallback device or is rejected. Kernels support all shapes.
+        cuts_to_fit: handling of a segment that exceeds a memory pool. True: it is split into segments that fit, and
+            only a layer that does not fit alone moves to the fallback device. False: the whole segment moves, as DLA
+            candidates do.
         source: document and section.
     """
 
@@ -80,6 +81,6 @@ class SegmentRules:
     source: str = ""
 
     def segment_limit(self, software: tuple[int, ...]) -> int | None:
-        """The largest number of segments for a software version; None for no limit."""
+        """Return the maximum number of segments for a software version; None for no limit."""
         fitting = [limit for since, limit in sorted(self.max_segments.items()) if software >= since]
         return fitting[-1] if fitting else None

@@ -27,7 +27,7 @@ _STATE_TYPES = "State the types that the plugin computes in: `formats` of `layer
 
 
 def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> LimitRule:
-    """The rule of a device, with the id `<device>.precision`.
+    """Return the rule of a device, with the id `<device>.precision`.
 
     Args:
         device: the device's name.

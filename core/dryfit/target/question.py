@@ -51,7 +51,7 @@ class Question:
     weights: np.ndarray[Any, Any] | None = None
 
     def spec(self, tensor: Tensor) -> TensorSpec:
-        """The shape and type of a tensor that the question is about."""
+        """Return the shape and type of a tensor that the question is about."""
         return tensor.spec if self.specs is None else self.specs[tensor.name]
 
     @property
@@ -65,7 +65,7 @@ class Question:
         return self.layer.outputs
 
     def is_constant(self, tensor: Tensor) -> bool:
-        """Whether the tensor's contents are known when the network is built."""
+        """Return whether the tensor's contents are known when the network is built."""
         return tensor.is_constant or self.spec(tensor).value is not None
 
 

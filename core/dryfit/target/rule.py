@@ -1,4 +1,4 @@
-"""One limit rule: a check with its words, its source and the places where it holds."""
+"""A limit rule: a check with its text, its source and the scope in which it holds."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ SEVERITIES = ("violation", "warning", "note")
 
 @attrs.frozen(eq=False, kw_only=True)
 class LimitRule(Rule):
-    """One statement about layers of some kinds on a device; targets know it as `dryfit.target.limits.Rule`.
+    """A statement about layers of some kinds on a device; targets use it as `dryfit.target.limits.Rule`.
 
-    `check` is its `finder`. Severities are those of `SEVERITIES`: `violation` decides, `warning` and `note` are only
-    reported: a risk, and what the device does by itself.
+    `check` is its `finder`. The severities are those of `SEVERITIES`: only a `violation` is decisive; a `warning`
+    reports a risk, and a `note` reports what the device does on its own.
 
     Attributes:
-        kinds: layer kinds it speaks of; empty means every kind.
-        parameter: what it looks at.
-        families: platform families it holds for; empty means all.
-        since, until: first and last software version it holds for; None means no bound. A last version of (8, 4) holds
-            for every 8.4.x.
-        precisions: computation types it holds for; empty means all.
-        when: checks that have to hold for the rule to speak at all, such as "the operation is DIV".
-        promotes_to: the type in which the device computes a layer that fails the rule, whatever was requested; for
-            notes only.
-        declared_at: `file:line` of its declaration, for whoever has to mend it; "" where that is not known.
+        kinds: layer kinds that the rule applies to. Empty: every kind.
+        parameter: the parameter that the rule checks.
+        families: platform families that the rule applies to. Empty: all.
+        since, until: first and last software version that the rule applies to; None for no bound. A last version of (8,
+            4) includes every 8.4.x.
+        precisions: computation types that the rule applies to. Empty: all.
+        when: checks that must hold for the rule to apply, such as "the operation is DIV".
+        promotes_to: type in which the device computes a layer that fails the rule, whatever was requested. Notes only.
+        declared_at: `file:line` of the declaration; "" if unknown.
     """
 
     finder: Check = attrs.field(alias="check", repr=False)
@@ -58,17 +57,17 @@ class LimitRule(Rule):
 
     @property
     def check(self) -> Check:
-        """The test."""
+        """Check that the rule evaluates."""
         return self.finder
 
     def applies_to(self, question: Question) -> bool:
-        """Whether the rule speaks of this layer, platform, version and precision."""
+        """Return whether the rule applies to this layer, platform, version and precision."""
         return self.may_apply(question.layer.kind, question.family, question.software, question.precision) and all(
             condition(question) is None for condition in self.when
         )
 
     def may_apply(self, kind: str, family: str, software: tuple[int, ...], precision: DataType) -> bool:
-        """Whether the rule speaks of layers of a kind on this platform, version and precision, conditions apart."""
+        """Return whether the rule applies to a layer kind in this context, without testing its conditions."""
         return (
             (not self.kinds or kind in self.kinds)
             and self.holds_for(family, software)
@@ -76,7 +75,7 @@ class LimitRule(Rule):
         )
 
     def holds_for(self, family: str, software: tuple[int, ...]) -> bool:
-        """Whether the rule is in force on a platform family with a software version."""
+        """Return whether the rule applies to a platform family with a software version."""
         padded = (*software, *(0 for _ in (self.since or ())[len(software) :]))
         return (
             (not self.families or family in self.families)
@@ -85,18 +84,18 @@ class LimitRule(Rule):
         )
 
     def finding(self, question: Question) -> Finding | None:
-        """What the check finds; None where the rule holds, or does not speak of the layer.
+        """Return what the check finds; None if the rule holds, or does not apply to the layer.
 
         Raises:
-            TypeError: the check returned something else.
-            Exception: whatever the check or a condition raises.
+            TypeError: The check returned an object of another type.
+            Exception: The check or a condition raised an exception.
         """
         layer = question.layer
         is_in_scope = self.may_apply(layer.kind, question.family, question.software, question.precision)
         return self.finding_in_scope(question) if is_in_scope else None
 
     def finding_in_scope(self, question: Question) -> Finding | None:
-        """What `finding` says of a question of which `may_apply` is known to hold. Raises what that raises."""
+        """Return `finding` for a question that passed `may_apply`. Raises the same errors."""
         if any(condition(question) is not None for condition in self.when):
             return None
         found = self.check(question)
@@ -105,7 +104,7 @@ class LimitRule(Rule):
         return found
 
     def violation(self, finding: Finding) -> Violation:
-        """The record of a failed check."""
+        """Return the record of a failed check."""
         parameter = finding.parameter or self.parameter
         return Violation(
             rule=self.id,
@@ -120,7 +119,7 @@ class LimitRule(Rule):
 
     @property
     def scope(self) -> str:
-        """Where it holds, in words: families, versions, precisions; "" where it always does."""
+        """Scope of the rule in words (families, versions, precisions); "" if it always applies."""
         versions = {
             (False, False): "",
             (True, False): f"from {_version(self.since)}",
@@ -148,7 +147,7 @@ def _message(parameter: str, finding: Finding) -> str:
 
 
 def usual_types(text: str) -> str:
-    """A text whose data types have their usual names: `FP16` for `HALF`; quoted names stay as they are."""
+    """Return a text with the usual names of data types, `FP16` for `HALF`; quoted names are unchanged."""
     return _TYPES.sub(lambda found: DataType[found[1]].text, text)
 
 
@@ -170,27 +169,27 @@ def rule(
     promotes_to: DataType | None = None,
     number: str = "",
 ) -> RuleEntry:
-    """One line of a limit table, to be given to `rules`.
+    """Return a rule of a limit table, to pass to `rules`.
 
     Args:
-        id: without the device, which the table puts before it: `convolution.kernel`.
+        id: id without the device, which the table adds: `convolution.kernel`.
         check: the test.
         source: document and section.
-        text: the rule in one sentence; the check's own words where left out.
-        parameter: what it looks at; the check's own word where left out.
-        remedy: what a user can do.
-        families: platform families it holds for; left out: all.
+        text: the rule in one sentence. Default: the text of the check.
+        parameter: the parameter that the rule checks. Default: that of the check.
+        remedy: how the user can fix it.
+        families: platform families that the rule applies to. Default: all.
         since: first software version, such as "8.4".
         until: last software version; "8.4" includes 8.4.1.
-        precisions: computation types it holds for; left out: all.
+        precisions: computation types that the rule applies to. Default: all.
         severity: one of `SEVERITIES`.
         fidelity: `documented`, `inferred` or `confirmed`.
-        when: one or more conditions under which the rule speaks.
-        promotes_to: for a note: the type in which the device then computes the layer.
-        number: short names by which documents cite it, with commas between them.
+        when: one or more conditions under which the rule applies.
+        promotes_to: for notes: type in which the device computes the layer.
+        number: comma-separated short names under which documents cite the rule.
 
     Raises:
-        PluginError: the check has no words of its own, and none are given, or there is no such severity.
+        PluginError: Neither the check nor the arguments provide a text, or the severity does not exist.
     """
     if severity not in SEVERITIES:
         raise PluginError(
@@ -236,9 +235,9 @@ def rule(
 
 
 def rules(kinds: str | Iterable[str], *entries: RuleEntry) -> list[LimitRule]:
-    """The rules of one or more layer kinds: `rules(("convolution", "fully_connected"), rule(...), rule(...))`.
+    """Return the rules of layer kinds: `rules(("convolution", "fully_connected"), rule(...), rule(...))`.
 
-    No kinds, `rules((), ...)`, means every kind that the device has.
+    An empty tuple, `rules((), ...)`, applies the rules to every kind that the device supports.
     """
     names = frozenset([kinds] if isinstance(kinds, str) else kinds)
     return [entry(names) for entry in entries]

@@ -110,7 +110,7 @@ class LoadedSegment(Protocol):
     """
 
     def bind(self, binding: SegmentBinding) -> Sequence[Step | Callable[[], None]]:
-        """The steps of one run, in order: they compute every output from the inputs. Called for each context.
+        """Return the steps of one run, in order: they compute every output from the inputs. Called for each context.
 
         Contexts run at the same time in several threads: scratch memory belongs to the steps, not to the segment.
         """

@@ -40,15 +40,15 @@ class Sparsity:
         self.rules.rule(self.pattern_rule)
 
     def verdict(self, question: Question) -> Verdict:
-        """Whether the device skips the zeros of a layer's weights, with every rule that stands against it."""
+        """Return whether the device skips the zeros of a layer's weights, with every rule that stands against it."""
         return self.rules.evaluate(question)
 
     def is_eligible(self, question: Question) -> bool:
-        """Whether it would, if the weights had the pattern."""
+        """Return whether it would, if the weights had the pattern."""
         return self.can_become_sparse(self.verdict(question))
 
     def has_pattern(self, question: Question) -> bool | None:
-        """Whether the weights of a question have the pattern; None where that does not matter for its layer."""
+        """Return whether the weights of a question have the pattern; None where that does not matter for its layer."""
         rule = self.rules.rule(self.pattern_rule)
         found = self.rules.finding(rule, question)
         if found is not None:
@@ -56,12 +56,12 @@ class Sparsity:
         return True if rule.applies_to(question) else None
 
     def can_become_sparse(self, verdict: Verdict) -> bool:
-        """Whether a verdict has nothing against a layer but the places of its zeros."""
+        """Return whether a verdict has nothing against a layer but the places of its zeros."""
         return all(violation.rule == self.pattern_rule for violation in verdict.violations)
 
 
 def zeros_follow(pattern: SparsePattern) -> FunctionCheck:
-    """The check that the weights have a pattern; it holds where a question has none."""
+    """Return the check that the weights have a pattern; it holds where a question has none."""
     allowed = f"at most {pattern.kept} of each {pattern.group} other than 0"
 
     @check(

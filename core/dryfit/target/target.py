@@ -1,4 +1,4 @@
-"""The record that makes a device: everything that dryfit knows of it, as data."""
+"""The record that defines a device: everything that dryfit knows about it, as data."""
 
 from __future__ import annotations
 
@@ -34,51 +34,53 @@ __all__ = ["Platform", "SegmentRules", "Target", "inherited"]
 
 @attrs.frozen(eq=False)
 class Target:
-    """A device as dryfit knows it.
+    """A device as dryfit models it.
 
-    The fields that end in `_at` name a `module:attribute` that is imported at first use, so that targets can be listed
-    without loading numpy or numba. What is left out is inherited from the host's target (see `inherited`): its
-    formats, arithmetic and precisions, and the kernels for all that the target has no kernel of its own for.
+    Fields that end in `_at` name a `module:attribute` that is imported on first use, so that targets can be listed
+    without loading numpy or numba. Omitted fields are inherited from the host's target (see `inherited`): its formats,
+    arithmetic and precisions, and its kernels for everything for which the target has no kernel.
 
     Attributes:
         device: the name in the open device registry: `GPU`, `DLA`, `CPU`, `ACME_NPU`.
-        title: one line for people.
-        platforms: variants; the first is the default.
-        software_versions: versions the rules know; the last is the default. Empty when there is one rule set.
-        precisions: computation types, best first; empty means the host's. The rule `<device>.precision`, which no table
-            has to state, refuses a layer that would be computed in another type.
-        default_precision: the type a layer is computed in when no flag asks for another; None means that a precision
-            flag has to be given (as DLA needs FP16 or INT8).
-        limits_at: where the `LimitTable` stands.
-        input_formats_at, output_formats_at: where the mappings from data type to tensor formats stand.
-        memory_pools_at: where the sequence of `MemoryPool` stands.
-        arithmetic_at: where the mapping from data type to `Arithmetic` stands.
-        fusions_at: where the sequence of `Fusion` stands. Without it layers run as one wherever a kernel can do that.
-        kernels_at: where the sequence of `Kernel` stands.
-        compile_segment_at: where the function stands that makes a program of a `PlannedSegment`.
-        load_segment_at: where the function stands that makes a `LoadedSegment` of a program; for a target with a
-            compiler, and only for one.
-        export_segment_at: where the function stands that writes a `PlannedSegment` as a file for the device's own
-            runtime; for a target without a compiler, whose programs are those files.
-        exported_format: what the header of such a file names as its format; "" for none.
-        import_segment_at: where the function stands that makes an engine of such a file: `(path) -> Engine`.
-        estimate_cost_at: where the function stands that estimates the cost of a segment: `(CostQuestion) ->
+        title: one-line description for people.
+        platforms: variants of the device; the first is the default.
+        software_versions: software versions that the rules cover; the last is the default. Empty: one rule set for all.
+        precisions: computation types, best first. Empty: those of the host. The rule `<device>.precision`, which tables
+            need not declare, rejects a layer that would be computed in another type.
+        default_precision: the computation type if no flag requests another. None: a precision flag is required (DLA
+            requires FP16 or INT8).
+        limits_at: location of the `LimitTable`.
+        input_formats_at, output_formats_at: locations of the mappings from data type to tensor formats.
+        memory_pools_at: location of the sequence of `MemoryPool`.
+        arithmetic_at: location of the mapping from data type to `Arithmetic`.
+        fusions_at: location of the sequence of `Fusion`. Default: layers are fused wherever a kernel supports it.
+        kernels_at: location of the sequence of `Kernel`.
+        compile_segment_at: location of the function that compiles a `PlannedSegment` to a program.
+        load_segment_at: location of the function that creates a `LoadedSegment` from a program. Required for a target
+            with a segment compiler; not allowed otherwise.
+        export_segment_at: location of the function that writes a `PlannedSegment` as a file for the device's own
+            runtime. For targets without a segment compiler; a compiler's programs are such files themselves.
+        exported_format: the format name in the header of such a file; "" for none.
+        import_segment_at: location of the function that creates an engine from such a file: `(path) -> Engine`.
+        estimate_cost_at: location of the function that estimates the cost of a segment: `(CostQuestion) ->
             CostEstimate`.
-        estimate_transfer_at: where the function stands that estimates what a tensor costs that crosses the border of a
-            segment: `(TransferQuestion) -> CostEstimate`.
-        sparsity_at: where the `Sparsity` stands: which zeros of weights the device skips. Without it there are none.
-        create_schedule_at: where the function stands that makes a schedule of steps; for the host only.
-        machine_code_at: where the function stands that lists the code that the target compiles for this machine:
-            `(tier) -> MachineCode`, with None for the best tier; for the host only.
-        copy_array_at: where the function stands that copies an array to one that lies otherwise: `(source, destination)
-            -> bool`, False where numpy is as quick; what the destination has more of becomes zero; for the host only.
-        segment_rules: how partition treats this device.
-        simulated: what of the device is simulated here, in one sentence, printed with every result.
-        boards_without: names, in lower case, of boards that people look for and that lack the device, to their titles.
+        estimate_transfer_at: location of the function that estimates the cost of a tensor that crosses a segment
+            boundary: `(TransferQuestion) -> CostEstimate`.
+        sparsity_at: location of the `Sparsity`, which defines the zeros of weights that the device skips. Default:
+            none.
+        create_schedule_at: location of the function that creates a schedule of steps. Host only.
+        machine_code_at: location of the function that lists the code that the target compiles for this machine: `(tier)
+            -> MachineCode`, with None for the best tier. Host only.
+        copy_array_at: location of the function that copies an array to one with another memory layout: `(source,
+            destination) -> bool`, False if numpy is as fast. Extra elements of the destination are set to zero. Host
+            only.
+        segment_rules: rules that partitioning follows for this device.
+        simulated: one sentence on what is simulated of the device, printed with every result.
+        boards_without: lower-case name to title, for boards that users look for and that lack the device.
 
     Raises:
-        PluginError: there is a segment compiler and no loader, or a loader and no compiler. The properties that import
-            what a field names raise one where that fails.
+        PluginError: The target has a segment compiler without a loader, or a loader without a compiler. The properties
+            that import the objects named by the fields also raise it if the import fails.
     """
 
     device: str
@@ -123,23 +125,23 @@ class Target:
 
     @property
     def limits(self) -> LimitTable | None:
-        """The table of rules, with the rule on the types of `precisions`; None where everything is supported."""
+        """The table of rules, including the rule on `precisions`. None: everything is supported."""
         table = self._load("limits_at")
         return None if table is None else _with_precisions(table, tuple(self.precisions))
 
     @property
     def input_formats(self) -> Mapping[DataType, Sequence[TensorFormat]]:
-        """Data type to formats that an input of a segment may have, preferred first."""
+        """Data type to the formats allowed for a segment input, in order of preference."""
         return self._load("input_formats_at") or {}
 
     @property
     def output_formats(self) -> Mapping[DataType, Sequence[TensorFormat]]:
-        """Data type to formats that an output of a segment may have, preferred first."""
+        """Data type to the formats allowed for a segment output, in order of preference."""
         return self._load("output_formats_at") or {}
 
     @property
     def memory_pools(self) -> Sequence[MemoryPool]:
-        """The device's memories."""
+        """Memory pools of the device."""
         return self._load("memory_pools_at") or ()
 
     @property
@@ -149,67 +151,67 @@ class Target:
 
     @property
     def fusions(self) -> Sequence[Fusion] | None:
-        """The chains of layers that run as one; None where any do that a kernel takes."""
+        """Chains of layers that run as one. None: any chain that a kernel supports."""
         return self._load("fusions_at")  # type: ignore[no-any-return]
 
     @property
     def kernels(self) -> Sequence[Kernel]:
-        """The target's own host kernels; the CPU target's serve what these do not."""
+        """The target's own host kernels; the CPU target's kernels serve all other layers."""
         return self._load("kernels_at") or ()
 
     @property
     def compile_segment(self) -> CompileSegment | None:
-        """Makes a program of a segment; None where segments are run by kernels."""
+        """Function that compiles a segment to a program. None: kernels run the segments."""
         return self._load("compile_segment_at")  # type: ignore[no-any-return]
 
     @property
     def load_segment(self) -> LoadSegment | None:
-        """Makes of a program what runs here; None where segments are run by kernels."""
+        """Function that loads a program to run on this machine. None: kernels run the segments."""
         return self._load("load_segment_at")  # type: ignore[no-any-return]
 
     @property
     def export_segment(self) -> ExportSegment | None:
-        """Writes a segment for the device's own runtime; None where the target has no such exporter."""
+        """Function that writes a segment for the device's own runtime. None: no such exporter."""
         return self._load("export_segment_at")  # type: ignore[no-any-return]
 
     @property
     def import_segment(self) -> Callable[..., Any] | None:
-        """Makes an engine of a file that the exporter wrote; None where the target has no such function."""
+        """Function that creates an engine from a file of the exporter. None: not supported."""
         return self._load("import_segment_at")  # type: ignore[no-any-return]
 
     @property
     def has_loadables(self) -> bool:
-        """Whether a segment becomes one program: a loadable, inside which the device converts types itself."""
+        """Whether a segment becomes one program, a loadable, in which the device itself converts types."""
         return self.export_segment_at is not None or self.compile_segment_at is not None
 
     @property
     def estimate_cost(self) -> EstimateCost | None:
-        """Estimates the cost of layers that run as one segment; None where the target estimates none."""
+        """Function that estimates the cost of layers that run as one segment. None: no estimates."""
         return self._load("estimate_cost_at")  # type: ignore[no-any-return]
 
     @property
     def estimate_transfer(self) -> EstimateTransfer | None:
-        """Estimates what a tensor costs that crosses the border of a segment; None where the target estimates none."""
+        """Function that estimates the cost of a tensor that crosses a segment boundary. None: no estimates."""
         return self._load("estimate_transfer_at")  # type: ignore[no-any-return]
 
     @property
     def sparsity(self) -> Sparsity | None:
-        """The weights whose zeros the device skips; None where it skips none."""
+        """Rules for weights whose zeros the device skips. None: it skips no zeros."""
         return self._load("sparsity_at")  # type: ignore[no-any-return]
 
     @property
     def create_schedule(self) -> Callable[..., Any] | None:
-        """`(steps, num_threads) -> Schedule`; only the CPU target has one."""
+        """Function `(steps, num_threads) -> Schedule`; only the CPU target has one."""
         return self._load("create_schedule_at")  # type: ignore[no-any-return]
 
     @property
     def machine_code(self) -> Callable[[str | None], MachineCode] | None:
-        """`(tier) -> MachineCode`; None where the target compiles nothing for this machine."""
+        """Function `(tier) -> MachineCode`. None: the target compiles nothing for this machine."""
         return self._load("machine_code_at")  # type: ignore[no-any-return]
 
     @property
     def copy_array(self) -> CopyArray | None:
-        """Copies between layouts; None where numpy does that."""
+        """Function that copies between layouts. None: numpy copies."""
         return self._load("copy_array_at")  # type: ignore[no-any-return]
 
     def _load(self, field: str) -> Any:
@@ -219,10 +221,10 @@ class Target:
     # Parts by name ---------------------------------------------------------------------------------------------------
 
     def format(self, name: str) -> TensorFormat:
-        """A tensor format of the device by name.
+        """Return a tensor format of the device by name.
 
         Raises:
-            UnknownNameError: neither its inputs nor its outputs have such a format.
+            UnknownNameError: The format is not supported for inputs or outputs of the device.
         """
         known = {
             one.name: one
@@ -234,10 +236,10 @@ class Target:
         return known[name.upper()]
 
     def memory_pool(self, name: str) -> MemoryPool:
-        """A memory pool of the device by name.
+        """Return a memory pool of the device by name.
 
         Raises:
-            UnknownNameError: the device has no such pool.
+            UnknownNameError: The device has no such pool.
         """
         known = {pool.name: pool for pool in self.memory_pools}
         if name.upper() not in known:
@@ -245,19 +247,19 @@ class Target:
         return known[name.upper()]
 
     def verdict(self, question: Question) -> Verdict:
-        """Whether the layer of a question can run here; always, where there are no limits."""
+        """Return whether the layer of a question can run on the device. Without limits, every layer can."""
         return Verdict.support(question) if self.limits is None else self.limits.evaluate(question)
 
     def repeated_verdicts(self) -> Callable[[Question], Verdict]:
-        """`verdict` for the layers of one network as it stands, at the cost of those that differ."""
+        """Return `verdict` for the layers of one unchanged network, evaluating equal layers only once."""
         return Verdict.support if self.limits is None else self.limits.repeated()
 
     def platform(self, name: str | None) -> Platform:
-        """A platform by name or alias, in any case; the default for None.
+        """Return a platform by name or alias, ignoring case. None: the default platform.
 
         Raises:
-            UnknownNameError: the device has no such platform.
-            ConfigError: this board is known to have no such device.
+            UnknownNameError: The device has no such platform.
+            ConfigError: The board is known to lack the device.
         """
         if name is None:
             return self.platforms[0]
@@ -275,10 +277,10 @@ class Target:
         return names[asked]
 
     def software(self, version: str | None, platform: Platform) -> tuple[int, ...]:
-        """A software version as a tuple; the newest that the platform has for None.
+        """Return a software version as a tuple. None: the newest version that the platform supports.
 
         Raises:
-            ConfigError: the version is malformed, or the platform or the device's rules do not have it.
+            ConfigError: The version is malformed, or is not supported by the platform or by the rules of the device.
         """
         first, last = platform.software
         known = [v for v in self.software_versions if (first is None or v >= first) and (last is None or v <= last)]
@@ -316,15 +318,15 @@ def _with_precisions(table: LimitTable, precisions: tuple[DataType, ...]) -> Lim
 
 
 def platform_key(name: str) -> str:
-    """A platform's name as it is looked up: `orin-nx` of `Orin NX` and of `Jetson Orin NX`."""
+    """Return the lookup key of a platform name: `orin-nx` for `Orin NX` and for `Jetson Orin NX`."""
     return re.sub(r"[\s_]+", "-", name.strip().lower()).removeprefix("jetson-")
 
 
 def inherited(target: Target, host: Target) -> Target:
-    """A target with what it leaves out filled in from the host's: formats, arithmetic and precisions.
+    """Return a target whose omitted fields are filled from the host: formats, arithmetic and precisions.
 
-    Limits, memory pools, fusions, the segment compiler and the cost function are a device's own: without them it has
-    none. Kernels need no filling in: the host's serve whatever a device has no kernel for.
+    Limits, memory pools, fusions, the segment compiler and the cost function are never inherited. Kernels need not be
+    filled in: the host's kernels serve every layer for which a device has none.
     """
     filled = ("input_formats_at", "output_formats_at", "arithmetic_at", "precisions")
     return attrs.evolve(target, **{name: getattr(target, name) or getattr(host, name) for name in filled})

@@ -70,7 +70,7 @@ class Verdict:
 
     @classmethod
     def support(cls, question: Question) -> Verdict:
-        """The verdict that nothing stands against the layer of a question."""
+        """Return the verdict that nothing stands against the layer of a question."""
         version = ".".join(map(str, question.software))
         return cls(question.layer.name, question.device, question.platform, version, precision=question.precision)
 
