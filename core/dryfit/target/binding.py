@@ -1,4 +1,4 @@
-"""What a kernel is given when it is bound to memory, and what it gives back: a step, which a schedule runs."""
+"""The binding that a kernel receives, and the step that it returns for a schedule to run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Specs = Mapping[str, TensorSpec]
 
 
 class HostLayout(enum.Enum):
-    """How the host keeps a tensor in memory while it emulates a device."""
+    """Memory layout of a tensor on the host while it emulates a device."""
 
     LINEAR = "linear"
     """Row-major, in the order of the axes."""
@@ -32,22 +32,22 @@ class HostLayout(enum.Enum):
 
 @attrs.frozen(eq=False)
 class Binding:
-    """A group with everything it needs to run at one set of shapes.
+    """A group with everything that it needs to run at one set of shapes.
 
     Attributes:
         group: the layers.
-        specs: tensor name to concrete spec, for all tensors that the group touches, inner ones too.
-        arrays: tensor name to array of the tensor's logical shape (N, C, H, W), for the group's inputs and outputs.
-            Strides are those of the tensor's host layout; kernels accept any strides, and are fast for the layout that
-            they asked for. Memory is aligned to 64 bytes and stays where it is while the step lives. An output never
-            overlaps an input of the same group.
+        specs: tensor name to concrete spec, for all tensors that the group uses, including internal tensors.
+        arrays: tensor name to array of the tensor's logical shape (N, C, H, W), for the inputs and outputs of the
+            group. Strides are those of the tensor's host layout; kernels must accept any strides, and are fast for the
+            layout that they declare. Memory is aligned to 64 bytes and does not move during the lifetime of the step.
+            An output never overlaps an input of the same group.
         weights: what `Kernel.pack` returned.
-        workspace: uint8, `Kernel.workspace_bytes` long, aligned to 64 bytes; its contents are undefined.
-        num_threads: how many threads will run the schedule.
-        packed: tensor name to the tensor in the format that the kernel declared, an array of the extents that
-            `TensorFormat.array_shape` tells, with zeros for padding; empty for a kernel without `Kernel.formats`.
-            Inputs are filled before each run, outputs are taken out after it.
-        rounding: how the device that the group runs on finds whole numbers, where it computes in INT8.
+        workspace: uint8, `Kernel.workspace_bytes` long, aligned to 64 bytes; contents are undefined.
+        num_threads: number of threads that run the schedule.
+        packed: tensor name to the tensor in the format that the kernel declares, an array with the extents of
+            `TensorFormat.array_shape` and zero padding. Empty for a kernel without `Kernel.formats`. Inputs are written
+            before each run; outputs are read after it.
+        rounding: how the group's device rounds to whole numbers in INT8.
     """
 
     group: LayerGroup
@@ -61,15 +61,15 @@ class Binding:
 
     @property
     def inputs(self) -> list[Array]:
-        """The arrays that the group reads at run time, in the order of `group.inputs`; constants are left out.
+        """Arrays that the group reads at run time, in the order of `group.inputs`, without constants.
 
-        In the declared format where the kernel has one for its inputs; so are the outputs.
+        Inputs and outputs have the format that the kernel declares, if any.
         """
         return [self._array(tensor) for tensor in self.group.inputs if is_activation(tensor, self.specs)]
 
     @property
     def outputs(self) -> list[Array]:
-        """The arrays that the group writes, in the order of `group.outputs`."""
+        """Arrays that the group writes, in the order of `group.outputs`."""
         return [self._array(tensor) for tensor in self.group.outputs]
 
     def _array(self, tensor: Tensor) -> Array:
@@ -78,11 +78,11 @@ class Binding:
     def weight(self, name: str, shape: Sequence[int], dtype: DataType = DataType.FLOAT) -> Array:
         """Return a packed array of exactly this shape and type, row-major.
 
-        Weights come out of engine files. A native function would read beyond an array that is smaller than it thinks,
-        so every kernel says here what it relies on.
+        Weights are read from engine files. A native function would read beyond an array that is smaller than expected,
+        so every kernel must state here what it relies on.
 
         Raises:
-            EngineFileError: there is no such array, or it is another.
+            EngineFileError: The array does not exist, or has another shape or type.
         """
         array = self.weights.get(name)
         expected = (tuple(shape), dtype.numpy)
@@ -98,16 +98,16 @@ class Binding:
 
 
 def is_activation(tensor: Tensor, specs: Specs) -> bool:
-    """Return whether a tensor is read or written at run time: no constant, and nothing that is known before the run."""
+    """Return whether a tensor is read or written at run time, rather than known before the run."""
     return not tensor.is_constant and specs[tensor.name].value is None
 
 
 class Step(Protocol):
-    """One bound group, ready to run. What else it carries is between kernel and schedule."""
+    """A bound group, ready to run. Any further members are private to kernel and schedule."""
 
     @property
     def name(self) -> str:
-        """The group's name."""
+        """Name of the group."""
         ...
 
     def run(self) -> None:
@@ -120,8 +120,8 @@ class CallableStep:
     """A step that calls a Python function.
 
     Attributes:
-        name: the group's name.
-        function: computes the outputs from the inputs.
+        name: name of the group.
+        function: function that computes the outputs from the inputs.
     """
 
     name: str
@@ -136,5 +136,5 @@ class Schedule(Protocol):
     """An ordered list of steps with the threads that run them."""
 
     def run(self, observe: Callable[[str, float], None] | None = None) -> None:
-        """Run all steps. `observe(step name, seconds)` is called after each step when given."""
+        """Run all steps. If given, `observe(step name, seconds)` is called after each step."""
         ...

@@ -1,9 +1,9 @@
 """The vocabulary of limit tables: constraints on values, and checks that apply them to a layer.
 
-A constraint knows its words and the values on both sides of its limit; a check knows what it looks at. So a rule is
-one line, and its message, its documentation and its boundary tests follow.
+A constraint defines its text and the values on both sides of its limit; a check defines what it reads. A rule is
+therefore one line, from which its message, its documentation and its boundary tests are derived.
 
-The constraints are those of `dryfit.target.constraints`, so that a table imports all its words from here.
+The constraints are those of `dryfit.target.constraints`, so that a table imports its whole vocabulary from here.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ Read = Callable[[Question], Any]
 
 @attrs.frozen
 class Quantity:
-    """Something to look at that is no plain parameter of the layer.
+    """A checked value that is not a plain parameter of the layer.
 
     Attributes:
-        name: in the user's words, such as `batch`.
-        read: question -> value, or values where it is used with `each`.
-        show: question -> what a message says was found; None: the value itself.
+        name: name shown to users, such as `batch`.
+        read: question -> value, or values if used with `each`.
+        show: question -> the found value as shown in messages. None: the value itself.
     """
 
     name: str
@@ -75,12 +75,12 @@ class Quantity:
     show: Callable[[Question], str] | None = attrs.field(default=None, eq=False, repr=False)
 
     def __call__(self, question: Question) -> Any:
-        """The value, or values, for a question."""
+        """Return the value, or values, for a question."""
         return self.read(question)
 
 
 def quantity(name: str) -> Callable[[Read], Quantity]:
-    """Make a function of a question a quantity."""
+    """Return a decorator that makes a function of a question a quantity."""
     return lambda read: Quantity(name, read)
 
 
@@ -93,7 +93,7 @@ class ParameterCheck:
     every: bool
 
     def __call__(self, question: Question) -> Finding | None:
-        """The values, where one of them is not allowed."""
+        """Return a finding with the values if one of them is not allowed."""
         value = self.quantity(question)
         values: Iterable[Any] = value if self.every else [value]
         if all(self.constraint.holds(one) for one in values):
@@ -103,7 +103,7 @@ class ParameterCheck:
 
     @property
     def parameter(self) -> str:
-        """What it looks at."""
+        """The parameter that it checks."""
         return self.quantity.name
 
     @property
@@ -125,12 +125,12 @@ class ParameterCheck:
 
 
 def parameter(what: str | Quantity, constraint: Constraint) -> ParameterCheck:
-    """Return a parameter of the layer, or a quantity, obeys a constraint."""
+    """Return a check that a parameter of the layer, or a quantity, meets a constraint."""
     return ParameterCheck(_quantity(what), constraint, every=False)
 
 
 def each(what: str | Quantity, constraint: Constraint) -> ParameterCheck:
-    """Return each value of a parameter that has several, such as one a spatial axis, obeys a constraint."""
+    """Return a check that each value of a multi-valued parameter, such as one per spatial axis, meets a constraint."""
     return ParameterCheck(_quantity(what), constraint, every=True)
 
 
@@ -140,17 +140,17 @@ def _family(question: Question) -> str:
 
 
 def platform_is(*families: str) -> ParameterCheck:
-    """Return the platform is of one of these families."""
+    """Return a check that the platform belongs to one of these families."""
     return parameter(_family, one_of(*families))
 
 
 @attrs.frozen
 class FunctionCheck:
-    """A check that a range cannot say, with its words.
+    """A check by a function, for conditions that a range cannot express.
 
     Attributes:
-        function: question -> None when it holds, else what was found.
-        parameter: what it looks at.
+        function: question -> None if the condition holds, otherwise the found value.
+        parameter: the parameter that it checks.
         text: the rule in words.
     """
 
@@ -159,12 +159,12 @@ class FunctionCheck:
     text: str
 
     def __call__(self, question: Question) -> Finding | None:
-        """Look at the layer."""
+        """Evaluate the check for a question."""
         return self.function(question)
 
 
 def software_is_at_least(version: str) -> FunctionCheck:
-    """Return the software is of this version or newer; a device without versions has everything."""
+    """Return a check for a minimum software version; a device without versions always passes."""
     first = tuple(int(part) for part in version.split("."))
 
     def is_new_enough(question: Question) -> Finding | None:
@@ -179,11 +179,11 @@ def software_is_at_least(version: str) -> FunctionCheck:
 
 
 def check(parameter: str, text: str | None = None) -> Callable[[Callable[[Question], Finding | None]], FunctionCheck]:
-    """Make a function of a question a check.
+    """Return a decorator that makes a function of a question a check.
 
     Args:
-        parameter: what it looks at.
-        text: the rule in words; the function's docstring where left out.
+        parameter: the parameter that it checks.
+        text: the rule in words. Default: the docstring of the function.
     """
 
     def make(function: Callable[[Question], Finding | None]) -> FunctionCheck:
@@ -195,7 +195,7 @@ def check(parameter: str, text: str | None = None) -> Callable[[Callable[[Questi
 
 
 def describe(value: Any) -> str:
-    """Return a value as it stands in a message: enumerations by name, several values in brackets."""
+    """Return a value as shown in messages: enumeration members by name, several values in brackets."""
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(describe, value))})"
     return str(member_name(value))

@@ -1,8 +1,8 @@
-"""What a host kernel declares: one decorated function, and the record that the decorator makes of it.
+"""The declaration of a host kernel: a decorated function, and the record that the decorator creates from it.
 
-A kernel serves a layer group. At build time it says whether it can (`accepts`, `fuses`) and packs the group's weights
-(`pack`). When shapes and memory are known it is bound (`bind`) and gives a step, which the host's schedule runs.
-Every target that declares no kernel of its own for a layer is run by the CPU target's.
+A kernel runs a layer group. At build time it reports whether it supports the group (`accepts`, `fuses`) and packs the
+group's weights (`pack`). When shapes and memory are known it is bound (`bind`) and returns a step, which the host's
+schedule runs. The CPU target's kernels run every layer for which a target declares no kernel of its own.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ def _no_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
 
 
 class EveryKind(frozenset[str]):
-    """The set of all layer kinds, those that plugins add later included; `Kernel.kinds` of a kernel that serves all.
+    """The set of all layer kinds, including those that plugins add later; `Kernel.kinds` of a generic kernel.
 
-    Such a kernel runs the layers of a group one after the other, whatever they are, so that any chain may be its group.
+    Such a kernel runs the layers of a group one after another, whatever their kinds, so that its group may be any
+    chain.
     """
 
     def __contains__(self, kind: object) -> bool:
@@ -81,52 +82,54 @@ class EveryKind(frozenset[str]):
 
 @attrs.frozen
 class FusedKinds:
-    """The simplest answer to "can this layer join the group?": yes, where it is of one of these kinds."""
+    """The simplest `fuses` function: a layer can join the group if it is of one of these kinds."""
 
     kinds: frozenset[str] = attrs.field(default=frozenset(), converter=names)
 
     def __call__(self, group: LayerGroup, layer: Layer) -> bool:
-        """Whether the layer's kind is among them."""
+        """Return whether the layer's kind is among them."""
         del group
         return layer.kind in self.kinds
 
 
 @attrs.frozen(eq=False)
 class Kernel:
-    """A host function with a declared signature. `kernel` makes one of a function.
+    """A host function with a declared signature. Use `kernel` to create one from a function.
 
     Attributes:
-        name: `<package>.<what>`, unique, stable: engines name their kernels by it.
-        kinds: kinds of main layer that it serves; `EveryKind()` for all.
-        data_types: types of the group's activations that it serves.
-        function: binding -> step, or a plain function that computes the outputs. Given as `bind`; the method `bind`
+        name: `<package>.<what>`. Unique and stable, because engines refer to their kernels by name.
+        kinds: supported kinds of the main layer; `EveryKind()` for all.
+        data_types: supported types of the group's activations.
+        function: binding -> step, or a plain function that computes the outputs. Passed as `bind`; the method `bind`
             calls it.
-        accepts: whether it serves this group for these specs (static or dynamic); looked at after kinds, data types and
-            formats, when a kernel is chosen and again whenever one is bound. By then constants that are packed are left
-            out of the engine: they have the type and shape that they had, and are 1 everywhere. It follows from group
-            and specs alone, and not from how tensors are called: equal groups are checked once.
-        fuses: whether it can take this layer, the only consumer of the group's output, as the group's next. The group
-            may end with dequantizations of the layer's other inputs where `absorbs_dequantize`.
-        absorbs_dequantize: whether it works on quantized values, so that its groups may begin with the dequantizations
-            of their inputs. It says of each group, in `accepts`, whether it does.
-        pack: the group's weights as the kernel wants them; saved in the engine, so plain arrays only, and independent
-            of the machine.
-        packed_parameters: parameters of the group's layers (such as `kernel`, `bias`) that `pack` made superfluous, so
-            that the engine need not keep them. It then knows their types and shapes, and no longer their values.
-        unpack: the way back, for a `pack` that does more to weights than to move and round them: the group and what was
-            packed to the main layer's parameters (`kernel`, `bias`), with all that `pack` folded into them. None where
-            the places of the elements say it.
-        packs_constants: whether `pack` made superfluous the constant that a dequantization of the group gives the main
-            layer's weights from. The engine then knows its type and shape, and no longer its values.
-        workspace_function: scratch memory of one run, for concrete specs. Given as `workspace_bytes`; the method of
-            that name calls it.
-        layout: the host layout that it is fast for.
-        formats: `input` and `output` to the tensor format in which the kernel wants what the group reads and writes.
-            These are then arrays of that format's extents, padding and all, with copies before and after each run.
-        priority: among the kernels that accept a group those of the highest are looked at, and the fastest is taken.
-        version: raised when the kernel becomes faster or slower: what was measured of another version does not count.
-        spreads_nan: whether an infinity or NaN may reach results that do not depend on it. The flag `STRICT_NANS`
-            leaves such a kernel out.
+        accepts: whether the kernel supports this group for these specs (static or dynamic). Evaluated after kinds, data
+            types and formats, when a kernel is selected and again whenever it is bound. At binding, packed constants
+            are no longer in the engine: they keep their type and shape, and all their values are 1. The result must
+            depend on group and specs alone, not on tensor names: equal groups are checked once.
+        fuses: whether this layer, the only consumer of the group's output, can join the group as its next layer. With
+            `absorbs_dequantize`, the group may end with dequantizations of the layer's other inputs.
+        absorbs_dequantize: whether the kernel computes on quantized values, so that its groups may begin with the
+            dequantizations of their inputs. `accepts` decides for each group.
+        pack: packs the group's weights in the form that the kernel needs. The result is stored in the engine: plain
+            arrays only, independent of the machine.
+        packed_parameters: parameters of the group's layers (such as `kernel`, `bias`) that `pack` replaces, so that the
+            engine need not store them. The engine then has their types and shapes, but not their values.
+        unpack: inverse of a `pack` that does more than move and round the weights: maps the group and the packed arrays
+            to the main layer's parameters (`kernel`, `bias`), including everything that `pack` folded into them. None:
+            the positions of the elements define the inverse.
+        packs_constants: whether `pack` replaces the constant from which a dequantization of the group provides the main
+            layer's weights. The engine then has its type and shape, but not its values.
+        workspace_function: scratch memory per run, in bytes, for concrete specs. Passed as `workspace_bytes`; the
+            method of that name calls it.
+        layout: the host layout that the kernel is optimized for.
+        formats: `input` and `output` to the tensor format that the kernel requires for the tensors that the group reads
+            and writes. Their arrays then have the extents of that format, including padding, and are copied before and
+            after each run.
+        priority: of the kernels that accept a group, only those with the highest priority are considered; the fastest
+            of them is selected.
+        version: to be increased when the kernel becomes faster or slower: timings of other versions are ignored.
+        spreads_nan: whether an infinity or NaN may propagate to results that do not depend on it. The flag
+            `STRICT_NANS` excludes such kernels.
     """
 
     name: str
@@ -148,10 +151,10 @@ class Kernel:
     spreads_nan: bool = False
 
     def refusal(self, group: LayerGroup, specs: Specs) -> str | None:
-        """Why it cannot run a group, in words; None where it can.
+        """Return why the kernel cannot run a group; None if it can.
 
         Raises:
-            PluginError: it fails when it is asked.
+            PluginError: The kernel's own code fails.
         """
         if group.main.kind not in self.kinds:
             return f"it supports {', '.join(sorted(self.kinds))}, not {group.main.kind}"
@@ -168,10 +171,10 @@ class Kernel:
         return None if accepts else "it does not support the layer's parameters or shapes"
 
     def answer(self, group: LayerGroup, ask: Callable[[], bool]) -> bool:
-        """Return what the kernel, which may be of any package, answers about a group.
+        """Return the answer of the kernel, which may come from any package, about a group.
 
         Raises:
-            PluginError: it fails.
+            PluginError: The kernel's own code fails.
         """
         try:
             return bool(ask())
@@ -186,11 +189,11 @@ class Kernel:
             ) from error
 
     def require(self, group: LayerGroup, specs: Specs) -> None:
-        """Refuse a group that the kernel cannot run.
+        """Raise if the kernel cannot run a group.
 
         Raises:
-            ExecutionError: the kernel does not accept the group for these specs.
-            PluginError: it fails when it is asked.
+            ExecutionError: The kernel does not accept the group for these specs.
+            PluginError: The kernel's own code fails.
         """
         if (refusal := self.refusal(group, specs)) is not None:
             raise ExecutionError(
@@ -201,21 +204,21 @@ class Kernel:
             )
 
     def workspace_bytes(self, group: LayerGroup, specs: Specs, num_threads: int) -> int:
-        """Return bytes of scratch memory of one run of a group that the kernel accepts, for concrete specs.
+        """Return the bytes of scratch memory per run of an accepted group, for concrete specs.
 
         Raises:
-            ExecutionError: the kernel does not accept the group.
+            ExecutionError: The kernel does not accept the group.
         """
         self.require(group, specs)
         return self.workspace_function(group, specs, num_threads)
 
     def bind(self, binding: Binding) -> Step:
-        """Return the step that runs a group on the binding's memory. There is no other way to a step of a kernel.
+        """Return the step that runs a group on the memory of a binding. The only way to obtain a step of a kernel.
 
         Raises:
-            ExecutionError: the kernel does not accept the group for these shapes.
-            PluginError: the function gave neither a step nor a function.
-            ConfigError: a declared format is not defined for a tensor's shape.
+            ExecutionError: The kernel does not accept the group for these shapes.
+            PluginError: The function returned neither a step nor a function.
+            ConfigError: A declared format is not defined for the shape of a tensor.
         """
         self.require(binding.group, binding.specs)
         if self.formats:
@@ -273,17 +276,17 @@ def kernel(
     version: int = 1,
     spreads_nan: bool = False,
 ) -> Callable[[BindFunction], Kernel]:
-    """Make a kernel of a function that is given a binding.
+    """Return a decorator that makes a kernel of a function of a binding.
 
-    What it gives is called in each run: a step, or a plain function (numpy, or compiled by Numba) that reads
-    `binding.inputs` and writes `binding.outputs`. Arguments are those of `Kernel`, with these short forms.
+    The function returns the code of each run: a step, or a plain function (numpy, or compiled by Numba) that reads
+    `binding.inputs` and writes `binding.outputs`. The arguments are those of `Kernel`, with these short forms.
 
     Args:
         name: `<package>.<what>`.
-        kinds: one kind, or several.
-        data_types: one type, or several, also by name: `fp16`, `HALF`, `float16`.
+        kinds: one kind or several.
+        data_types: one type or several, also by name: `fp16`, `HALF`, `float16`.
         accepts: as in `Kernel`.
-        fuses: kinds of layers that may follow in the group, or a function that decides.
+        fuses: layer kinds that may follow in the group, or a function that decides.
         absorbs_dequantize: as in `Kernel`.
         pack: as in `Kernel`.
         packed_parameters: as in `Kernel`.
@@ -297,7 +300,7 @@ def kernel(
         spreads_nan: as in `Kernel`.
 
     Raises:
-        PluginError: a name, kind, type, layout or format is none; the message names the kernel and the function.
+        PluginError: A name, kind, type, layout or format does not exist. The message names the kernel and the function.
 
     Example:
         >>> @kernel("acme.identity", kinds="identity", data_types=["fp32", "fp16"])

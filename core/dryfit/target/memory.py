@@ -1,4 +1,4 @@
-"""Where the memory of engines and kernels comes from: the one place, so that tests can put guard pages around it."""
+"""Allocation of all memory of engines and kernels, in one place so that tests can add guard pages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _watching: list[Allocate] = []
 
 
 def aligned_bytes(size: int) -> Array:
-    """Return `size` uninitialized bytes at a multiple of 64, with slack after them.
+    """Return `size` uninitialized bytes, aligned to 64 bytes, with slack after them.
 
     Raises:
-        ExecutionError: the machine does not have so much.
+        ExecutionError: The machine does not have enough memory.
     """
     try:
         if size > LARGEST_ALLOCATION:
@@ -44,7 +44,7 @@ def aligned_bytes(size: int) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """An array that cannot be written: the same memory, or while memory is watched a copy in memory of that kind."""
+    """Return a read-only array on the same memory, or on a copy while memory is watched."""
     held = array.view()
     if _watching:
         held = _watching[-1](array.nbytes, 0).view(array.dtype).reshape(array.shape)
@@ -54,16 +54,16 @@ def read_only(array: Array) -> Array:
 
 
 def is_watched() -> bool:
-    """Return whether each array has to have memory of its own, because a test watches it."""
+    """Return whether each array must have its own memory, because a test watches it."""
     return bool(_watching)
 
 
 @contextlib.contextmanager
 def watched_memory(allocate: Allocate) -> Iterator[None]:
-    """Take memory from a function for as long as the context is open: all of the process, in every thread.
+    """Allocate memory with a function while the context is open, in all threads of the process.
 
     Args:
-        allocate: is asked for each array, each workspace, and each array of packed weights.
+        allocate: called for each array, each workspace, and each array of packed weights.
     """
     _watching.append(allocate)
     try:

@@ -1,4 +1,4 @@
-"""Named memories of a device, with the rules for their sizes, the same for any device that declares such pools."""
+"""Memory pools of a device and the rules for their sizes, shared by all devices that declare pools."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ MEMORY_POOL_RULES: Mapping[str, Rule] = {rule.id: rule for rule in (SIZE, SEGMEN
 
 @attrs.frozen
 class WeightsOfLayer:
-    """Weights that a layer holds, as its device is asked how many bytes they take.
+    """Weights of a layer, passed to its device to compute their size in a pool.
 
     Attributes:
         layer: the layer that reads them.
-        parameter: name of the layer's parameter; "" where they come by an input.
-        input_index: index of the layer's input that is a constant; -1 for a parameter.
+        parameter: name of the layer's parameter; "" for weights from an input.
+        input_index: index of the layer's constant input; -1 for a parameter.
         shape: extents.
-        dtype: type of an element: of a parameter as the network has it, of a constant as the layer takes it.
-        precision: the type that the layer is computed in.
+        dtype: element type: of a parameter as stored in the network, of a constant as read by the layer.
+        precision: computation type of the layer.
         family: family of the platform.
     """
 
@@ -79,7 +79,7 @@ class WeightsOfLayer:
 
     @property
     def computed_bytes(self) -> int:
-        """Bytes in the type that is computed in: a parameter is narrowed to it, a constant has it."""
+        """Size in bytes in the computation type: parameters are converted to it, constants already have it."""
         is_narrowed = self.parameter and self.dtype.is_floating_point and self.precision.bits < self.dtype.bits
         return (self.precision if is_narrowed else self.dtype).bytes_of(math.prod(self.shape))
 
@@ -89,20 +89,20 @@ class MemoryPool:
     """A memory of a device.
 
     Attributes:
-        name: TensorRT's `MemoryPoolType` where it has one: `WORKSPACE`, `DLA_MANAGED_SRAM`, ...
-        default_bytes: platform family to default limit; the key "" holds for the others. None means no limit.
-        minimum_bytes: the least limit that can be set.
-        power_of_two: whether the limit has to be a power of two.
-        alignment_bytes: every buffer in the pool starts at a multiple of this.
-        holds: what the planner puts there: `activations`, `weights`, `cache` or `workspace`. A cache holds what of the
-            activations fits: it never falls short, a small one only makes the device slower.
-        per: `segment` or `engine`: what one limit speaks of.
-        core_bytes: platform family to what a core has of it, for all segments that it has loaded at a time; no entry
-            where that is not strict.
-        segments_at_once: of how many segments of one engine a core holds the pool at the same time; the sum of their
-            use is kept within `core_bytes`: the limit of a cache is lowered, any other memory that falls short is an
-            error.
-        stored_bytes: bytes that weights take in this pool; None: as many as in the type that they are computed in.
+        name: TensorRT's `MemoryPoolType` if there is one: `WORKSPACE`, `DLA_MANAGED_SRAM`, ...
+        default_bytes: platform family to default limit; the key "" applies to all other families. None: no limit.
+        minimum_bytes: minimum limit that can be set.
+        power_of_two: whether the limit must be a power of two.
+        alignment_bytes: alignment of every buffer in the pool.
+        holds: contents that the planner allocates: `activations`, `weights`, `cache` or `workspace`. A cache holds
+            those activations that fit: it is never exceeded, and a small cache only makes the device slower.
+        per: `segment` or `engine`: what one limit applies to.
+        core_bytes: platform family to the bytes available per core, for all segments loaded at the same time; no entry
+            if that is not a strict limit.
+        segments_at_once: number of segments of one engine whose pools a core holds at the same time. Their total is
+            kept within `core_bytes`: the limit of a cache is lowered; for any other memory, exceeding it is an error.
+        stored_bytes: function that returns the bytes that weights occupy in this pool. None: their size in the
+            computation type.
         source: document and section.
     """
 
@@ -119,18 +119,18 @@ class MemoryPool:
     source: str = ""
 
     def default_for(self, family: str) -> int | None:
-        """Return the default limit on a platform family; None means no limit."""
+        """Return the default limit on a platform family; None for no limit."""
         return self.default_bytes.get(family, self.default_bytes.get(""))
 
     def bytes_of(self, weights: WeightsOfLayer) -> int:
-        """Return bytes that weights take in this pool."""
+        """Return the bytes that weights occupy in this pool."""
         return weights.computed_bytes if self.stored_bytes is None else self.stored_bytes(weights)
 
     def check_limit(self, limit_bytes: int) -> None:
-        """Refuse a limit that the device would refuse.
+        """Raise if the device would reject a limit.
 
         Raises:
-            ConfigError: the limit is too small, or no power of two where one is needed.
+            ConfigError: The limit is too small, or must be a power of two and is not.
         """
         power = limit_bytes > 0 and limit_bytes & (limit_bytes - 1) == 0
         if limit_bytes < self.minimum_bytes or (self.power_of_two and not power):

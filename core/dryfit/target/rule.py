@@ -57,7 +57,7 @@ class LimitRule(Rule):
 
     @property
     def check(self) -> Check:
-        """Check that the rule evaluates."""
+        """The check that tests the rule."""
         return self.finder
 
     def applies_to(self, question: Question) -> bool:

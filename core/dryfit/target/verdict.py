@@ -1,4 +1,4 @@
-"""The answer to "can this layer run there", with every reason."""
+"""The verdict on whether a layer can run on a device, with all reasons."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dryfit.target.question import Question
 
 @attrs.frozen
 class Violation:
-    """One rule that a layer fails.
+    """A rule that a layer fails.
 
     Attributes:
-        rule: the stable id, such as `dla.convolution.kernel`.
-        parameter: what was looked at, in the user's words, such as `kernel_size_nd`.
-        actual: what was found, as text.
-        allowed: what would pass, as text.
+        rule: stable id, such as `dla.convolution.kernel`.
+        parameter: name of the checked parameter, such as `kernel_size_nd`.
+        actual: found value, as text.
+        allowed: allowed values, as text.
         message: one sentence with both.
-        remedy: what the user can do, or "".
+        remedy: how the user can fix it, or "".
         source: document and section.
-        fidelity: how sure the rule is: `documented`, `inferred` or `confirmed`.
+        fidelity: certainty of the rule: `documented`, `inferred` or `confirmed`.
     """
 
     rule: str
@@ -48,13 +48,14 @@ class Verdict:
     """Whether one layer can run on one device, and all rules that it fails.
 
     Attributes:
-        layer: the user's layer name.
-        device: the device asked about.
-        platform, software: what the rules were chosen for, such as `agx-orin-64` and `10.3`.
-        violations: every rule that fails, in the order of the table; none where the layer is supported.
-        warnings: rules of severity warning that did not hold; they do not decide.
-        notes: rules of severity note that did not hold: what the device does with the layer that was not asked for.
-        precision: the type in which the device computes the layer: the one asked for, or what a note promotes it to.
+        layer: name of the layer.
+        device: name of the device.
+        platform, software: platform and software version of the rules, such as `agx-orin-64` and `10.3`.
+        violations: all rules that fail, in the order of the table; empty if the layer is supported.
+        warnings: rules of severity warning that fail; they do not affect the result.
+        notes: rules of severity note that fail: what the device does with the layer beyond what was requested.
+        precision: type in which the device computes the layer: the requested type, or the type to which a note promotes
+            it.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {name: name for name in ("supported", "violations", "warnings")}
@@ -70,13 +71,13 @@ class Verdict:
 
     @classmethod
     def support(cls, question: Question) -> Verdict:
-        """Return the verdict that nothing stands against the layer of a question."""
+        """Return the verdict that the layer of a question is supported."""
         version = ".".join(map(str, question.software))
         return cls(question.layer.name, question.device, question.platform, version, precision=question.precision)
 
     @property
     def supported(self) -> bool:
-        """Whether the layer can run there."""
+        """Whether the layer can run on the device."""
         return not self.violations
 
     def __bool__(self) -> bool:
