@@ -1,4 +1,4 @@
-"""What a target may say of the cost of layers: always an estimate, never a measurement."""
+"""What a target may report about the cost of layers: always an estimate, never a measurement."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Bound = Literal["compute", "memory", "overhead"]
 
 @attrs.frozen(eq=False)
 class CostQuestion:
-    """Layers that are to run as one segment, and all that an estimate may depend on.
+    """Layers that would run as one segment, and everything that an estimate may depend on.
 
     Attributes:
         layers: in execution order.
-        specs: tensor name to its shape, at the extents that the engine is optimised for, and to its type: the one in
-            which the device stores it, where that is known.
+        specs: tensor name to its shape, at the extents for which the engine is optimized, and its type: the type in
+            which the device stores it, if known.
         platform: the variant of the device.
-        software: the version whose rules hold; empty when the device has one rule set.
-        precisions: layer name to the type that it is computed in; a layer that is not in it has its tensors' type.
-        sparse_layers: names of the layers whose weights the device takes as sparse, and skips the zeros of.
-        power_mode: the clocks that are used in the estimate; None for a platform that states none.
+        software: software version whose rules apply; empty if the device has one rule set.
+        precisions: layer name to computation type. Default: the type of the layer's tensors.
+        sparse_layers: names of the layers whose weights the device treats as sparse and whose zeros it skips.
+        power_mode: clock frequencies used in the estimate; None for a platform without power modes.
     """
 
     layers: Sequence[Layer]
@@ -48,12 +48,12 @@ class CostQuestion:
 
 @attrs.frozen(eq=False)
 class TransferQuestion:
-    """One tensor that crosses the border between a segment of the device and what another device runs.
+    """A tensor that crosses the boundary between a segment of the device and another device.
 
     Attributes:
-        bytes_moved: of the tensor as the device keeps it.
+        bytes_moved: size of the tensor as the device stores it.
         platform: the variant of the device.
-        power_mode: the clocks that are used in the estimate; None for a platform that states none.
+        power_mode: clock frequencies used in the estimate; None for a platform without power modes.
     """
 
     bytes_moved: int
@@ -63,17 +63,17 @@ class TransferQuestion:
 
 @attrs.frozen
 class StepCost:
-    """What one step of a segment is thought to cost: layers that the device runs as one.
+    """Estimated cost of one step of a segment: layers that the device runs as one.
 
     Attributes:
-        layers: their names, in execution order.
-        compute_microseconds: time that the device's arithmetic takes.
-        memory_microseconds: time that its memory takes.
-        overhead_microseconds: time that a step takes whatever its size.
-        cycles: clock cycles of the device's arithmetic; 0 where the estimate does not count cycles.
-        bytes_moved: bytes between the device and its memories.
+        layers: names of the layers, in execution order.
+        compute_microseconds: time of the device's arithmetic.
+        memory_microseconds: time of its memory accesses.
+        overhead_microseconds: fixed time per step, independent of its size.
+        cycles: clock cycles of the device's arithmetic; 0 if the estimate does not count cycles.
+        bytes_moved: bytes moved between the device and its memories.
         macs: multiply-accumulates, without any padding.
-        overlaps: whether arithmetic and memory work at the same time, so that the longer of the two counts.
+        overlaps: whether arithmetic and memory accesses overlap, so that the longer of the two counts.
     """
 
     layers: Sequence[str]
@@ -97,13 +97,13 @@ class StepCost:
 
     @property
     def microseconds(self) -> float:
-        """The time of one run of the step."""
+        """Time of one run of the step."""
         compute, memory = self.compute_microseconds, self.memory_microseconds
         return (max(compute, memory) if self.overlaps else compute + memory) + self.overhead_microseconds
 
     @property
     def bound(self) -> Bound:
-        """What takes most of the time: `compute`, `memory` or `overhead`; the first of them where two take the same."""
+        """Largest part of the time: `compute`, `memory` or `overhead`; the first of them in a tie."""
         times: dict[Bound, float] = {
             "compute": self.compute_microseconds,
             "memory": self.memory_microseconds,
@@ -114,20 +114,21 @@ class StepCost:
 
 @attrs.frozen
 class Energy:
-    """What some layers are thought to draw in one run. Not measured here.
+    """Estimated energy of layers in one run. Not measured here.
 
-    Energies are compared and added in one unit alone. Where no watts are published, two devices can still be compared
-    if what one of them draws is known as a share of the other: see `of_work`.
+    Energies can be compared and added only in the same unit. If no watts are published, two devices can still be
+    compared if the power of one is known as a fraction of the other's: see `of_work`.
 
     Attributes:
-        amount: of the unit.
+        amount: amount in the unit.
         basis: how it was calculated, in one sentence; shown with the number.
-        source: document and section of the figures that it rests on.
-        unit: `joules`, or what else the targets of a board have in common.
-        error_factor: as that of `CostEstimate`.
+        source: document and section of the underlying figures.
+        unit: `joules`, or another unit that the targets of a board share.
+        error_factor: as `CostEstimate.error_factor`.
 
     Raises:
-        PluginError: the amount is negative or not finite, or there is no basis or unit, or the factor is below 1.
+        PluginError: The amount is negative or not finite, the basis or unit is missing, or the error factor is less
+            than 1.
 
     Example:
         >>> Energy(0.002, "2 W by the estimated time", "Acme NPU, data sheet, table 4").unit
@@ -160,44 +161,44 @@ class Energy:
         mode: str,
         error_factor: float | None = None,
     ) -> Energy:
-        """As much as a device draws in so many microseconds of estimated work: a relative unit, and no joules.
+        """Return the energy of a device in this time of estimated work: a relative unit, not joules.
 
         Args:
-            microseconds: of the device's work, by its own target's estimate.
-            basis: how it was reckoned.
-            source: of the figures that it rests on.
-            device: the one whose work is the unit.
+            microseconds: time of the device's work, as estimated by its own target.
+            basis: how it was calculated.
+            source: source of the underlying figures.
+            device: device whose work is the unit.
             board: name of its platform.
             mode: name of the board's power mode.
-            error_factor: as that of `CostEstimate`.
+            error_factor: as `CostEstimate.error_factor`.
         """
         return cls(microseconds, basis, source, f"{device} us of {board} in {mode}", error_factor)
 
 
 @attrs.frozen
 class CostEstimate:
-    """What some layers are thought to cost in one run as one segment. No number of it was measured here.
+    """Estimated cost of layers in one run as one segment. No number in it was measured here.
 
     Attributes:
-        microseconds: the time; None where the target estimates none.
-        bytes_moved: bytes that the device reads and writes in its memories.
+        microseconds: the time; None if the target does not estimate it.
+        bytes_moved: bytes that the device reads from and writes to its memories.
         macs: multiply-accumulates.
         basis: how it was calculated, in one sentence; shown with every number.
-        source: document and section of the figures that it rests on.
+        source: document and section of the underlying figures.
         fidelity: `documented`, `inferred` or `confirmed`.
-        energy: None where the target estimates none.
-        steps: what the device runs one after the other, in order; empty where the target tells only the whole.
-        is_lower_bound: whether the time is one that the device cannot beat and does not reach, such as a roofline,
-            rather than one that it is thought to take.
-        error_factor: how far the time may be off, as a factor up or down: 1.15 for 15 %, 10 for an order of magnitude;
-            None where that is not known. Reports print it beside the time.
-        is_nominal: whether it is based on figures of a similar machine instead of the requested one, or of this
-            machine. Reported where costs are requested; not stored in answers of builds.
+        energy: the energy; None if the target does not estimate it.
+        steps: the steps that the device runs in sequence; empty if the target reports only totals.
+        is_lower_bound: whether the time is a bound that the device cannot beat and does not reach, such as a roofline,
+            rather than an estimate of the actual time.
+        error_factor: possible error of the time, as a factor up or down: 1.15 for 15 %, 10 for an order of magnitude.
+            None: unknown. Reports print it next to the time.
+        is_nominal: whether the estimate is based on figures of a similar machine instead of the requested one, or of
+            this machine. Reported when costs are requested; not stored in the results of builds.
 
     Raises:
-        PluginError: a number is negative or not finite, there is no basis, the fidelity is no such word, or the error
-            factor is below 1.
-        TypeError: a count is no whole number.
+        PluginError: A number is negative or not finite, the basis is missing, the fidelity is invalid, or the error
+            factor is less than 1.
+        TypeError: A count is not a whole number.
     """
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = {
@@ -256,10 +257,10 @@ EstimateTransfer = Callable[[TransferQuestion], CostEstimate | None]
 
 
 def require_estimate(found: object) -> CostEstimate | None:
-    """Return what a target's function returned.
+    """Return the result of a target's cost function, after checking its type.
 
     Raises:
-        TypeError: it is neither an estimate nor None.
+        TypeError: The result is neither an estimate nor None.
     """
     if found is None or isinstance(found, CostEstimate):
         return found
@@ -267,13 +268,13 @@ def require_estimate(found: object) -> CostEstimate | None:
 
 
 def combined_error(parts: Iterable[tuple[float, float | None]]) -> float | None:
-    """Return the error factor of a sum: how far it is off where all parts are off in one direction.
+    """Return the error factor of a sum, assuming that all parts are off in the same direction.
 
     Args:
-        parts: amounts with their error factors; None where one is not known.
+        parts: amounts with their error factors; None for an unknown factor.
 
     Returns:
-        A factor of at least 1; None where that of a part is not known, or nothing is added.
+        A factor of at least 1; None if the factor of a part is unknown, or there are no parts.
     """
     known = [(amount, factor) for amount, factor in parts if amount > 0]
     if not known or any(factor is None for _, factor in known):

@@ -1,4 +1,4 @@
-"""Fusion patterns: which chains of layers a device runs as one, as its document lists them."""
+"""Fusion patterns: chains of layers that a device runs as one, as listed in its documentation."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ def _kinds(kinds: Sequence[str]) -> Kinds:
 
 @attrs.frozen
 class Fusion:
-    """One pattern. A device that declares fusions runs no other chains of layers as one.
+    """A fusion pattern. A device that declares fusions runs no other chains of layers as one.
 
-    Quantize and dequantize layers are in no pattern: a chain of quantized layers is allowed as the same chain without
-    them, and any layer may run with those around it.
+    Patterns must not contain quantize and dequantize layers: a chain of quantized layers is allowed if the same chain
+    without them is allowed, and any layer can run together with those around it.
 
     Attributes:
-        name: of words with hyphens, such as `convolution-relu`; unique on the device. The build log tells it.
-        kinds: layer kinds in the order of the chain; one with `?` at its end may be missing. Each layer of a chain
-            but the first reads the output of the one before, which nobody else reads.
-        where: whether a chain of these kinds is fused, for what kinds cannot say; gets the layers in order.
+        name: hyphenated name, such as `convolution-relu`; unique on the device. Shown in the build log.
+        kinds: layer kinds in the order of the chain; a trailing `?` marks an optional kind. Each layer of a chain
+            except the first reads the output of its predecessor, which no other layer reads.
+        where: function of the layers, in order, that returns whether a chain of these kinds is fused, for conditions
+            that the kinds cannot express.
         source: document and section.
 
     Raises:
-        PluginError: the pattern has fewer than two kinds, or all but one of them may be missing, or one of them is
-            quantize or dequantize.
+        PluginError: The pattern has fewer than two kinds, all kinds but one are optional, or a kind is quantize or
+            dequantize.
 
     Example:
         >>> fusion = Fusion("convolution-sum-relu", ["convolution", "elementwise?", "activation"])
@@ -77,17 +78,17 @@ class Fusion:
 
     @property
     def chains(self) -> tuple[Kinds, ...]:
-        """The kinds of every chain that the pattern stands for, the longest first."""
+        """Kinds of every chain that matches the pattern, longest first."""
         choices = [(kind[:-1], None) if kind.endswith(_OPTIONAL) else (kind,) for kind in self.kinds]
         chains = [tuple(kind for kind in one if kind is not None) for one in itertools.product(*choices)]
         return tuple(sorted(dict.fromkeys(chains), key=len, reverse=True))
 
     def allows(self, layers: Sequence[Layer]) -> bool:
-        """Return whether these layers, in order, are a whole chain of the pattern."""
+        """Return whether these layers, in order, are a complete chain of the pattern."""
         return tuple(layer.kind for layer in layers) in self.chains and self.where(layers)
 
     def may_begin_with(self, layers: Sequence[Layer]) -> bool:
-        """Return whether a chain of the pattern begins with layers of these kinds, or is such a chain."""
+        """Return whether a chain of the pattern begins with, or equals, layers of these kinds."""
         kinds = tuple(layer.kind for layer in layers)
         return any(chain[: len(kinds)] == kinds for chain in self.chains)
 
@@ -95,12 +96,12 @@ class Fusion:
 def allowing(
     fusions: Sequence[Fusion], layers: Sequence[Layer], failed: Callable[[Fusion, BaseException], None] | None = None
 ) -> Fusion | None:
-    """Return the first of the fusions that runs these layers as one; None where none does.
+    """Return the first fusion that runs these layers as one; None if there is none.
 
     Args:
-        fusions: the device's.
-        layers: in order.
-        failed: gets a fusion whose own code raises, which then joins no layers; None lets it raise.
+        fusions: fusions of the device.
+        layers: the layers, in order.
+        failed: called with a fusion whose own code raises, which then fuses no layers. None: the exception propagates.
     """
     for fusion in fusions:
         try:
@@ -114,5 +115,5 @@ def allowing(
 
 
 def chain(layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers of a group that a fusion speaks of: all that do more than quantize; else the first."""
+    """Return the layers of a group that fusions apply to: all that do more than quantize; otherwise the first."""
     return [layer for layer in layers if layer.kind not in QUANTIZING] or list(layers[:1])

@@ -1,4 +1,4 @@
-"""The clocks that a board runs at, as its power modes set them."""
+"""The clock frequencies of a board in its power modes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dryfit.rule import FIDELITIES
 
 @attrs.frozen
 class PowerMode:
-    """One setting of a platform's clocks.
+    """Clock settings of a platform.
 
     Attributes:
-        name: as the board's maker has it, such as `MAXN` or `30W`.
-        clock_hz: of the device.
-        memory_clock_hz: of the memory that the device shares with the board.
-        source: document and section, or from which published figures the clocks follow.
+        name: the board vendor's name, such as `MAXN` or `30W`.
+        clock_hz: clock frequency of the device.
+        memory_clock_hz: clock frequency of the memory that the device shares with the board.
+        source: document and section, or the published figures from which the clocks are derived.
         fidelity: `documented`, `inferred` or `confirmed`.
         aliases: other names.
 
     Raises:
-        PluginError: a clock stands still, or the fidelity is no such word.
+        PluginError: A clock frequency is not greater than 0, or the fidelity is invalid.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""The rule that every device with limits has: a layer runs there only if it is computed in a type of the device.
+"""The rule of every device with limits that a layer must be computed in a type that the device supports.
 
-A target does not write it. It follows from `Target.precisions`, so no target can leave it out.
+It is derived from `Target.precisions` and not declared by the target, so no target can omit it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _STATE_TYPES = "State the types that the plugin computes in: `formats` of `layer
 
 
 def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> LimitRule:
-    """Return the rule of a device, with the id `<device>.precision`.
+    """Return the precision rule of a device, with the id `<device>.precision`.
 
     Args:
-        device: the device's name.
-        precisions: the types that it computes in.
-        source: the document that lists them.
+        device: name of the device.
+        precisions: supported computation types.
+        source: document that lists them.
     """
     allowed = ", ".join(_ordered(precisions))
 

@@ -1,4 +1,4 @@
-"""What a limit rule is asked, and what it answers."""
+"""The question passed to a limit rule, and the finding that it returns."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Question:
-    """A layer as it stands, and what it is asked for.
+    """A layer in its current state, and the context in which it would run.
 
     Attributes:
-        layer: the layer; rules may look at its tensors, and through them at its neighbours.
-        precision: the type in which it would be computed (FP16, INT8, ...).
-        device: the device asked about.
-        platform: `agx-orin-64`, ...; `family` is what rules compare with: `orin`, `xavier`.
+        layer: the layer; rules may inspect its tensors, and through them its neighbors.
+        precision: type in which the layer would be computed (FP16, INT8, ...).
+        device: name of the device.
+        platform: `agx-orin-64`, ...; rules compare with `family`: `orin`, `xavier`.
         family: the platform's family.
-        software: version as a tuple, such as (10, 3). Empty when the device has one rule set.
-        explicit_device: whether the user set this layer's device, rather than the default.
-        is_put_here: whether the user set the device of another layer of the network to this one.
-        options: what the builder config adds, as plain data: `flags` (names), `engine_capability`, `assume_scales`.
-        cores: how many of the device the platform has.
-        specs: tensor name to spec, where the shapes asked about are not those that the network states (a dynamic
-            network whose profile fixes every dimension). None: the network's own.
-        weights: the layer's weights as the device would store them, for rules that look at their values; None where
-            the question is not about them.
+        software: version as a tuple, such as (10, 3). Empty: the device has one rule set.
+        explicit_device: whether the user set this layer's device, rather than using the default.
+        is_put_here: whether the user assigned another layer of the network to this device.
+        options: settings of the builder config, as plain data: `flags` (names), `engine_capability`, `assume_scales`.
+        cores: number of cores of the device on the platform.
+        specs: tensor name to spec, if the shapes differ from those in the network (a dynamic network whose profile
+            fixes every dimension). None: the network's own specs.
+        weights: the layer's weights as the device would store them, for rules that check their values. None: the
+            question does not concern them.
     """
 
     layer: Layer
@@ -51,17 +51,17 @@ class Question:
     weights: np.ndarray[Any, Any] | None = None
 
     def spec(self, tensor: Tensor) -> TensorSpec:
-        """Return the shape and type of a tensor that the question is about."""
+        """Return the shape and type of a tensor in this question."""
         return tensor.spec if self.specs is None else self.specs[tensor.name]
 
     @property
     def inputs(self) -> Sequence[Tensor]:
-        """The connected inputs, in order."""
+        """Connected inputs, in order."""
         return self.layer.connected_inputs
 
     @property
     def outputs(self) -> Sequence[Tensor]:
-        """The outputs, in order."""
+        """Outputs, in order."""
         return self.layer.outputs
 
     def is_constant(self, tensor: Tensor) -> bool:
@@ -71,15 +71,15 @@ class Question:
 
 @attrs.frozen
 class Finding:
-    """What a failed check found: the actual value, the allowed values and, where the rule's own do not fit, more.
+    """Result of a failed check: the found value, the allowed values, and any text that overrides the rule's own.
 
     Attributes:
-        actual: what was found, as text.
-        allowed: what would pass, as text.
-        parameter: what was looked at; None for the rule's own.
-        remedy: what the user can do; None for the rule's own.
-        message: the whole in one sentence; None for "... must be ... (found ...)".
-        is_failure: whether the rule could not be evaluated, since its own code raised.
+        actual: found value, as text.
+        allowed: allowed values, as text.
+        parameter: the checked parameter. None: that of the rule.
+        remedy: how the user can fix it. None: the remedy of the rule.
+        message: the complete sentence. None: "... must be ... (found ...)".
+        is_failure: whether the rule could not be evaluated because its own code raised.
     """
 
     actual: str
@@ -91,15 +91,16 @@ class Finding:
 
 
 class Check(Protocol):
-    """The test inside a rule: None when it holds, else what was found.
+    """The test of a rule: None if it holds, otherwise what was found.
 
-    A check from `dryfit.target.checks` also says in words what it looks at (`parameter`, `text`), and those made of
-    constraints such as `between` carry the values on both sides of each limit (`boundaries`), from which documents and
-    tests are generated.
+    Checks from `dryfit.target.checks` also describe what they test (`parameter`, `text`), and checks made of
+    constraints such as `between` provide the values on both sides of each limit (`boundaries`), from which
+    documentation and tests are generated.
 
-    What it finds follows from the question alone: of layers that are equal in all that it reads, it is asked about one.
+    The result must depend on the question alone: of layers that are equal in everything the check reads, only one is
+    checked.
     """
 
     def __call__(self, question: Question) -> Finding | None:
-        """Look at the layer."""
+        """Evaluate the check for a question."""
         ...

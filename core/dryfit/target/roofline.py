@@ -1,4 +1,4 @@
-"""A roofline as a target's cost function, for devices of which no more is known than their peaks."""
+"""A roofline as a target's cost function, for devices with known peaks only."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ kinds: many others work element by element too."""
 
 @attrs.frozen
 class Roofline:
-    """A cost function: a step takes as long as its arithmetic or its bytes at peak, whichever is longer, and a start.
+    """A cost function: a step takes the longer of its arithmetic and its memory time at peak, plus a startup time.
 
-    A time at these peaks is one that no run beats, and few reach. `estimate_cost_at` of a target may name one.
+    No run can beat a time at these peaks, and few reach it. A target can name a roofline in `estimate_cost_at`.
 
     Attributes:
-        macs_per_cycle: computation type to multiply-accumulates in a cycle, of the whole device.
-        clock_hz: cycles a second.
-        bytes_per_second: of the memory.
-        step_seconds: to start a step, whatever its size.
-        source: of the peaks.
+        macs_per_cycle: computation type to multiply-accumulates per cycle of the whole device.
+        clock_hz: cycles per second.
+        bytes_per_second: memory bandwidth.
+        step_seconds: startup time of a step, independent of its size.
+        source: source of the peaks.
         basis: how the time is calculated, in one sentence.
         is_nominal: as `CostEstimate.is_nominal`.
 
@@ -48,7 +48,7 @@ class Roofline:
     is_nominal: bool = False
 
     def __call__(self, question: CostQuestion) -> CostEstimate:
-        """The estimate of a segment, step by step."""
+        """Return the estimate of a segment, step by step."""
         rules = StepRules(
             leads=lambda layer: layer.sums_products,
             follows=lambda layer: layer.kind in FOLLOWING,

@@ -1,9 +1,9 @@
-"""What a target's segment compiler is given, and what its loader gives back.
+"""The interface of a target's segment compiler and loader.
 
-A target that has a compiler turns each of its segments into a program, which is bytes: an engine keeps them, and
-`dryfit export loadables` hands them out. The target's loader makes of them what runs here instead.
-A target without a compiler is run layer group by layer group, with kernels. It may still have an exporter, which writes
-a segment as a file for the device's own runtime; no engine keeps that.
+A target with a compiler turns each of its segments into a program, which is a byte string: engines store programs, and
+`dryfit export loadables` writes them to files. The target's loader turns a program into what runs on this machine.
+A target without a compiler runs layer groups with kernels. It may still have an exporter, which writes a segment as a
+file for the device's own runtime; engines do not store that file.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class HostOperation:
-    """Layers of a segment that the host runs as one.
+    """Layers of a segment that the host runs as one operation.
 
     Attributes:
-        layers: their names, in an order in which they can run; a dequantization may be in several operations.
+        layers: names of the layers, in a valid execution order; a dequantization may be in several operations.
         kernel: name of the host kernel.
         precision: computation type.
     """
@@ -39,11 +39,11 @@ class HostOperation:
 
 @attrs.frozen
 class HostRun:
-    """How the host runs a segment: what it takes to run it again elsewhere and get the same bits.
+    """How the host runs a segment: everything needed to reproduce the same bits elsewhere.
 
     Attributes:
         operations: in execution order.
-        layouts: name of each tensor that is stored to the name of the `HostLayout` that the host keeps it in.
+        layouts: name of each stored tensor to the name of its `HostLayout`.
     """
 
     operations: Sequence[HostOperation]
@@ -52,22 +52,22 @@ class HostRun:
 
 @attrs.frozen(eq=False)
 class PlannedSegment:
-    """One segment as the builder planned it.
+    """A segment as planned by the builder.
 
     Attributes:
-        device: the target's device.
-        platform: the variant that is built for.
-        software: the version that is built for; empty when the device has one rule set.
-        index: number of the segment in the engine, in execution order.
+        device: device of the target.
+        platform: variant of the device to build for.
+        software: software version to build for; empty if the device has one rule set.
+        index: index of the segment in the engine, in execution order.
         network: the segment's layers in execution order, each tensor in the type in which it is stored, with all
-            constants and weights. Its inputs and outputs are the tensors that cross the segment's border, under the
-            names that they have in the engine. It shares weights with the engine: read, do not write.
+            constants and weights. Its inputs and outputs are the tensors that cross the segment boundary, under their
+            names in the engine. Weights are shared with the engine and must not be modified.
         input_formats, output_formats: name of an input or output to its format in the device's memory.
         precisions: layer name to computation type.
-        pool_limits: pool name to the limit in bytes that the user set, or the device's own; None means no limit.
-        pools: pool name to the bytes that it needs, as the engine's report has them. Empty for a compiler.
-        host_run: how the host runs it; None for a compiler, whose loader does that.
-        origins: name of an input or output to the tensor of the user's network that it is, in whatever type.
+        pool_limits: pool name to the limit in bytes, set by the user or the device's default. None: no limit.
+        pools: pool name to the required bytes, as in the engine's report. Empty for a compiler.
+        host_run: how the host runs the segment. None for a compiler, whose loader runs it.
+        origins: name of an input or output to the corresponding tensor of the user's network, in any type.
     """
 
     device: str
@@ -86,13 +86,14 @@ class PlannedSegment:
 
 @attrs.frozen(eq=False)
 class SegmentBinding:
-    """What a loaded segment is bound to: the memory of one execution context, at one set of shapes.
+    """The memory of one execution context at one set of shapes, to which a loaded segment is bound.
 
     Attributes:
         inputs, outputs: name of an input or output to its array, in the order of `PlannedSegment.network`. Arrays have
-            the tensor's logical shape (N, C, H, W), whatever the format on the device, and any strides. They stay where
-            they are while the steps live. Outputs overlap no inputs; what they hold before a run is undefined.
-        num_threads: how many threads run the engine.
+            the tensor's logical shape (N, C, H, W), regardless of the format on the device, and may have any strides.
+            They do not move during the lifetime of the steps. Outputs do not overlap inputs; their contents before a
+            run are undefined.
+        num_threads: number of threads that run the engine.
     """
 
     inputs: Mapping[str, Array]
@@ -101,18 +102,18 @@ class SegmentBinding:
 
 
 class LoadedSegment(Protocol):
-    """A program that was loaded. All execution contexts of an engine share it.
+    """A loaded program, shared by all execution contexts of an engine.
 
-    A file that nobody vouches for may hold a program beside a segment that it was not made for. One with an attribute
-    `tensors`, name of each input and output to the `TensorSpec` that the program was made for, is bound to these alone;
-    an extent of -1 may be any. One without it compares the arrays in `bind` itself, and raises where the program would
-    read or write beyond them.
+    In an untrusted file, a program may be paired with a segment for which it was not compiled. If the loaded segment
+    has an attribute `tensors`, which maps the name of each input and output to the `TensorSpec` for which the program
+    was compiled, it is bound to matching arrays only; an extent of -1 matches any. Otherwise, `bind` itself must check
+    the arrays, and raise if the program would access memory beyond them.
     """
 
     def bind(self, binding: SegmentBinding) -> Sequence[Step | Callable[[], None]]:
-        """Return the steps of one run, in order: they compute every output from the inputs. Called for each context.
+        """Return the steps of one run, in order, which compute every output from the inputs. Called per context.
 
-        Contexts run at the same time in several threads: scratch memory belongs to the steps, not to the segment.
+        Contexts run concurrently in several threads: scratch memory must belong to the steps, not to the segment.
         """
         ...
 

@@ -1,6 +1,6 @@
-"""Weights whose zeros a device skips: the pattern that they need, and the rules on the layers that have them.
+"""Sparse weights whose zeros a device skips: the required pattern, and the rules on the layers.
 
-A layer that fails a rule runs all the same, with all its multiplications: sparsity is never a reason to refuse one.
+A layer that fails a rule still runs, with all multiplications: sparsity is never a reason to reject a layer.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Sparsity:
-    """What a device asks of a layer before it skips zeros of its weights.
+    """Conditions under which a device skips zeros of a layer's weights.
 
     Attributes:
-        pattern: where the zeros have to be.
-        rules: a violation means that no zeros are skipped; warnings and notes only tell. The rule on the pattern looks
-            at `Question.weights`, and holds where a question has none.
-        pattern_rule: id of the rule on the pattern, which other weights can mend.
+        pattern: the required positions of the zeros.
+        rules: the rules. A violation means that no zeros are skipped; warnings and notes are informational. The rule on
+            the pattern checks `Question.weights`, and holds for a question without weights.
+        pattern_rule: id of the rule on the pattern, which other weights can satisfy.
 
     Raises:
-        UnknownNameError: the table has no such rule.
+        UnknownNameError: The table has no such rule.
     """
 
     pattern: SparsePattern
@@ -40,15 +40,15 @@ class Sparsity:
         self.rules.rule(self.pattern_rule)
 
     def verdict(self, question: Question) -> Verdict:
-        """Return whether the device skips the zeros of a layer's weights, with every rule that stands against it."""
+        """Return whether the device skips the zeros of a layer's weights, with every violated rule."""
         return self.rules.evaluate(question)
 
     def is_eligible(self, question: Question) -> bool:
-        """Return whether it would, if the weights had the pattern."""
+        """Return whether the device would skip the zeros if the weights had the pattern."""
         return self.can_become_sparse(self.verdict(question))
 
     def has_pattern(self, question: Question) -> bool | None:
-        """Return whether the weights of a question have the pattern; None where that does not matter for its layer."""
+        """Return whether the weights of a question have the pattern; None if irrelevant for the layer."""
         rule = self.rules.rule(self.pattern_rule)
         found = self.rules.finding(rule, question)
         if found is not None:
@@ -56,12 +56,12 @@ class Sparsity:
         return True if rule.applies_to(question) else None
 
     def can_become_sparse(self, verdict: Verdict) -> bool:
-        """Return whether a verdict has nothing against a layer but the places of its zeros."""
+        """Return whether the positions of the zeros are the only reason in a verdict."""
         return all(violation.rule == self.pattern_rule for violation in verdict.violations)
 
 
 def zeros_follow(pattern: SparsePattern) -> FunctionCheck:
-    """Return the check that the weights have a pattern; it holds where a question has none."""
+    """Return the check that the weights have a pattern; it holds for a question without weights."""
     allowed = f"at most {pattern.kept} of each {pattern.group} other than 0"
 
     @check(
