@@ -1,4 +1,4 @@
-"""How a device rounds, saturates, accumulates and rescales."""
+"""Rounding, saturation, accumulation and rescaling of a device."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from dryfit.quantization.rounding import Rounding, RoundingFunction, RoundingMod
 
 @attrs.frozen
 class Approximation:
-    """Layers that a device computes otherwise than the arithmetic of their type would.
+    """Layers that a device computes differently from the arithmetic of their type.
 
     Attributes:
-        kernel: name of the target's kernel that computes so.
-        text: which layers, and what it computes in their place, in a sentence.
-        fidelity: `documented`, `inferred` or `confirmed`: of what is computed, not of whether the device approximates.
+        kernel: name of the target's kernel that implements the approximation.
+        text: one sentence that names the layers and what is computed instead.
+        fidelity: `documented`, `inferred` or `confirmed`: certainty of what is computed, not of whether the device
+            approximates.
         source: document and section, or "our choice, because ...".
     """
 
@@ -42,20 +43,20 @@ class Arithmetic:
 
     Attributes:
         precision: the computation type.
-        accumulator: the type sums are kept in.
+        accumulator: type of the accumulator.
         rounds: where results are rounded to the tensor's type: `group` (once, at the end of a fused group) or `layer`.
-        rounding: the rounding mode, or its name; for INT8 also a function in numpy, see `RoundingFunction`.
+        rounding: the rounding mode, or its name; for INT8 also a numpy function, see `RoundingFunction`.
         fidelity: `documented`, `inferred` or `confirmed`.
         source: document and section, or "our choice, because ...".
-        rounding_since: software version to the rounding mode from that version on, where it changed; the earliest entry
-            holds before itself too.
-        weight_rounding: how weights that the builder quantizes are rounded; None: as `rounding` has it.
-        weight_rounding_since: the same by software version, as `rounding_since`.
-        approximations: layers of this type that kernels of the target compute in a way of their own.
+        rounding_since: software version to the rounding mode from that version on, if it changed; the earliest entry
+            also applies to earlier versions.
+        weight_rounding: rounding of weights that the builder quantizes. None: as `rounding`.
+        weight_rounding_since: weight rounding by software version, as `rounding_since`.
+        approximations: layers of this type that kernels of the target compute differently.
 
     Raises:
-        UnknownNameError: no rounding mode has the name that is given.
-        PluginError: a rounding is neither a mode nor a function, or a function is given for another type than INT8.
+        UnknownNameError: No rounding mode has the given name.
+        PluginError: A rounding is neither a mode nor a function, or a function is given for a type other than INT8.
     """
 
     precision: DataType
@@ -82,7 +83,7 @@ class Arithmetic:
 
     @property
     def roundings(self) -> Sequence[Rounding]:
-        """Every rounding that is declared, of results and of weights."""
+        """All declared roundings, of results and of weights."""
         own = (self.rounding, *self.rounding_since.values(), *self.weight_rounding_since.values())
         return own if self.weight_rounding is None else (*own, self.weight_rounding)
 
@@ -91,7 +92,7 @@ class Arithmetic:
         return _mode_for(software, self.rounding_since, self.rounding)
 
     def weight_rounding_for(self, software: tuple[int, ...]) -> Rounding:
-        """Return the rounding mode of weights that are quantized when an engine is built."""
+        """Return the rounding mode of weights that are quantized at build time."""
         newest = self.weight_rounding or self.rounding_for(software)
         return _mode_for(software, self.weight_rounding_since, newest)
 
@@ -107,19 +108,19 @@ def _mode_for(software: tuple[int, ...], since: Mapping[tuple[int, ...], Roundin
 def weight_rounding(
     arithmetic: Mapping[DataType, Arithmetic], precision: DataType, software: tuple[int, ...]
 ) -> Rounding:
-    """How a device rounds the weights of a computation type; half to even where it declares nothing of the type."""
+    """Return the rounding of a device's weights in a computation type; half to even if undeclared."""
     found = arithmetic.get(precision)
     return RoundingMode.HALF_TO_EVEN if found is None else found.weight_rounding_for(software)
 
 
 def integer_rounding(arithmetic: Mapping[DataType, Arithmetic], software: tuple[int, ...]) -> Rounding:
-    """How a device finds whole numbers where it computes in INT8.
+    """Return the rounding to whole numbers of a device in INT8.
 
-    Half to even, as ONNX defines quantization, where nothing is declared of INT8.
+    Default: half to even, as ONNX defines quantization, if the device declares no INT8 arithmetic.
 
     Args:
-        arithmetic: of the device, by computation type.
-        software: version that it runs; empty for the newest.
+        arithmetic: arithmetic of the device, by computation type.
+        software: software version; empty for the newest.
     """
     record = arithmetic.get(DataType.INT8)
     return RoundingMode.HALF_TO_EVEN if record is None else record.rounding_for(software)

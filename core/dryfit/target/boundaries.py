@@ -1,4 +1,4 @@
-"""Both sides of every limit, as data: what generated tests and documents look at."""
+"""Both sides of every limit as data, for generated tests and documentation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class BoundaryCase:
     """One value at a limit.
 
     Attributes:
-        rule: the rule's id.
-        parameter: what has the value.
-        value: the value, or each of several.
-        allowed: whether the rule holds for it.
+        rule: id of the rule.
+        parameter: the parameter with the value.
+        value: the value, or each of several values.
+        allowed: whether the rule holds for the value.
     """
 
     rule: str
@@ -30,7 +30,7 @@ class BoundaryCase:
 def boundary_cases(rule: Rule) -> list[BoundaryCase]:
     """Return the values just inside and just outside each limit of a rule.
 
-    Empty for a rule whose check is a function: its author writes its cases.
+    Empty for a rule whose check is a function, for which the author must write cases.
     """
     if not isinstance(rule.check, ParameterCheck):
         return []

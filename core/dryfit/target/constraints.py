@@ -1,7 +1,7 @@
-"""Constraints on values: each knows its words, and the values on both sides of its limit.
+"""Constraints on values: each defines its text and the values on both sides of its limit.
 
-Values of enumerations are named by their member's name (`one_of("MAX", "AVERAGE")`), so that a table can be read
-without importing the layers, and with them numpy.
+Enumeration values are given by member name (`one_of("MAX", "AVERAGE")`), so that a table can be read without importing
+the layers, and with them numpy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Constraint(Protocol):
 
 @attrs.frozen
 class Between:
-    """A number from `low` to `high`, both included; None leaves a side open."""
+    """A number from `low` to `high`, inclusive; None for no bound."""
 
     low: int | None
     high: int | None
@@ -67,7 +67,7 @@ class Between:
 
 @attrs.frozen
 class OneOf:
-    """One of the listed values; members of enumerations by name."""
+    """One of the listed values; enumeration members by name."""
 
     values: Sequence[Any]
 
@@ -83,7 +83,7 @@ class OneOf:
 
     @property
     def failing(self) -> Sequence[Any]:
-        """The neighbours of numbers; the other members of an enumeration are not known here."""
+        """The neighbors of numbers; the other members of an enumeration are not known here."""
         numbers = [value for value in self.values if isinstance(value, int) and not isinstance(value, bool)]
         return sorted({near for number in numbers for near in (number - 1, number + 1)} - set(numbers))
 
@@ -94,7 +94,7 @@ class OneOf:
 
 @attrs.frozen
 class WholeBetween:
-    """A whole number from `low` to `high`, both included; it may be stored as floating point."""
+    """A whole number from `low` to `high`, inclusive; it may be stored as floating point."""
 
     low: int
     high: int
@@ -111,7 +111,7 @@ class WholeBetween:
 
     @property
     def failing(self) -> Sequence[float]:
-        """One below, one above, and one between that is not whole."""
+        """One value below, one above, and one in between that is not whole."""
         return [self.low - 1, self.low + 0.5, self.high + 1]
 
     def holds(self, value: Any) -> bool:
@@ -121,7 +121,7 @@ class WholeBetween:
 
 @attrs.frozen
 class Outside:
-    """A number below `low` or above `high`: what stands between them is refused, both included."""
+    """A number less than `low` or greater than `high`: values between them, inclusive, are rejected."""
 
     low: int
     high: int
@@ -147,40 +147,40 @@ class Outside:
 
 
 def between(low: int, high: int) -> Between:
-    """Return a number from low to high, both included."""
+    """Return the constraint: a number from low to high, inclusive."""
     return Between(low, high)
 
 
 def whole_between(low: int, high: int) -> WholeBetween:
-    """Return a whole number from low to high, both included."""
+    """Return the constraint: a whole number from low to high, inclusive."""
     return WholeBetween(low, high)
 
 
 def outside(low: int, high: int) -> Outside:
-    """Return a number below low or above high."""
+    """Return the constraint: a number less than low or greater than high."""
     return Outside(low, high)
 
 
 def at_most(high: int) -> Between:
-    """Return a number up to high, included."""
+    """Return the constraint: a number of at most high."""
     return Between(None, high)
 
 
 def at_least(low: int) -> Between:
-    """Return a number from low, included."""
+    """Return the constraint: a number of at least low."""
     return Between(low, None)
 
 
 def one_of(*values: Any) -> OneOf:
-    """One of these; members of enumerations by name."""
+    """Return the constraint: one of these values; enumeration members by name."""
     return OneOf(values)
 
 
 def equals(value: Any) -> OneOf:
-    """This value and no other."""
+    """Return the constraint: exactly this value."""
     return OneOf((value,))
 
 
 def member_name(value: Any) -> Any:
-    """Return the name of a member of an enumeration; any other value as it is."""
+    """Return the name of an enumeration member; any other value unchanged."""
     return value.name if isinstance(value, enum.Enum) else value

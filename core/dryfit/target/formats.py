@@ -1,7 +1,7 @@
-"""Tensor formats: how a tensor lies in a device's memory.
+"""Tensor formats: the memory layouts of tensors on a device.
 
-A format is a description, from which extents, strides, size, pack and unpack follow. Channels are the third axis from
-the last (the fourth in the formats for volumes); what stands before them is the batch.
+A format is a description from which extents, strides, size, packing and unpacking are derived. Channels are the third
+axis from the last (the fourth in the formats for volumes); all axes before them are batch axes.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 @attrs.frozen(cache_hash=True)
 class TensorFormat:
-    """A layout description.
+    """Description of a memory layout.
 
     The memory of a tensor of shape `[*batch, C, *spatial]` is a C-contiguous array
-    `[*batch, ceil(C / vector), *spatial, vector]` when channels lie together in vectors (CHW16, CHW32),
-    `[*batch, *spatial, C']` when they are innermost (HWC, HWC8, DLA_HWC4), and `[*batch, C, *spatial]` otherwise
-    (LINEAR, DLA_LINEAR), with the extent along W padded to whole multiples of `line_alignment_bytes`.
+    `[*batch, ceil(C / vector), *spatial, vector]` if channels are grouped into vectors (CHW16, CHW32), `[*batch,
+    *spatial, C']` if they are innermost (HWC, HWC8, DLA_HWC4), and `[*batch, C, *spatial]` otherwise (LINEAR,
+    DLA_LINEAR), with the extent along W padded to whole multiples of `line_alignment_bytes`.
 
     Attributes:
         name: TensorRT's `TensorFormat` name.
-        data_types: element types it is defined for; empty means all.
-        channels_vector: channels that lie together; 1 for planar formats. Where channels are innermost, their count is
-            padded to a multiple of it.
+        data_types: supported element types. Empty: all.
+        channels_vector: number of channels grouped together; 1 for planar formats. If channels are innermost, their
+            number is padded to a multiple of it.
         channels_last: whether the channel is the innermost axis over the whole width (HWC family).
-        channel_counts: channel counts it is defined for; empty means all. For DLA_HWC4: 1, 3, 4.
-        padded_channels: channel count to channels in memory where that is not the next multiple of `channels_vector`.
-        line_alignment_bytes: platform family to bytes; a line along W takes a multiple of them. "" for all families;
-            and beside families that are named, where none is requested: another family is then an error.
+        channel_counts: supported channel counts. Empty: all. For DLA_HWC4: 1, 3, 4.
+        padded_channels: channel count to channels in memory, if that is not the next multiple of `channels_vector`.
+        line_alignment_bytes: platform family to the alignment in bytes of a line along W. The key "" alone applies to
+            all families; next to named families, it applies if no family is requested, and any other family is an
+            error.
         spatial_axes: 2, or 3 for the formats of volumes (DHWC8, CDHW32).
-        reader_kinds: kinds of layer that can read it at the border of a segment; empty means all. For DLA_HWC4:
-            convolution.
+        reader_kinds: layer kinds that can read the format at a segment boundary. Empty: all. For DLA_HWC4: convolution.
         source: document and section.
 
     Example:
@@ -68,12 +68,12 @@ class TensorFormat:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is row-major without padding, for any rank."""
+        """Whether the format is row-major without padding, for any rank."""
         return self.channels_vector == 1 and not self.channels_last and not self.line_alignment_bytes
 
     @property
     def has_vectors(self) -> bool:
-        """Whether channels lie together in vectors (CHW16, CHW32), which strides then count."""
+        """Whether channels are grouped into vectors (CHW16, CHW32), which strides then count."""
         return self.channels_vector > 1 and not self.channels_last
 
     def allows(self, shape: Sequence[int], dtype: DataType) -> bool:
@@ -81,11 +81,11 @@ class TensorFormat:
         return self._mismatch(shape, dtype) is None
 
     def array_shape(self, shape: Sequence[int], dtype: DataType, family: str = "") -> tuple[int, ...]:
-        """Return the extents of the C-contiguous array, in elements, that holds a tensor of this shape.
+        """Return the extents of the C-contiguous array, in elements, that stores a tensor of this shape.
 
         Raises:
-            ConfigError: the format is not defined for this shape and type.
-            UnknownNameError: it is not the same for all platform families, and this is none of them.
+            ConfigError: The format is not defined for this shape and type.
+            UnknownNameError: The format differs between platform families, and this family is not one of them.
         """
         self._require_family(family)
         mismatch = self._mismatch(shape, dtype)
@@ -110,13 +110,13 @@ class TensorFormat:
         return (*batch, channels, *lines)
 
     def strides(self, shape: Sequence[int], dtype: DataType, family: str = "") -> tuple[int, ...]:
-        """Steps along each axis of the tensor, as TensorRT's `get_strides` counts them.
+        """Return the strides along each axis of the tensor, counted as in TensorRT's `get_strides`.
 
-        In elements; in vectors of `channels_vector` elements for the formats whose channels lie in vectors, where the
-        step along C is the one from vector to vector.
+        In elements; for formats that group channels into vectors, in vectors of `channels_vector` elements, where the
+        stride along C is the stride from vector to vector.
 
         Raises:
-            ConfigError: the format is not defined for this shape and type.
+            ConfigError: The format is not defined for this shape and type.
         """
         extents = self.array_shape(shape, dtype, family)
         if self.has_vectors:
@@ -127,25 +127,25 @@ class TensorFormat:
         return tuple(steps)
 
     def size_bytes(self, shape: Sequence[int], dtype: DataType, family: str = "") -> int:
-        """Return bytes that a tensor of this shape takes.
+        """Return the size in bytes of a tensor of this shape.
 
         Raises:
-            ConfigError: the format is not defined for this shape and type.
+            ConfigError: The format is not defined for this shape and type.
         """
         return dtype.bytes_of(math.prod(self.array_shape(shape, dtype, family)))
 
     def pack(self, array: Array, family: str = "", *, out: Array | None = None) -> Array:
         """Return the memory of a tensor, as an array of `array_shape`; padding is zero.
 
-        Each byte is written once, by native code where that is quicker.
+        Each byte is written once, by native code if that is faster.
 
         Args:
             array: the tensor, with any strides.
-            family: of the platform.
-            out: the memory that is written, of `array_shape` and the tensor's type; by default a new array.
+            family: family of the platform.
+            out: the memory to write, of `array_shape` and the tensor's type. Default: a new array.
 
         Raises:
-            ConfigError: the format is not defined for this shape and type, or `out` is other memory.
+            ConfigError: The format is not defined for this shape and type, or `out` has another shape or type.
         """
         plan = _packing().packing_plan(self, array.shape, array.dtype, family)
         memory = _packing().np.empty(plan.extents, array.dtype) if out is None else out
@@ -156,18 +156,17 @@ class TensorFormat:
         return memory
 
     def unpack(self, memory: Array, shape: Sequence[int], family: str = "", *, out: Array | None = None) -> Array:
-        """Return the tensor of this shape that a memory holds; a copy. Padding is not read.
+        """Return a copy of the tensor of this shape that a memory holds. Padding is not read.
 
         Args:
             memory: an array of `array_shape`.
-            shape: of the tensor.
-            family: of the platform.
-            out: the tensor that is written, of this shape and the memory's type, with any strides; by default a new
-                array.
+            shape: shape of the tensor.
+            family: family of the platform.
+            out: the tensor to write, of this shape and the memory's type, with any strides. Default: a new array.
 
         Raises:
-            ConfigError: the format is not defined for this shape and type, the memory does not have the extents that
-                it gives this shape, or `out` is another tensor.
+            ConfigError: The format is not defined for this shape and type, the memory does not have the extents of
+                `array_shape`, or `out` has another shape or type.
         """
         plan = _packing().packing_plan(self, tuple(shape), memory.dtype, family)
         tensor = _packing().np.empty(tuple(shape), memory.dtype) if out is None else out

@@ -1,4 +1,4 @@
-"""Layer groups: what a device runs as one, such as a convolution with its bias, residual and activation."""
+"""Layer groups that a device runs as one, such as a convolution with its bias, residual and activation."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ def _in_order(layers: Iterable[Layer]) -> tuple[Layer, ...]:
 
 
 def is_repeatable(layer: Layer) -> bool:
-    """Whether several groups may hold the layer, each for itself: a dequantization costs nothing where it is read."""
+    """Return whether groups may each hold a copy of the layer: a dequantization is free where it is read."""
     return layer.kind == "dequantize"
 
 
 @attrs.frozen(eq=False)
 class LayerGroup:
-    """Layers that run as one kernel: dequantizations of what it reads, the main layer, and its epilogue.
+    """Layers that run as one kernel: dequantizations of the inputs, the main layer, and its epilogue.
 
-    Without quantize layers nothing is rounded to a tensor's type inside the group and nothing is stored: it is computed
-    in the accumulator's type (FP32 for floating point) and rounded once, at the end. A quantize layer inside a group
+    Without quantize layers, no intermediate result is stored or rounded to a tensor's type: the group is computed in
+    the accumulator's type (FP32 for floating point) and rounded once, at the end. A quantize layer inside a group
     rounds as it does outside.
 
     Attributes:
-        layers: in an order in which they can run, each once. What each but the last gives is used by later ones only;
-            a dequantization may be part of other groups too, and is then repeated there.
+        layers: the layers in a valid execution order, each once. The outputs of every layer except the last are used
+            only by later layers of the group; a dequantization may be part of several groups, and is then repeated in
+            each.
     """
 
     layers: tuple[Layer, ...] = attrs.field(converter=_in_order)
 
     @functools.cached_property
     def main(self) -> Layer:
-        """The first layer that does more than dequantize, which decides the kernel; else the first."""
+        """The first layer that does more than dequantize, which selects the kernel; otherwise the first layer."""
         first = self.layers[0]
         return (
             first if not is_repeatable(first) else next((one for one in self.layers if not is_repeatable(one)), first)
@@ -46,27 +47,27 @@ class LayerGroup:
 
     @property
     def prologue(self) -> Sequence[Layer]:
-        """The dequantizations before the main layer."""
+        """Dequantizations before the main layer."""
         return () if self.layers[0] is self.main else self.layers[: self.layers.index(self.main)]
 
     @property
     def epilogue(self) -> Sequence[Layer]:
-        """The layers after the main one."""
+        """Layers after the main layer."""
         return self.layers[self.layers.index(self.main) + 1 :]
 
     @property
     def name(self) -> str:
-        """The user's layer names, joined as TensorRT joins them."""
+        """Layer names, joined as in TensorRT."""
         return " + ".join(layer.name for layer in self.layers)
 
     @property
     def outputs(self) -> Sequence[Tensor]:
-        """The outputs of the last layer."""
+        """Outputs of the last layer."""
         return self.layers[-1].outputs
 
     @property
     def inputs(self) -> list[Tensor]:
-        """Tensors that come from outside, in the order of layers and inputs, each once."""
+        """Tensors from outside the group, in the order of layers and inputs, each once."""
         inner = {output.name for layer in self.layers[:-1] for output in layer.outputs}
         found = {
             tensor.name: tensor
@@ -78,20 +79,20 @@ class LayerGroup:
 
 
 class SegmentGroup(LayerGroup):
-    """All layers of a segment that a target compiled: a graph of any form, with any number of outputs.
+    """All layers of a segment compiled by a target: any graph, with any number of outputs.
 
-    Its name is the one that TensorRT gives to what another compiler took over: `{ForeignNode[first...last]}`.
+    Its name is the one that TensorRT gives to layers handed to another compiler: `{ForeignNode[first...last]}`.
     """
 
     @property
     def name(self) -> str:
-        """The user's names of the first and the last layer."""
+        """Names of the first and the last layer."""
         names = dict.fromkeys((self.layers[0].name, self.layers[-1].name))
         return f"{{ForeignNode[{'...'.join(names)}]}}"
 
     @property
     def outputs(self) -> Sequence[Tensor]:
-        """What others read, and outputs of the network, in the order of layers."""
+        """Tensors that other layers read, and network outputs, in the order of layers."""
         members = {layer.name for layer in self.layers}
         return [
             tensor

@@ -1,4 +1,4 @@
-"""What a kernel's decorator was given, checked and made into what the record holds."""
+"""Validation of the arguments of the kernel decorator, and their conversion to a record."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ KERNEL_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 
 @attrs.frozen(eq=False)
 class KernelDeclaration:
-    """Turns the short forms of a declaration into what a `Kernel` holds.
+    """Converts the short forms of a declaration to the contents of a `Kernel`.
 
-    Every method raises PluginError, naming the kernel and the function, where a value is not one that it may be.
+    Every method raises a PluginError that names the kernel and the function if a value is invalid.
 
     Attributes:
-        given_name: the kernel's, as it was declared.
-        function: the one that is decorated.
+        given_name: the declared name of the kernel.
+        function: the decorated function.
     """
 
     given_name: str
@@ -51,7 +51,7 @@ class KernelDeclaration:
         return self.given_name
 
     def kinds(self, given: Iterable[str] | str) -> frozenset[str]:
-        """Kinds of main layers. A frozen set with rules of its own, such as `EveryKind`, stays what it is."""
+        """Return the main layer kinds. A frozen set subclass, such as `EveryKind`, is kept as it is."""
         if isinstance(given, frozenset) and type(given) is not frozenset:
             return given
         kinds = self.known_kinds(given, "kinds")
@@ -60,7 +60,7 @@ class KernelDeclaration:
         return kinds
 
     def known_kinds(self, given: Iterable[str] | str, field: str) -> frozenset[str]:
-        """Layer kinds that there are, or none."""
+        """Return the layer kinds, after checking that they exist; may be empty."""
         import dryfit.network.layers  # noqa: F401  the kinds that come with dryfit are known once these are imported
 
         kinds = frozenset([given] if isinstance(given, str) else given)
@@ -70,7 +70,7 @@ class KernelDeclaration:
         return kinds
 
     def data_types(self, given: Iterable[DataType | str] | DataType | str) -> frozenset[DataType]:
-        """Data types."""
+        """Return the data types."""
         listed = [given] if isinstance(given, (DataType, str)) else list(given)
         if not listed:
             raise self._refusal("data_types: the kernel must support at least one type", "none", "one or more")
@@ -80,7 +80,7 @@ class KernelDeclaration:
             raise self._unknown(error, "data_types") from None
 
     def workspace_bytes(self, given: WorkspaceBytes | int) -> WorkspaceBytes:
-        """Return a function that tells the workspace, also where it was given as a number."""
+        """Return a function for the workspace size, also if it was given as a number."""
         if callable(given):
             return given
         if not isinstance(given, int) or isinstance(given, bool) or given < 0:
@@ -89,7 +89,7 @@ class KernelDeclaration:
         return lambda group, specs, num_threads: count
 
     def layout(self, given: HostLayout | str) -> HostLayout:
-        """Return a host layout."""
+        """Return the host layout."""
         known = {layout.value: layout for layout in HostLayout}
         if isinstance(given, HostLayout):
             return given
@@ -98,7 +98,7 @@ class KernelDeclaration:
         return known[given]
 
     def formats(self, given: Mapping[str, TensorFormat]) -> KernelFormats:
-        """Tensor formats of the two sides."""
+        """Return the tensor formats of the inputs and outputs."""
         for side, layout in given.items():
             if side not in SIDES:
                 raise self._unknown(UnknownNameError("side of a kernel", str(side), SIDES), "formats")

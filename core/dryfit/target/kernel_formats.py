@@ -1,4 +1,4 @@
-"""Kernels that want their arrays in tensor formats of the device: the copies before and after each run."""
+"""Kernels whose arrays are in tensor formats of the device: the copies before and after each run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dryfit.target.group import LayerGroup
 
 @attrs.frozen(eq=False)
 class PackedTensor:
-    """A tensor that is kept twice.
+    """A tensor stored in two layouts.
 
     Attributes:
-        layout: the format that the kernel declared.
-        array: the tensor as the engine keeps it.
-        memory: the tensor in the format, of the extents that `TensorFormat.array_shape` tells.
+        layout: the format that the kernel declares.
+        array: the tensor as the engine stores it.
+        memory: the tensor in the format, with the extents of `TensorFormat.array_shape`.
     """
 
     layout: TensorFormat
@@ -30,10 +30,10 @@ class PackedTensor:
 
     @classmethod
     def of(cls, layout: TensorFormat, array: Array, memory: Array | None = None) -> PackedTensor:
-        """Memory for an array: what is given, or new one; padding is zero.
+        """Return memory for an array, given or new; padding is zero.
 
         Raises:
-            ConfigError: the format is not defined for this shape and type.
+            ConfigError: The format is not defined for this shape and type.
         """
         if memory is None:
             memory = np.empty(layout.array_shape(array.shape, DataType.from_numpy(array.dtype)), array.dtype)
@@ -43,12 +43,12 @@ class PackedTensor:
 
 @attrs.frozen(eq=False)
 class PackedStep:
-    """A step between copies.
+    """A step between copies to and from the declared formats.
 
     Attributes:
-        step: works on memory in the declared formats.
-        inputs: filled before it.
-        outputs: taken out after it.
+        step: the step on memory in the declared formats.
+        inputs: tensors written before the step.
+        outputs: tensors read after the step.
     """
 
     step: Step
@@ -57,7 +57,7 @@ class PackedStep:
 
     @property
     def name(self) -> str:
-        """The group's name."""
+        """Name of the group."""
         return self.step.name
 
     def run(self) -> None:
@@ -74,15 +74,15 @@ def bind_in_formats(
 ) -> PackedStep:
     """Return the step of a kernel whose inputs or outputs are in formats of its own.
 
-    Formats whose lines are aligned otherwise on some platforms are taken as on the others.
+    Formats whose line alignment differs on some platforms use the alignment of the other platforms.
 
     Args:
         formats: `input` and `output`, or one of them, to format.
-        binding: with the engine's arrays. A tensor that has memory in `packed` is kept there.
-        bind: is given the binding with `packed` filled.
+        binding: binding with the engine's arrays. A tensor with memory in `packed` uses that memory.
+        bind: function that receives the binding with `packed` filled in.
 
     Raises:
-        ConfigError: a format is not defined for a tensor's shape and type.
+        ConfigError: A format is not defined for the shape and type of a tensor.
     """
     sides = {
         side: {
@@ -98,7 +98,7 @@ def bind_in_formats(
 
 
 def unfit_format(formats: Mapping[str, TensorFormat], group: LayerGroup, specs: Specs) -> str | None:
-    """Why the declared formats do not fit a group, in words; None where they do."""
+    """Return why the declared formats cannot be used for a group; None if they can."""
     for side, tensors in (("input", group.inputs), ("output", group.outputs)):
         for tensor in tensors:
             if side in formats and is_activation(tensor, specs) and not _allows(formats[side], specs[tensor.name]):

@@ -1,6 +1,6 @@
-"""Which layers of a segment a device runs as one, told by their kinds: what estimates of cost are made from.
+"""Grouping of a segment's layers into the steps that a device runs as one, by layer kind; used by cost estimates.
 
-It speaks of how a device works inside a segment. What is run as one on this machine is `dryfit.builder.fusion.fuse`'s.
+This models how a device works inside a segment. Fusion on this machine is defined by `dryfit.builder.fusion.fuse`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class LayerStep:
     """Layers that run as one.
 
     Attributes:
-        layers: in execution order.
-        inputs: the data that the step reads, each with the layer that reads it.
-        adds: whether it takes in a second tensor already.
+        layers: the layers, in execution order.
+        inputs: data inputs of the step, each with the layer that reads it.
+        adds: whether the step already reads a second tensor.
     """
 
     layers: list[Layer]
@@ -32,18 +32,18 @@ class LayerStep:
 
     @property
     def outputs(self) -> Sequence[Tensor]:
-        """What it writes."""
+        """Tensors that the step writes."""
         return self.layers[-1].outputs
 
 
 @attrs.frozen
 class StepRules:
-    """How a device joins layers.
+    """Rules by which a device joins layers into steps.
 
     Attributes:
-        leads: whether others can follow a layer in one step.
-        follows: whether a layer joins the step whose result it alone reads. It can begin a step, too.
-        is_free: whether a layer takes nothing, such as one that only renames a tensor.
+        leads: whether other layers can follow a layer in the same step.
+        follows: whether a layer joins the step whose result it alone reads. It can also begin a step.
+        is_free: whether a layer costs nothing, such as one that only renames a tensor.
     """
 
     leads: Callable[[Layer], bool]
@@ -54,12 +54,12 @@ class StepRules:
 def layer_steps(layers: Sequence[Layer], rules: StepRules) -> list[LayerStep]:
     """Return the steps of a segment, in execution order.
 
-    A sum of two branches joins the later of them, as the other operand is there by then; a step takes in one such
+    A sum of two branches joins the later branch, when the other operand is available; a step reads at most one such
     operand. Layers without work are in no step.
 
     Args:
-        layers: of a segment, in execution order.
-        rules: of the device.
+        layers: layers of a segment, in execution order.
+        rules: step rules of the device.
     """
     joining = _Joining(rules)
     for layer in layers:
@@ -120,7 +120,7 @@ def _readers(tensor: Tensor) -> Iterator[Layer]:
 
 
 def data_inputs(layer: Layer) -> Sequence[Tensor]:
-    """Return the inputs that flow through a layer: neither its weights nor dimensions nor other constants."""
+    """Return the data inputs of a layer: neither its weights nor dimensions nor other constants."""
     return [
         tensor
         for index, tensor in enumerate(layer.inputs)
@@ -129,5 +129,5 @@ def data_inputs(layer: Layer) -> Sequence[Tensor]:
 
 
 def is_without_work(layer: Layer) -> bool:
-    """Return whether a layer only says in which type a tensor is kept."""
+    """Return whether a layer only declares the type in which a tensor is stored."""
     return layer.is_conversion or layer.kind in ("constant", "identity")

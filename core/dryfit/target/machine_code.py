@@ -1,7 +1,7 @@
-"""Code that a target compiles for this machine: what `dryfit warmup` and a first build ask for, and are told of it.
+"""Code that a target compiles for this machine, as used by `dryfit warmup` and the first build.
 
-A target compiles a function when it is first needed, and keeps it. What is kept can be compiled ahead of time
-(`MachineCode`), and whoever shows progress listens to what is compiled meanwhile (`listening`).
+A target compiles a function when it is first needed, and caches it. Cached functions can be compiled ahead of time
+(`MachineCode`), and progress displays listen to the functions that are compiled (`listening`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import attrs
 
 @attrs.frozen
 class CompiledFunction:
-    """One function that is ready.
+    """A function that is ready to run.
 
     Attributes:
-        name: as in `MachineCode.names`.
-        was_kept: whether it was there already.
-        seconds: how long it took.
+        name: name, as in `MachineCode.names`.
+        was_kept: whether it was already cached.
+        seconds: time that it took.
     """
 
     name: str
@@ -36,12 +36,12 @@ class MachineCode:
 
     Attributes:
         tier: name of the tier.
-        tiers: names of all tiers that this machine has, best first.
-        place: the folder in which compiled functions are kept.
-        names: of the functions.
-        missing: names of those that are not kept yet.
-        compile: compiles each function that is not ready, in the order of `names`, and reports each. It raises a
-            `ConfigError` where the place cannot be written to.
+        tiers: names of all tiers that this machine supports, best first.
+        place: cache folder of compiled functions.
+        names: names of the functions.
+        missing: names of the functions that are not cached yet.
+        compile: function that compiles each function that is not ready, in the order of `names`, and reports each.
+            Raises `ConfigError` if the folder is not writable.
     """
 
     tier: str
@@ -53,7 +53,7 @@ class MachineCode:
 
 
 def usable_processors() -> int:
-    """Return how many processors this process may run on."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -64,7 +64,7 @@ _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=(
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Tell a listener of each function that is compiled inside, by this thread."""
+    """Report to a listener each function that this thread compiles within the context."""
     before = _listeners.get()
     _listeners.set((*before, listener))
     try:
@@ -75,13 +75,13 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def compiling(name: str) -> Iterator[None]:
-    """Tell those that listen that a function has been compiled: what compiles stands inside. For targets."""
+    """Report to listeners that the code within the context compiled a function. For targets."""
     start = time.perf_counter()
     yield
     tell_listeners(CompiledFunction(name, was_kept=False, seconds=time.perf_counter() - start))
 
 
 def tell_listeners(function: CompiledFunction) -> None:
-    """Tell those that listen of a function that another process has compiled for this one. For targets."""
+    """Report to listeners a function that another process compiled for this one. For targets."""
     for listener in _listeners.get():
         listener(function)

@@ -1,4 +1,4 @@
-"""A tensor and the memory of one of its formats, taken apart so that each element is copied once, to its place."""
+"""Copy plans between a tensor and the memory of its format, in which each element is copied once."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _ALL: Index = (...,)
 
 @attrs.frozen
 class TensorPart:
-    """A part of a tensor, and where it lies in memory: how to look at both so that equal indices are one element.
+    """A part of a tensor and its position in memory, with views that give equal elements equal indices.
 
     Attributes:
-        of_tensor: the index that cuts it out of the tensor.
-        shape: of that, with the channels cut into vectors where they lie so.
-        of_memory: the index that cuts it out of the memory, with all padding behind it.
+        of_tensor: index of the part in the tensor.
+        shape: its shape, with the channels split into vectors if the format does so.
+        of_memory: index of the part in the memory, including all padding after it.
         without_padding: the same without the padding along the spatial axes.
-        axes: the order of the memory's axes, after either index, that is the tensor's.
+        axes: permutation of the memory's axes, after either index, that gives the tensor's axes.
     """
 
     of_tensor: Index
@@ -41,11 +41,11 @@ class TensorPart:
 
 @attrs.frozen
 class PackingPlan:
-    """What packing and unpacking tensors of one shape and type do; no element is left out or in two parts.
+    """Copies that pack and unpack tensors of one shape and type; every element is in exactly one part.
 
     Attributes:
-        extents: of the memory.
-        parts: one, and where the last vector is not full of channels one for them.
+        extents: extents of the memory.
+        parts: one part, and a second part if the last vector of channels is incomplete.
 
     Example:
         >>> from dryfit.target.formats import TensorFormat
@@ -59,15 +59,15 @@ class PackingPlan:
     parts: tuple[TensorPart, ...]
 
     def pairs_to_pack(self, tensor: Array, memory: Array) -> Iterator[tuple[Array, Array]]:
-        """Views (of the memory, of the tensor); together they show all of both.
+        """Return pairs of views (of the memory, of the tensor) that together cover both.
 
-        The memory's are longer where padding follows.
+        The views of the memory are longer if padding follows.
         """
         for part in self.parts:
             yield memory[part.of_memory].transpose(part.axes), tensor[part.of_tensor].reshape(part.shape)
 
     def pairs_to_unpack(self, tensor: Array, memory: Array) -> Iterator[tuple[Array, Array]]:
-        """Views (of the memory, of the tensor) of the same shape; none shows padding."""
+        """Return pairs of views (of the memory, of the tensor) with equal shapes, without padding."""
         for part in self.parts:
             there, here = memory[part.without_padding].transpose(part.axes), tensor[part.of_tensor]
             yield there, here.reshape(part.shape)
@@ -75,11 +75,11 @@ class PackingPlan:
 
 @functools.lru_cache(maxsize=1024)
 def packing_plan(layout: TensorFormat, shape: tuple[int, ...], dtype: np.dtype[Any], family: str) -> PackingPlan:
-    """How tensors of this shape lie in a format.
+    """Return the packing plan of a tensor shape in a format.
 
     Raises:
-        ConfigError: the format is not defined for this shape and type.
-        UnknownNameError: it is not the same for all platform families, and this is none of them.
+        ConfigError: The format is not defined for this shape and type.
+        UnknownNameError: The format differs between platform families, and this family is not one of them.
     """
     extents = layout.array_shape(shape, DataType.from_numpy(dtype), family)
     axis, rank = len(shape) - 1 - layout.spatial_axes, len(shape)
