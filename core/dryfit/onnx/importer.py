@@ -1,4 +1,4 @@
-"""From an ONNX graph to a network, node by node; every reason for a refusal is collected before anything is raised."""
+"""Import of an ONNX graph to a network, node by node; all reasons for a failure are collected before raising."""
 
 from __future__ import annotations
 
@@ -57,21 +57,23 @@ def network_from_onnx(
     flags: int = 0,
     quantize_method: str = "",
 ) -> Network:
-    """The network of an ONNX model.
+    """Return the network of an ONNX model.
 
-    Layers carry the names of their nodes and tensors the names of ONNX values. What can be computed now is.
+    Layers have the names of their nodes, and tensors the names of ONNX values. Constants are folded during the import.
 
     Args:
         source: a path, the bytes of a model file, or a `ModelProto`.
-        folder: where the external data of bytes or of a `ModelProto` lie.
-        constants: contents of graph inputs that are to be fixed; those are then no inputs of the network.
-        flags: of the network: a mask of `NetworkDefinitionCreationFlag`. Types are the model's with any of them.
-        quantize_method: of the network. With one, even "none", integers of biases stay integers, and operators that
-            compute on quantized integers themselves (`QLinearConv`) are imported.
+        folder: folder with the external data, if `source` is bytes or a `ModelProto`.
+        constants: fixed contents of graph inputs, which are then not inputs of the network.
+        flags: creation flags of the network: a mask of `NetworkDefinitionCreationFlag`. Types are always those of the
+            model.
+        quantize_method: quantize method of the network. With any value, even "none", integer biases stay integers, and
+            operators that compute on quantized integers directly (`QLinearConv`) are imported.
 
     Raises:
-        ModelRefusedError: an `OnnxImportError` that lists every node that cannot be imported, and why.
-        OnnxImportError: the file is no whole ONNX model.
+        ModelRefusedError: The model contains nodes that cannot be imported. An `OnnxImportError` that lists every such
+            node with the reason.
+        OnnxImportError: The file is not a complete ONNX model.
     """
     model, external = read_model(source, folder)
     network = Network(model.graph.name or "network", flags)
@@ -102,7 +104,7 @@ class GraphImport:
         self._stated = {info.name: info for info in (*model.graph.input, *model.graph.output, *model.graph.value_info)}
 
     def run(self) -> list[ImportProblem]:
-        """Import the graph; the reasons why it cannot be, empty where it is."""
+        """Import the graph; return the reasons why it cannot be imported, empty on success."""
         graph = self._model.graph
         opsets = {_domain(entry.domain): entry.version for entry in self._model.opset_import}
         if not self._check_opset(opsets.get("")):
@@ -137,11 +139,11 @@ class GraphImport:
     # What nodes ask for -------------------------------------------------------------------------------------------
 
     def array_of(self, tensor: TensorProto) -> Array:
-        """The contents of a tensor of the model."""
+        """Return the contents of a tensor of the model."""
         return array_of(tensor, self._external)
 
     def tensor_of(self, operand: NodeInput) -> Tensor:
-        """The network's tensor of an operand; a constant layer is added for known contents, once."""
+        """Return the network tensor of an operand; known contents are added as a constant layer, once."""
         if operand.tensor is None and operand.value is not None:
             layer = Constant(weights=operand.value, shape=operand.shape)
             layer.name = operand.name

@@ -1,6 +1,6 @@
-"""The ONNX parser by TensorRT's Python names: it fills a network, returns a bool and keeps the reasons.
+"""The ONNX parser under TensorRT's Python names: it populates a network, returns a bool and keeps the errors.
 
-`network_from_onnx` is the simple way; this one is for code that was written for `tensorrt.OnnxParser`.
+`network_from_onnx` is the simpler interface; this one supports code written for `tensorrt.OnnxParser`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ __all__ = ["OnnxParser", "OnnxParserFlag", "ParserError", "network_from_onnx"]
 
 
 class OnnxParserFlag(enum.IntEnum):
-    """TensorRT's `OnnxParserFlag`. They are kept, and change nothing: the importer has one way for each operator.
+    """TensorRT's `OnnxParserFlag`. Stored without effect: the importer has one implementation per operator.
 
-    UINT8 and asymmetric quantization are imported without their flag; each device says for itself whether it has them.
+    UINT8 and asymmetric quantization are imported without their flag; the rules of each device decide whether it
+    supports them.
     """
 
     NATIVE_INSTANCENORM = 0
@@ -40,28 +41,28 @@ class OnnxParserFlag(enum.IntEnum):
 
 @attrs.frozen
 class ParserError:
-    """One reason why a model was not parsed, with TensorRT's accessors."""
+    """A reason why a model was not parsed, with TensorRT's accessors."""
 
     problem: ImportProblem
 
     def code(self) -> ErrorCode:
-        """The class of the reason."""
+        """Return the error code."""
         return self.problem.code
 
     def desc(self) -> str:
-        """What was found, what is allowed, what to do."""
+        """Return what was found, what is allowed, and how to fix it."""
         return self.problem.reason
 
     def node(self) -> int:
-        """The node's position in the graph, or -1."""
+        """Return the index of the node in the graph, or -1."""
         return self.problem.node
 
     def node_name(self) -> str:
-        """The node's name."""
+        """Return the name of the node."""
         return self.problem.node_name
 
     def node_operator(self) -> str:
-        """The node's operator."""
+        """Return the operator of the node."""
         return self.problem.node_operator
 
     def __str__(self) -> str:
@@ -69,7 +70,7 @@ class ParserError:
 
 
 class KeepsErrors:
-    """Keeps the reasons of calls that returned False and gives them to the logger, as both of TensorRT's parsers do."""
+    """Keeps the errors of calls that returned False and logs them, as both of TensorRT's parsers do."""
 
     def __init__(self, logger: Any) -> None:
         self._logger = logger
@@ -77,15 +78,15 @@ class KeepsErrors:
 
     @property
     def num_errors(self) -> int:
-        """How many reasons the last calls left."""
+        """Number of errors of the last calls."""
         return len(self._errors)
 
     def get_error(self, index: int) -> ParserError:
-        """One reason."""
+        """Return an error by index."""
         return self._errors[index]
 
     def clear_errors(self) -> None:
-        """Forget the reasons."""
+        """Clear the errors."""
         self._errors.clear()
 
     def _has_none(self, problems: Iterable[ImportProblem]) -> bool:
@@ -102,8 +103,8 @@ class OnnxParser(KeepsErrors, KnownAttributes):
     r"""Parses ONNX models into a network.
 
     Args:
-        network: takes the layers.
-        logger: TensorRT passes one. An object with `log(severity, text)` gets each reason too.
+        network: network to which the layers are added.
+        logger: optional logger, as in TensorRT. An object with `log(severity, text)` also receives each error.
 
     Example:
         >>> network = Network()
@@ -120,7 +121,7 @@ class OnnxParser(KeepsErrors, KnownAttributes):
         self.flags = 1 << OnnxParserFlag.NATIVE_INSTANCENORM
 
     def parse(self, model: bytes, path: str | os.PathLike[str] | None = None) -> bool:
-        """Parse the bytes of a model file; `path` is where it came from, for its external data."""
+        """Parse the bytes of a model file. `path` is the path of that file, used to find external data."""
         return self._parse(bytes(model), Path(path).parent if path is not None else None)
 
     def parse_from_file(self, path: str | os.PathLike[str]) -> bool:
@@ -128,9 +129,9 @@ class OnnxParser(KeepsErrors, KnownAttributes):
         return self._parse(path, None)
 
     def supports_operator(self, op_name: str) -> bool:
-        """Whether an operator of ONNX's own set, in the newest opset, or of TensorRT's can be parsed.
+        """Return whether an operator of the newest ONNX opset, or of TensorRT, is supported.
 
-        So can one that has the name of a layer plugin.
+        Operators with the name of a layer plugin are also supported.
         """
         if not self._network.quantize_method and integer_operator(op_name, "") is not None:
             return False
@@ -138,19 +139,19 @@ class OnnxParser(KeepsErrors, KnownAttributes):
         return found is not None or has_layer_plugin(op_name)
 
     def set_flag(self, flag: OnnxParserFlag) -> None:
-        """Set one flag."""
+        """Set a flag."""
         self.flags |= 1 << flag
 
     def clear_flag(self, flag: OnnxParserFlag) -> None:
-        """Clear one flag."""
+        """Clear a flag."""
         self.flags &= ~(1 << flag)
 
     def get_flag(self, flag: OnnxParserFlag) -> bool:
-        """Whether a flag is set."""
+        """Return whether a flag is set."""
         return bool(self.flags >> flag & 1)
 
     def get_layer_output_tensor(self, name: str, index: int) -> Any:
-        """The tensor that is output `index` of the layer of a node, or None."""
+        """Return the tensor that is output `index` of the layer of a node, or None."""
         for layer in self._network.layers:
             if layer.name == name and index < layer.num_outputs:
                 return layer.get_output(index)

@@ -1,7 +1,8 @@
-"""New weights for an engine from an ONNX model: TensorRT's `IParserRefitter`.
+"""Refit of an engine with the weights of an ONNX model: TensorRT's `IParserRefitter`.
 
-The model is imported as the engine's was, so that its layers have the same names; then each layer's weights go to the
-layer of its name. So weights that the importer computes, such as a batch normalization's, are found like all others.
+The model is imported in the same way as the engine's model, so that its layers have the same names; then the weights of
+each layer are assigned to the layer with the same name. This also covers weights that the importer computes, such as
+those of a batch normalization.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from dryfit.onnx.problems import ErrorCode, ImportProblem, ModelRefusedError
 
 
 class OnnxParserRefitter(KeepsErrors):
-    r"""Gives a refitter the weights of ONNX models.
+    r"""Passes the weights of ONNX models to a refitter.
 
-    It only collects them: `Refitter.refit_cuda_engine` puts them into the engine. Layers that the user added to the
-    network after the import keep their weights.
+    It only collects the weights: `Refitter.refit_cuda_engine` applies them to the engine. Layers that the user added to
+    the network after the import keep their weights.
 
     Args:
-        refitter: of the engine.
-        logger: an object with `log(severity, text)` gets each reason too.
+        refitter: refitter of the engine.
+        logger: an object with `log(severity, text)` that also receives each error.
 
     Example:
         >>> refitter = Refitter(engine)
@@ -50,11 +51,11 @@ class OnnxParserRefitter(KeepsErrors):
         self._places = {WeightsPlace(layer, role) for layer, role in zip(*refitter.get_all(), strict=True)}
 
     def refit_from_file(self, path: str | os.PathLike[str]) -> bool:
-        """Take the weights of a model file; False where that is not the engine's model, and nothing is taken."""
+        """Read the weights of a model file; return False, reading nothing, if it is not the engine's model."""
         return self._refit(path, None)
 
     def refit_from_bytes(self, model: bytes, path: str | os.PathLike[str] | None = None) -> bool:
-        """Take the weights of the bytes of a model file; `path` is where it came from, for its external data."""
+        """Read the weights of a model file from bytes. `path` is the file's path, used for external data."""
         return self._refit(bytes(model), Path(path).parent if path is not None else None)
 
     def _refit(self, source: ModelSource, folder: Path | None) -> bool:
@@ -90,7 +91,7 @@ class OnnxParserRefitter(KeepsErrors):
 
 
 def different_layers(own: Network, model: Network) -> Iterator[str]:
-    """How layers of a model differ from an engine's in more than weights; those that only the engine has do not."""
+    """Return how a model's layers differ from the engine's beyond weights; engine-only layers do not count."""
     layers = {layer.name: layer for layer in own.layers}
     for layer in model.layers:
         counterpart = layers.get(layer.name)

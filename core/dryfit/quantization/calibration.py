@@ -1,4 +1,4 @@
-"""Ranges of a network's tensors from samples: an executor runs it, collectors watch, a solver answers."""
+"""Calibration of a network's tensor ranges: an executor runs samples, collectors gather, a solver computes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Executor = Callable[[Network, Mapping[str, Collector]], Show]
 
 
 def reference_executor(network: Network, collectors: Mapping[str, Collector]) -> Show:
-    """An executor that asks the references: slow, and what every other one is held to."""
+    """Return a run of the reference implementations: slow, and the standard for every other executor."""
 
     def show(feeds: Feeds, sample: str) -> None:
         def observe(tensor: Tensor, array: Array) -> None:
@@ -56,26 +56,27 @@ def calibrate_ranges(
     full_range: bool = True,
     rivals: Rivals = tuple,
 ) -> dict[str, Solution]:
-    """The range of every floating-point tensor of a network, by name, in the order of execution.
+    """Return the range of every floating-point tensor of a network, by name, in execution order.
 
-    A calibrator that brings its samples is asked for its cache first; one that covers every tensor saves the run. After
-    a run the new cache is handed to it.
+    If the calibrator provides its own samples, its cache is read first; a cache that covers every tensor makes the run
+    unnecessary. After a run, the new cache is passed to the calibrator.
 
     Args:
-        network: as the ranges are wanted: before or after fusion.
-        calibrator: finds the ranges.
-        samples: what the network is shown: mappings of input names to arrays, or (name, mapping) pairs; arrays where
-            the network has one input. None where the calibrator brings samples.
-        skips_nonfinite: count NaN and infinity and leave them out, where they are errors otherwise.
-        executor: what runs the network.
-        tensors: names of those that are wanted, such as those that are left after fusion; all for None.
-        full_range: as in `solve_network`; a calibrator that brings its samples may say no to it.
+        network: the network, before or after fusion, depending on the tensors to calibrate.
+        calibrator: calibrator that computes the ranges.
+        samples: calibration samples: mappings of input names to arrays, or (name, mapping) pairs; plain arrays if the
+            network has one input. None: the calibrator provides samples.
+        skips_nonfinite: whether to count and skip NaN and infinity instead of raising an error.
+        executor: executor that runs the network.
+        tensors: names of the tensors to calibrate, such as those that remain after fusion. None: all tensors.
+        full_range: as in `solve_network`; a calibrator that provides its own samples can disable it.
         rivals: as in `solve_network`.
 
     Raises:
-        CalibrationError: there is no sample, or samples from two sides, or values are not finite.
-        PluginError: the calibrator fails.
-        ExecutionError, NetworkError: a sample does not fit the network.
+        CalibrationError: There are no samples, both the caller and the calibrator provide samples, or values are not
+            finite.
+        PluginError: The calibrator fails.
+        ExecutionError, NetworkError: A sample does not match the inputs of the network.
     """
 
     def ranges_of(shown: Samples, chosen: Calibrator, keeps: bool) -> dict[str, Solution]:
@@ -103,7 +104,7 @@ def calibrate_ranges(
 
 
 def cache_header(calibrator: Calibrator, algorithm: CalibrationAlgoType) -> CacheHeader:
-    """The first line of the cache for what a calibrator finds; the legacy one's tells its quantile and cutoff."""
+    """Return the first line of a calibrator's cache; for the legacy one, including quantile and cutoff."""
     if algorithm is not CalibrationAlgoType.LEGACY_CALIBRATION:
         return CacheHeader(algorithm)
     options = {**calibrator.option_defaults, **calibrator.options}
@@ -120,22 +121,22 @@ def collect(
     tensors: Collection[str] | None = None,
     collectors: dict[str, Collector] | None = None,
 ) -> dict[str, Collector]:
-    """What the calibrator's collectors have seen of each floating-point tensor, by name, in the order of execution.
+    """Return the state of the calibrator's collectors for each floating-point tensor, in execution order.
 
-    Tensors whose state follows exactly from those of others, such as a ReLU's output from its input, are not looked at.
+    Tensors whose state follows exactly from that of others, such as the output of a ReLU, are not collected.
 
     Args:
-        network: the network. What its layers and inputs have of INT8 without scales is computed in FP32.
-        calibrator: says which collector.
-        samples: what the network is shown.
-        skips_nonfinite: count NaN and infinity and leave them out, where they are errors otherwise.
-        executor: what runs the network.
-        tensors: names of those to look at; all that outputs need for None.
-        collectors: what has been collected before, of the same network; it is gone on with, and returned.
+        network: the network. INT8 layers and inputs without scales are computed in FP32.
+        calibrator: calibrator that defines the collector.
+        samples: calibration samples.
+        skips_nonfinite: whether to count and skip NaN and infinity instead of raising an error.
+        executor: executor that runs the network.
+        tensors: names of the tensors to collect. None: all tensors that the outputs require.
+        collectors: collectors of an earlier run of the same network, which are continued and returned.
 
     Raises:
-        CalibrationError: there is no sample, or values are not finite.
-        ExecutionError, NetworkError: a sample does not fit the network; the error says which.
+        CalibrationError: There are no samples, or values are not finite.
+        ExecutionError, NetworkError: A sample does not match the inputs of the network. The message names the sample.
     """
     work = floating_point_network(network)
     names = [one.name for one in observed_tensors(work) if tensors is None or one.name in tensors]
@@ -171,19 +172,19 @@ def collect(
 
 
 def solve(collectors: Mapping[str, Collector], calibrator: Calibrator) -> dict[str, Solution]:
-    """The range of each tensor, by name.
+    """Return the range of each tensor, by name.
 
     Raises:
-        PluginError: the calibrator fails.
+        PluginError: The calibrator fails.
     """
     return {name: calibrator.solution(collector) for name, collector in collectors.items()}
 
 
 def require_int8(network: Network, feeds: Feeds, sample: str) -> None:
-    """Refuse values that an INT8 input cannot hold; calibration takes them as FP32.
+    """Check that values fit an INT8 input, which calibration passes as FP32.
 
     Raises:
-        CalibrationError: a value lies outside -128 to 127.
+        CalibrationError: A value is outside -128 to 127.
     """
     for name in integer_inputs(network):
         array = feeds.get(name)
@@ -205,20 +206,20 @@ def cached_ranges(
     tensors: Collection[str] | None = None,
     name: str = "calibration cache",
 ) -> dict[str, Solution] | None:
-    """The ranges that a cache has for a network, where it saves the run.
+    """Return the ranges in a cache for a network, if they make a calibration run unnecessary.
 
     Args:
         network: the network.
-        data: the cache's file.
-        header: what the first line of a cache would say now.
-        tensors: names of those that are wanted; all for None.
-        name: what errors call the cache.
+        data: contents of the cache file.
+        header: first line that a new cache would have.
+        tensors: names of the required tensors. None: all tensors.
+        name: name of the cache in error messages.
 
     Returns:
-        Tensor to range; None where the cache is empty, not of every tensor, or from another algorithm.
+        Tensor to range; None if the cache is empty, does not cover every tensor, or is from another algorithm.
 
     Raises:
-        CalibrationError: the cache is damaged.
+        CalibrationError: The cache is damaged.
     """
     if not data:
         return None

@@ -50,7 +50,7 @@ class CalibrationCache:
     def of_solutions(
         cls, solutions: Mapping[str, Solution], header: CacheHeader | CalibrationAlgoType
     ) -> CalibrationCache:
-        """The cache for what a calibrator found; tensors without a range get the scale 0.
+        """Return the cache for what a calibrator found; tensors without a range get the scale 0.
 
         Args:
             solutions: by tensor.
@@ -67,11 +67,11 @@ class CalibrationCache:
 
     @classmethod
     def of_stored(cls, stored: StoredRanges) -> CalibrationCache:
-        """The scales of a file of any form, which has been found sound."""
+        """Return the scales of a file of any form, which has been found sound."""
         return cls(stored.header, {entry.name: entry.scale for entry in stored.entries})
 
     def solution(self, tensor: str) -> Solution:
-        """The range of a tensor.
+        """Return the range of a tensor.
 
         Raises:
             KeyError: the cache has no such tensor.
@@ -80,7 +80,7 @@ class CalibrationCache:
         return found if self.scales[tensor] else attrs.evolve(found, reason="its scale in the cache is zero")
 
     def to_bytes(self) -> bytes:
-        """The file.
+        """Return the file.
 
         Raises:
             CalibrationError: a name, or the first line, has a line end in it.
@@ -97,7 +97,7 @@ class CalibrationCache:
 
 
 def parse(data: bytes, name: str = "calibration cache") -> CalibrationCache:
-    r"""The cache in a file of TensorRT's form; lines may end with CR LF.
+    r"""Return the cache in a file of TensorRT's form; lines may end with CR LF.
 
     Raises:
         CalibrationError: the file is no UTF-8 or has no first line; a line is no entry, a tensor occurs twice, or a
@@ -111,7 +111,7 @@ def parse(data: bytes, name: str = "calibration cache") -> CalibrationCache:
 
 
 def stored_in_cache(data: bytes, name: str = "calibration cache") -> StoredRanges:
-    """Every entry of a file of TensorRT's form, flaws included.
+    """Return every entry of a file of TensorRT's form, flaws included.
 
     Raises:
         CalibrationError: the file is no UTF-8, its first line is empty or an entry, or there is one line of no meaning.
@@ -164,7 +164,7 @@ def cache_bytes(stored: StoredRanges) -> bytes:
 
 
 def text_lines(data: bytes, name: str) -> list[str]:
-    """The lines of a text file, at least one, without their ends, LF or CR LF.
+    """Return the lines of a text file, at least one, without their ends, LF or CR LF.
 
     Raises:
         CalibrationError: the file is no UTF-8.
@@ -195,7 +195,7 @@ class LineForm:
     origin: RangeOrigin
 
     def split(self, line: str) -> tuple[str, float] | None:
-        """The tensor of a line and its number; None where the line is no entry."""
+        """Return the tensor of a line and its number; None where the line is no entry."""
         tensor, parting, value = line.rpartition(self.parting)
         try:
             return (tensor, float(value)) if parting and tensor else None
@@ -203,7 +203,7 @@ class LineForm:
             return None
 
     def stored(self, data: bytes, name: str) -> StoredRanges:
-        """Every entry of a file, flaws included; empty lines are skipped.
+        """Return every entry of a file, flaws included; empty lines are skipped.
 
         Raises:
             CalibrationError: the file is no UTF-8.
@@ -220,7 +220,7 @@ class LineForm:
         return StoredRanges(entries, self.name, damages=damages)
 
     def to_bytes(self, stored: StoredRanges) -> bytes:
-        """The file with these ranges; tensors without one are left out.
+        """Return the file with these ranges; tensors without one are left out.
 
         Raises:
             CalibrationError: a name is empty or has a line end in it.

@@ -1,7 +1,7 @@
-"""Calibrators of TensorRT's interface: objects that bring their own batches and keep their own cache.
+"""Calibrators with TensorRT's interface: objects that provide their own batches and keep their own cache.
 
-Any object with the methods of `CalibrationStream` serves. TensorRT's classes are here too, to derive from: the user
-brings batches and a cache, the class names the algorithm.
+Any object with the methods of `CalibrationStream` can be used. TensorRT's base classes are also here: a subclass
+provides batches and a cache, and its base class selects the algorithm.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger("dryfit.builder")
 
 
 class CalibrationAlgoType(enum.IntEnum):
-    """The algorithm that a calibrator asks for; TensorRT's `CalibrationAlgoType`."""
+    """Algorithm that a calibrator requests; TensorRT's `CalibrationAlgoType`."""
 
     LEGACY_CALIBRATION = 0
     ENTROPY_CALIBRATION = 1
@@ -43,33 +43,34 @@ CALIBRATOR_NAMES = {
 
 
 class CalibrationStream(Protocol):
-    """TensorRT's `IInt8Calibrator`, as its Python users write it. Nothing of dryfit is needed to be one.
+    """TensorRT's `IInt8Calibrator`, as implemented in Python. Does not require anything from dryfit.
 
-    An attribute `full_range` may be False: see `dryfit.quantization.calibration_stream.IInt8Calibrator`.
+    The attribute `full_range` can be set to False: see `dryfit.quantization.calibration_stream.IInt8Calibrator`.
     """
 
     def get_batch_size(self) -> int:
-        """The number of samples in a batch."""
+        """Return the number of samples per batch."""
         ...
 
     def get_batch(self, names: list[str]) -> Sequence[Any] | None:
-        """The next batch, or None or an empty list at the end.
+        """Return the next batch, or None or an empty list at the end.
 
-        An array for each input, in the order of `names`: of numpy, or with `__array_interface__` or DLPack; or the
-        address, as a whole number, of C-ordered memory of the input's type and shape. `names` are the network's inputs.
+        A batch is a list with one array per input, in the order of `names`, the inputs of the network: numpy arrays, or
+        arrays with `__array_interface__` or DLPack; or the addresses, as integers, of C-ordered memory with the input's
+        type and shape.
         """
         ...
 
     def read_calibration_cache(self) -> bytes | None:
-        """A cache that was written before; None where there is none."""
+        """Return a previously written cache; None if there is none."""
         ...
 
     def write_calibration_cache(self, cache: bytes) -> None:
-        """Keep a cache; called once, at the end."""
+        """Store a cache; called once, at the end."""
         ...
 
     def get_algorithm(self) -> int:
-        """Which calibrator is to find the ranges: a `CalibrationAlgoType`."""
+        """Return the `CalibrationAlgoType` that selects the calibrator."""
         ...
 
 
@@ -83,15 +84,15 @@ STREAM_METHODS = (
 
 
 def is_stream(candidate: object) -> bool:
-    """Whether an object, or the objects of a class, have all methods of a stream."""
+    """Return whether an object, or the instances of a class, have all methods of a stream."""
     return all(callable(getattr(candidate, name, None)) for name in STREAM_METHODS)
 
 
 def stream_algorithm(stream: CalibrationStream) -> CalibrationAlgoType:
-    """The algorithm that a stream asks for.
+    """Return the algorithm that a stream requests.
 
     Raises:
-        CalibrationError: it names none.
+        CalibrationError: The stream does not return an algorithm.
     """
     answer = stream.get_algorithm()
     try:
@@ -107,10 +108,10 @@ def stream_algorithm(stream: CalibrationStream) -> CalibrationAlgoType:
 
 
 def stream_options(stream: CalibrationStream) -> dict[str, float]:
-    """Options of the calibrator that a stream states: the legacy one's `get_quantile` and `get_regression_cutoff`.
+    """Return the options of a stream: `get_quantile` and `get_regression_cutoff` of the legacy calibrator.
 
     Raises:
-        CalibrationError: an answer is no number.
+        CalibrationError: A method does not return a number.
     """
     if stream_algorithm(stream) is not CalibrationAlgoType.LEGACY_CALIBRATION:
         return {}
@@ -134,10 +135,10 @@ def stream_options(stream: CalibrationStream) -> dict[str, float]:
 
 
 def stream_full_range(stream: CalibrationStream) -> bool:
-    """Whether inputs and probabilities keep their largest magnitude: the attribute `full_range`; True without it.
+    """Return the attribute `full_range` (default True): whether inputs and probabilities keep their maximum.
 
     Raises:
-        CalibrationError: the attribute is neither True nor False.
+        CalibrationError: The attribute is neither True nor False.
     """
     answer = getattr(stream, "full_range", True)
     if not isinstance(answer, bool):
@@ -153,10 +154,10 @@ def stream_full_range(stream: CalibrationStream) -> bool:
 
 
 def stream_samples(stream: CalibrationStream, network: Network) -> Iterator[tuple[str, dict[str, Array]]]:
-    """The batches of a stream as samples: `batch 0` and its arrays by input name, and so on.
+    """Yield the batches of a stream as samples: `batch 0` and its arrays by input name, and so on.
 
     Raises:
-        CalibrationError: the batch size or a batch is not what the interface says.
+        CalibrationError: The batch size or a batch does not conform to the interface.
     """
     batch_size = stream.get_batch_size()
     if not isinstance(batch_size, int) or batch_size < 1:
@@ -217,11 +218,11 @@ def _array(one: Any, tensor: Tensor, batch_size: int) -> Array:
 
 
 class IInt8Calibrator(abc.ABC):
-    """What every calibrator of TensorRT's interface answers. Assign one to `BuilderConfig.int8_calibrator`.
+    """Base class of calibrators with TensorRT's interface. Assign one to `BuilderConfig.int8_calibrator`.
 
     Attributes:
         full_range: whether network inputs, and the outputs of softmax and sigmoid, keep their largest magnitude
-            whatever the algorithm finds. TensorRT has no such exception: False is its way.
+            regardless of the algorithm. TensorRT has no such exception and corresponds to False.
 
     Example:
         >>> class Pictures(IInt8EntropyCalibrator2):
@@ -243,77 +244,77 @@ class IInt8Calibrator(abc.ABC):
 
     @abc.abstractmethod
     def get_batch_size(self) -> int:
-        """The number of samples in a batch."""
+        """Return the number of samples per batch."""
 
     @abc.abstractmethod
     def get_batch(self, names: list[str]) -> Sequence[Any] | None:
-        """The next batch, an array or an address for each input in the order of `names`; None or [] at the end."""
+        """Return the next batch, an array or an address per input in the order of `names`; None or [] at the end."""
 
     @abc.abstractmethod
     def read_calibration_cache(self) -> bytes | None:
-        """A cache that was written before; None where there is none. With one, no batch is asked for."""
+        """Return a previously written cache; None if there is none. With a cache, no batch is read."""
 
     @abc.abstractmethod
     def write_calibration_cache(self, cache: bytes) -> None:
-        """Keep a cache; called once, after calibration."""
+        """Store a cache; called once, after calibration."""
 
     @abc.abstractmethod
     def get_algorithm(self) -> int:
-        """Which calibrator finds the ranges: a `CalibrationAlgoType`."""
+        """Return the `CalibrationAlgoType` that selects the calibrator."""
 
 
 class IInt8EntropyCalibrator2(IInt8Calibrator):
-    """Ranges of the smallest relative entropy, found before layers are fused: `entropy2`.
+    """Ranges that minimize the relative entropy, computed before layers are fused: `entropy2`.
 
-    The calibrator that TensorRT recommends, and requires for DLA.
+    This is the calibrator that TensorRT recommends, and that it requires for DLA.
     """
 
     def get_algorithm(self) -> int:
-        """ENTROPY_CALIBRATION_2."""
+        """Return ENTROPY_CALIBRATION_2."""
         return CalibrationAlgoType.ENTROPY_CALIBRATION_2
 
 
 class IInt8MinMaxCalibrator(IInt8Calibrator):
-    """Ranges to the largest magnitude, found before layers are fused: `minmax`."""
+    """Ranges up to the largest magnitude, computed before layers are fused: `minmax`."""
 
     def get_algorithm(self) -> int:
-        """MINMAX_CALIBRATION."""
+        """Return MINMAX_CALIBRATION."""
         return CalibrationAlgoType.MINMAX_CALIBRATION
 
 
 class IInt8EntropyCalibrator(IInt8Calibrator):
-    """Ranges of the smallest relative entropy, found after layers are fused: `entropy`.
+    """Ranges that minimize the relative entropy, computed after layers are fused: `entropy`.
 
-    For layers on the DLA set the quantization flag CALIBRATE_BEFORE_FUSION.
+    For layers on DLA, set the quantization flag CALIBRATE_BEFORE_FUSION.
     """
 
     def get_algorithm(self) -> int:
-        """ENTROPY_CALIBRATION."""
+        """Return ENTROPY_CALIBRATION."""
         return CalibrationAlgoType.ENTROPY_CALIBRATION
 
 
 class IInt8LegacyCalibrator(IInt8Calibrator):
-    """Ranges by a quantile or a regression, found after layers are fused: `legacy`.
+    """Ranges from a quantile or a regression, computed after layers are fused: `legacy`.
 
-    For layers on the DLA set the quantization flag CALIBRATE_BEFORE_FUSION.
+    For layers on DLA, set the quantization flag CALIBRATE_BEFORE_FUSION.
     """
 
     def get_algorithm(self) -> int:
-        """LEGACY_CALIBRATION."""
+        """Return LEGACY_CALIBRATION."""
         return CalibrationAlgoType.LEGACY_CALIBRATION
 
     @abc.abstractmethod
     def get_quantile(self) -> float:
-        """The share of the magnitudes that a range has, in 0 to 1."""
+        """Return the fraction of the magnitudes that a range covers, in 0 to 1."""
 
     @abc.abstractmethod
     def get_regression_cutoff(self) -> float:
-        """The share of the largest magnitude up to which the regression looks, in 0 to 1; 1 for none."""
+        """Return the fraction of the largest magnitude that the regression considers, in 0 to 1; 1 for all."""
 
     def read_histogram_cache(self, length: int) -> bytes | None:
-        """Part of TensorRT's interface, and never asked for: a calibration keeps no histograms here."""
+        """Part of TensorRT's interface, never called: dryfit does not cache calibration histograms."""
         del length
         return None
 
     def write_histogram_cache(self, data: bytes, length: int) -> None:
-        """Part of TensorRT's interface, and never called."""
+        """Part of TensorRT's interface, never called."""

@@ -1,6 +1,6 @@
-"""What a calibrator is: a collector that sees the values of a tensor, and a solver that finds a range from its state.
+"""The interface of calibrators: a collector gathers the values of a tensor, a solver computes a range from its state.
 
-The two are apart, so that one pass over the samples serves every solver that takes the same state.
+The two are separate, so that one pass over the samples serves every solver that uses the same state.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dryfit.quantization.int8_steps import DynamicRange, int8_scale
 
 @attrs.frozen
 class Solution:
-    """What a solver found for one tensor.
+    """Result of a solver for one tensor.
 
     Attributes:
-        dynamic_range: the range; None where the values have no scale, as when all are zero.
-        reason: why there is none; "" where there is one.
-        details: what else is worth telling, such as the divergence, for reports.
+        dynamic_range: the range; None if the values have no scale, as when all are zero.
+        reason: why there is no range; "" if there is one.
+        details: additional values for reports, such as the divergence.
     """
 
     dynamic_range: DynamicRange | None
@@ -35,7 +35,7 @@ class Solution:
 
     @classmethod
     def of_threshold(cls, threshold: float, **details: float | str) -> Solution:
-        """The range from `-threshold` to `threshold`, or the reason why that is none."""
+        """Return the range from `-threshold` to `threshold`, or the reason why it is not valid."""
         if threshold == 0:
             return cls(None, "every value is zero", details)
         if int8_scale(threshold) == 0.0:
@@ -51,24 +51,25 @@ Solver = Callable[..., Solution]
 
 @attrs.frozen(kw_only=True)
 class Calibrator:
-    """A way to find dynamic ranges, found by name in the entry-point group `dryfit.calibrators`.
+    """A method that computes dynamic ranges, registered in the entry-point group `dryfit.calibrators`.
 
     Attributes:
-        name: what users write; that of the entry point.
-        title: in a few words.
-        solve: from the collector of a tensor to its range. Its keyword-only parameters are the calibrator's options.
-        collector: the class whose states `solve` takes. By default the histogram, whose state is shared by all solvers
-            that take it, and is the same for any order and split of the samples.
-        before_fusion: whether the ranges are meant for the tensors of the network as the user built it; otherwise
-            for those that are left after layers were fused.
-        stream: makes an object that brings samples of its own, with TensorRT's calibrator interface; None where the
-            user brings them.
+        name: name of the calibrator; the same as that of the entry point.
+        title: short description.
+        solve: function from the collector of a tensor to its range. Its keyword-only parameters are the options of the
+            calibrator.
+        collector: class whose states `solve` accepts. Default: the histogram, whose state all solvers that use it
+            share, and which does not depend on the order or the splitting of the samples.
+        before_fusion: whether the ranges apply to the tensors of the network as the user built it; otherwise, to the
+            tensors that remain after layers are fused.
+        stream: function that creates an object that provides its own samples, with TensorRT's calibrator interface.
+            None: the user provides the samples.
         options: values of options that differ from the solver's defaults.
-        version: changes whenever the same state gives another range.
-        source: where the method comes from.
+        version: version; must change whenever the same state gives a different range.
+        source: source of the method.
 
     Raises:
-        PluginError: a field is of the wrong kind.
+        PluginError: A field has the wrong type.
 
     Example:
         >>> def half(histogram):
@@ -106,15 +107,15 @@ class Calibrator:
 
     @property
     def option_defaults(self) -> dict[str, Any]:
-        """Option to the value that the solver takes without one."""
+        """Option name to the solver's default value."""
         parameters = inspect.signature(self.solve).parameters.values()
         return {one.name: one.default for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY}
 
     def with_options(self, **options: Any) -> Calibrator:
-        """The same calibrator with other values of options.
+        """Return the calibrator with other option values.
 
         Raises:
-            UnknownNameError: the solver has no such option.
+            UnknownNameError: The solver has no such option.
         """
         known = self.option_defaults
         for name in options:
@@ -123,10 +124,11 @@ class Calibrator:
         return attrs.evolve(self, options={**self.options, **options})
 
     def solution(self, collector: Collector) -> Solution:
-        """The range that the calibrator finds for what a collector has seen.
+        """Return the range that the calibrator computes from the state of a collector.
 
         Raises:
-            PluginError: the state is that of another collector, or the solver fails or gives something else.
+            PluginError: The state belongs to another collector, or the solver fails or returns an object of another
+                type.
         """
         where = f"calibrator {self.name!r}, tensor {collector.tensor!r}"
         if not isinstance(collector, self.collector):

@@ -1,7 +1,7 @@
-"""What every collector has in common: it sees a tensor's values, sample by sample, and keeps what a solver needs.
+"""The common base of collectors, which process a tensor's values sample by sample and keep what a solver needs.
 
-Refusing values that are not finite, merging, and writing a state to bytes with its digest are done here, once, so that
-a collector of one's own is four short methods.
+Rejecting non-finite values, merging, and serializing a state with its digest are implemented here once, so that a
+custom collector consists of four short methods.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _MAGIC = b"dryfit collector 1\n"
 
 
 class Collector(abc.ABC):
-    """Gathers what is to be known of the values of one tensor.
+    """Gathers statistics of the values of one tensor.
 
-    A subclass writes `add`, `payload`, `restore` and, where it is mergeable, `absorb`.
+    A subclass implements `add`, `payload`, `restore` and, if it is mergeable, `absorb`.
 
     Args:
-        tensor: the tensor's name, which errors tell; it is no part of the state.
-        skips_nonfinite: count NaN and infinity in `skipped` and leave them out, where they are errors otherwise.
+        tensor: name of the tensor, used in error messages; not part of the state.
+        skips_nonfinite: whether to skip NaN and infinity, counting them in `skipped`, instead of raising an error.
 
     Attributes:
-        state_name: names the form of the payload; states of other forms are refused.
-        is_mergeable: whether two states can be made one, with the same bytes as if one collector had seen everything.
-            Work is spread over processes and machines only then.
-        is_per_sample: whether it matters which values came together in one update, as for a mean over samples.
-            Samples have to be given one by one then; `add` gets their names.
-        skipped: how many values were left out.
+        state_name: name of the payload format; states in other formats are rejected.
+        is_mergeable: whether two states can be merged, with the same bytes as if one collector had processed all
+            values. Required for distributing work over processes and machines.
+        is_per_sample: whether the grouping of values into updates matters, as for a mean over samples. Samples are then
+            passed one by one, and `add` receives their names.
+        skipped: number of skipped values.
     """
 
     state_name: ClassVar[str]
@@ -48,46 +48,46 @@ class Collector(abc.ABC):
 
     @abc.abstractmethod
     def add(self, values: Array, sample: str) -> None:
-        """Take in the values of one sample.
+        """Add the values of one sample.
 
         Args:
-            values: float32 or float64, finite, at least one; of the tensor's shape, or flat where some were left out.
-                They must not be changed.
-            sample: what the sample is called.
+            values: float32 or float64, finite, at least one value; in the tensor's shape, or flat if values were
+                skipped. Must not be modified.
+            sample: name of the sample.
         """
 
     @abc.abstractmethod
     def payload(self) -> bytes:
-        """The state; equal states give equal bytes."""
+        """Return the state as bytes; equal states give equal bytes."""
 
     @abc.abstractmethod
     def restore(self, payload: bytes) -> None:
-        """Take over a state that `payload` gave; what is restored is fresh.
+        """Restore a state that `payload` returned. Called on a new collector.
 
         Raises:
-            CalibrationError: no state has these bytes.
+            CalibrationError: The bytes are not a valid state.
         """
 
     def absorb(self, other: Self) -> None:
-        """Take in what another collector of this class has seen. Only a mergeable collector is asked.
+        """Merge the state of another collector of this class. Called only if mergeable.
 
         Raises:
-            NotImplementedError: the class says that it is mergeable, and does not say how.
+            NotImplementedError: The class declares that it is mergeable but does not implement this method.
         """
         raise NotImplementedError(f"{type(self).__name__} is declared mergeable but does not define `absorb`")
 
     def update(self, array: Any, sample: str) -> None:
-        """Take in the values of one sample; the state stays as it was where this raises.
+        """Add the values of one sample. The state is unchanged if this raises.
 
-        Types of 16 bits and fewer are widened to float32, wider integers to float64. Every conversion is exact but
-        that of integers beyond 2^53.
+        Types of up to 16 bits are converted to float32, wider integers to float64. All conversions are exact, except
+        for integers beyond 2^53.
 
         Args:
             array: real numbers of any shape; an empty array changes nothing.
-            sample: what errors call the sample.
+            sample: name of the sample in error messages.
 
         Raises:
-            CalibrationError: values are not finite, and are not to be skipped; or they are no real numbers.
+            CalibrationError: Values are not finite and must not be skipped, or are not real numbers.
         """
         values = _widened(np.asarray(array), self.tensor, sample)
         if values.size and not np.isfinite([values.min(), values.max()]).all():
@@ -98,16 +98,16 @@ class Collector(abc.ABC):
             self.add(values, sample)
 
     def skip_nonfinite(self, nan: int, infinite: int, values: int, sample: str) -> None:
-        """Count what is left out of a sample.
+        """Count the skipped values of a sample.
 
         Args:
-            nan: how many of its values are NaN.
-            infinite: how many are infinite.
-            values: how many it has.
-            sample: what errors call the sample.
+            nan: number of NaN values.
+            infinite: number of infinite values.
+            values: total number of values.
+            sample: name of the sample in error messages.
 
         Raises:
-            CalibrationError: such values are not to be skipped.
+            CalibrationError: Such values must not be skipped.
         """
         if not self.skips_nonfinite:
             raise CalibrationError(
@@ -120,10 +120,11 @@ class Collector(abc.ABC):
         self.skipped += nan + infinite
 
     def merge(self, other: Self) -> None:
-        """Take in what another collector has seen, as if this one had.
+        """Merge another collector, as if this one had processed its values.
 
         Raises:
-            CalibrationError: this kind of collector cannot be merged, or the other is of another kind or tensor.
+            CalibrationError: The collector is not mergeable, or the other one is of another class or for another
+                tensor.
         """
         if type(other) is not type(self):
             raise CalibrationError(
@@ -145,17 +146,17 @@ class Collector(abc.ABC):
         self.absorb(other)
 
     def to_bytes(self) -> bytes:
-        """The state with a digest; equal states give equal bytes."""
+        """Return the state with a digest; equal states give equal bytes."""
         payload = self.payload()
         head = {"sha256": _digest(self.skipped, payload), "skipped": self.skipped, "state": self.state_name}
         return _MAGIC + json.dumps(head).encode() + b"\n" + payload
 
     @classmethod
     def from_bytes(cls, data: bytes, tensor: str = "", *, skips_nonfinite: bool = False) -> Self:
-        """The collector whose state `to_bytes` gave.
+        """Return the collector whose state `to_bytes` returned.
 
         Raises:
-            CalibrationError: the bytes are damaged, or are the state of another kind of collector.
+            CalibrationError: The bytes are damaged, or are the state of another kind of collector.
         """
         where = f"state of tensor {tensor!r}"
         line, _, payload = data.removeprefix(_MAGIC).partition(b"\n")
@@ -189,10 +190,10 @@ class Collector(abc.ABC):
 
 
 def require_mergeable(collector: type[Collector], where: str) -> None:
-    """Refuse a collector whose states cannot be made one.
+    """Raise if the states of a collector cannot be merged.
 
     Raises:
-        CalibrationError: it declares `is_mergeable = False`.
+        CalibrationError: The collector declares `is_mergeable = False`.
     """
     if not collector.is_mergeable:
         raise CalibrationError(

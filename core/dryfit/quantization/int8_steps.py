@@ -62,12 +62,12 @@ def is_inside_step(tensor: Tensor) -> bool:
 
 
 def is_limiting(layer: Layer) -> bool:
-    """Whether a layer is an activation that an INT8 step can end with."""
+    """Return whether a layer is an activation that an INT8 step can end with."""
     return isinstance(layer, Activation) and layer.activation_type in _LIMITING
 
 
 def is_sum(layer: Layer) -> bool:
-    """Whether a layer adds two tensors."""
+    """Return whether a layer adds two tensors."""
     return isinstance(layer, Elementwise) and layer.op is ElementWiseOperation.SUM
 
 
@@ -117,7 +117,7 @@ def has_scales(layer: Layer) -> bool:
 
 
 def missing_scales(layer: Layer) -> list[Tensor]:
-    """The floating-point tensors that a layer reads or writes, and that need a dynamic range and have none.
+    """Return the floating-point tensors that a layer reads or writes, and that need a dynamic range and have none.
 
     Constants need none, and what is inside a step of an INT8 device does not either. Integer inputs are no data: they
     say where and how much.
@@ -136,7 +136,7 @@ def tensors_without_range(layer: Layer) -> list[Tensor]:
 
 
 def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
-    """Whether a tensor is data that can be stored in INT8."""
+    """Return whether a tensor is data that can be stored in INT8."""
     return not tensor.is_constant and (assumes_scales or tensor.dynamic_range is not None)
 
 
@@ -144,7 +144,7 @@ def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
 
 
 def int8_scale(threshold: float) -> float:
-    """The scale with which INT8 covers the values from `-threshold` to `threshold`.
+    """Return the scale with which INT8 covers the values from `-threshold` to `threshold`.
 
     It is computed in binary64 and rounded once to binary32, half to even; 0.0 where the threshold is too small for a
     binary32 scale, infinity where it is too large.

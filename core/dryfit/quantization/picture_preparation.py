@@ -77,7 +77,7 @@ class PicturePreparation:
         return ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in attrs.fields(type(self)))
 
     def array(self, path: Path, tensor: Tensor) -> Array:
-        """The picture in the input's shape, without the batch, and in its type.
+        """Return the picture in the input's shape, without the batch, and in its type.
 
         Raises:
             CalibrationError: the file is no picture, the input is none of pictures, or it takes integers and prepared
@@ -144,7 +144,7 @@ class PicturePreparation:
 
 
 def picture_axes(tensor: Tensor) -> tuple[int, int, int]:
-    """The axis of the channels, and height and width in pixels, of an input for pictures.
+    """Return the axis of the channels, and height and width in pixels, of an input for pictures.
 
     Raises:
         CalibrationError: it is none: `[N, C, H, W]` or `[N, H, W, C]`, with 1 or 3 channels and a fixed size.
