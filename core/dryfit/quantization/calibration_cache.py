@@ -1,10 +1,10 @@
-"""Text files with a tensor a line: TensorRT's calibration cache, and files of largest magnitudes.
+"""Text files with one tensor per line: TensorRT's calibration cache, and files of largest magnitudes.
 
-A cache begins with a line that says who wrote it. A scale is range / 127, written as the bits of a binary32 number in
+The first line of a cache identifies its writer. A scale is range / 127, written as the bits of a binary32 number in
 lower-case hexadecimal digits without leading zeros. Source: the published caches of TensorRT 4 to 10.
 
-Magnitudes are in the files of sampleINT8API and of ONNX Runtime. They differ in what is between name and number:
-`conv1: 2.5` and `conv1 2.5`. The last one counts, for names may hold it.
+Files of magnitudes are those of sampleINT8API and of ONNX Runtime. They differ in the separator between name and
+number: `conv1: 2.5` and `conv1 2.5`. The last separator of a line counts, because names may contain it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ENTRY = re.compile(r"(.*): ([0-9a-fA-F]{1,8})")
 
 @attrs.frozen
 class CalibrationCache:
-    """The scales of a network's tensors.
+    """Scales of a network's tensors.
 
     Attributes:
         header: the first line.
-        scales: tensor to scale, a binary32 number, in the order of the file. A scale of 0.0 means that there is none.
+        scales: tensor to scale, a binary32 number, in file order. A scale of 0.0 means that the tensor has none.
     """
 
     header: str
@@ -42,7 +42,7 @@ class CalibrationCache:
 
     @property
     def algorithm(self) -> CalibrationAlgoType | None:
-        """The algorithm that found the scales; None where the first line does not say in a way that is known."""
+        """Algorithm that computed the scales; None if the first line does not name a known one."""
         found = CacheHeader.parse(self.header)
         return found.algorithm if found else None
 
@@ -50,14 +50,14 @@ class CalibrationCache:
     def of_solutions(
         cls, solutions: Mapping[str, Solution], header: CacheHeader | CalibrationAlgoType
     ) -> CalibrationCache:
-        """Return the cache for what a calibrator found; tensors without a range get the scale 0.
+        """Return the cache for the results of a calibrator; tensors without a range have the scale 0.
 
         Args:
-            solutions: by tensor.
-            header: what the first line is to say; an algorithm alone means TensorRT 10.3.
+            solutions: solution by tensor.
+            header: the first line; an algorithm alone implies TensorRT 10.3.
 
         Raises:
-            CalibrationError: the algorithm is the legacy one, and its quantile or cutoff is missing.
+            CalibrationError: The algorithm is the legacy one, and its quantile or cutoff is missing.
         """
         said = header if isinstance(header, CacheHeader) else CacheHeader(header)
         scales = {
@@ -67,23 +67,23 @@ class CalibrationCache:
 
     @classmethod
     def of_stored(cls, stored: StoredRanges) -> CalibrationCache:
-        """Return the scales of a file of any form, which has been found sound."""
+        """Return the scales of a validated file of any format."""
         return cls(stored.header, {entry.name: entry.scale for entry in stored.entries})
 
     def solution(self, tensor: str) -> Solution:
         """Return the range of a tensor.
 
         Raises:
-            KeyError: the cache has no such tensor.
+            KeyError: The cache does not contain the tensor.
         """
         found = Solution.of_threshold(127.0 * self.scales[tensor], origin="cache")
         return found if self.scales[tensor] else attrs.evolve(found, reason="its scale in the cache is zero")
 
     def to_bytes(self) -> bytes:
-        """Return the file.
+        """Return the contents of the file.
 
         Raises:
-            CalibrationError: a name, or the first line, has a line end in it.
+            CalibrationError: A name, or the first line, contains a line break.
         """
         for text in (self.header, *self.scales):
             if "\n" in text:
@@ -97,11 +97,11 @@ class CalibrationCache:
 
 
 def parse(data: bytes, name: str = "calibration cache") -> CalibrationCache:
-    r"""Return the cache in a file of TensorRT's form; lines may end with CR LF.
+    r"""Return the cache in a file in TensorRT's format; lines may end with CR LF.
 
     Raises:
-        CalibrationError: the file is no UTF-8 or has no first line; a line is no entry, a tensor occurs twice, or a
-            scale is negative or not finite. The error names the line.
+        CalibrationError: The file is not valid UTF-8 or has no header line, a line is not an entry, a tensor occurs
+            twice, or a scale is negative or not finite. The message names the line.
 
     Example:
         >>> parse(b"TRT-8600-EntropyCalibration2\nimage: 3f800000\n").scales
@@ -111,10 +111,10 @@ def parse(data: bytes, name: str = "calibration cache") -> CalibrationCache:
 
 
 def stored_in_cache(data: bytes, name: str = "calibration cache") -> StoredRanges:
-    """Return every entry of a file of TensorRT's form, flaws included.
+    """Return every entry of a file in TensorRT's format, including invalid ones.
 
     Raises:
-        CalibrationError: the file is no UTF-8, its first line is empty or an entry, or there is one line of no meaning.
+        CalibrationError: The file is not valid UTF-8, its first line is empty or an entry, or a line cannot be parsed.
     """
     header, *lines = text_lines(data, name)
     if not header.strip():
@@ -153,10 +153,10 @@ def stored_in_cache(data: bytes, name: str = "calibration cache") -> StoredRange
 
 
 def cache_bytes(stored: StoredRanges) -> bytes:
-    """The file of TensorRT's form with these scales; without a first line it gets that of entropy2 in TensorRT 10.3.
+    """Return the file in TensorRT's format with these scales. Default first line: entropy2 of TensorRT 10.3.
 
     Raises:
-        CalibrationError: a name has a line end in it.
+        CalibrationError: A name contains a line break.
     """
     cache = CalibrationCache.of_stored(stored)
     default = CacheHeader(CalibrationAlgoType.ENTROPY_CALIBRATION_2).text
@@ -164,10 +164,10 @@ def cache_bytes(stored: StoredRanges) -> bytes:
 
 
 def text_lines(data: bytes, name: str) -> list[str]:
-    """Return the lines of a text file, at least one, without their ends, LF or CR LF.
+    """Return the lines of a text file, at least one, without their line ends (LF or CR LF).
 
     Raises:
-        CalibrationError: the file is no UTF-8.
+        CalibrationError: The file is not valid UTF-8.
     """
     try:
         # Tensors may be called anything: only LF ends a line, not what Unicode has for that.
@@ -180,13 +180,13 @@ def text_lines(data: bytes, name: str) -> list[str]:
 
 @attrs.frozen
 class LineForm:
-    """One of these forms.
+    """One of these formats.
 
     Attributes:
-        name: of the form.
-        parting: the character after the tensor's name.
-        written: the same with the space that writers put behind it.
-        origin: where the ranges of such a file come from.
+        name: name of the format.
+        parting: separator after the tensor's name.
+        written: the separator as written, including the following space.
+        origin: origin of the ranges in such a file.
     """
 
     name: str
@@ -195,7 +195,7 @@ class LineForm:
     origin: RangeOrigin
 
     def split(self, line: str) -> tuple[str, float] | None:
-        """Return the tensor of a line and its number; None where the line is no entry."""
+        """Return the tensor and the number of a line; None if the line is not an entry."""
         tensor, parting, value = line.rpartition(self.parting)
         try:
             return (tensor, float(value)) if parting and tensor else None
@@ -203,10 +203,10 @@ class LineForm:
             return None
 
     def stored(self, data: bytes, name: str) -> StoredRanges:
-        """Return every entry of a file, flaws included; empty lines are skipped.
+        """Return every entry of a file, including invalid ones; empty lines are skipped.
 
         Raises:
-            CalibrationError: the file is no UTF-8.
+            CalibrationError: The file is not valid UTF-8.
         """
         entries: list[StoredRange] = []
         damages: list[Damage] = []
@@ -220,10 +220,10 @@ class LineForm:
         return StoredRanges(entries, self.name, damages=damages)
 
     def to_bytes(self, stored: StoredRanges) -> bytes:
-        """Return the file with these ranges; tensors without one are left out.
+        """Return the file with these ranges; tensors without a range are omitted.
 
         Raises:
-            CalibrationError: a name is empty or has a line end in it.
+            CalibrationError: A name is empty or contains a line break.
         """
         for entry in stored.entries:
             if not entry.name or "\n" in entry.name:

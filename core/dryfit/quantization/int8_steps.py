@@ -1,8 +1,8 @@
-"""Which tensors between INT8 layers need a scale, and which stay real, because the layers around them run as one.
+"""Which tensors between INT8 layers need a scale, and which stay real because the surrounding layers run as one step.
 
-A convolution, its bias, a residual that is added and the activation are one step of a device: exact sums are scaled,
-everything else happens in real numbers, and only what leaves the step is rounded to INT8. The network was floating
-point when its layers were joined, so what is inside a step needs no scale.
+A convolution, its bias, an added residual and the activation are one step of a device: exact sums are scaled, the rest
+is computed in real numbers, and only the output of the step is rounded to INT8. The layers were fused while the network
+was floating point, so tensors inside a step need no scale.
 
 Source: TensorRT 8 developer guide, 7.1.2: an implicitly quantized network counts as a floating-point model when layers
 are fused.
@@ -32,10 +32,10 @@ _LIMITING = frozenset({ActivationType.RELU, ActivationType.CLIP})
 
 
 def real_tensors(layers: Collection[Layer]) -> frozenset[str]:
-    """Names of the tensors that exist only inside a step, for layers of one segment that are computed in INT8.
+    """Return the names of tensors that exist only inside a step, for INT8 layers of one segment.
 
-    A sum joins the step of the operand that is ready last; its other operand is stored. A scale layer joins where it
-    can be part of the weights.
+    A sum joins the step of the operand that is computed last; its other operand is stored. A scale layer joins if it
+    can be merged into the weights.
     """
     members = {layer.name for layer in layers}
     found: set[str] = set()
@@ -50,7 +50,7 @@ def real_tensors(layers: Collection[Layer]) -> frozenset[str]:
 
 
 def is_inside_step(tensor: Tensor) -> bool:
-    """Whether a tensor exists only inside a step, if the layers around it are computed in INT8 in one segment."""
+    """Return whether a tensor exists only inside a step if the surrounding layers run in INT8 in one segment."""
     producer = tensor.producer
     if producer is None or _is_stored(tensor):
         return False
@@ -62,7 +62,7 @@ def is_inside_step(tensor: Tensor) -> bool:
 
 
 def is_limiting(layer: Layer) -> bool:
-    """Return whether a layer is an activation that an INT8 step can end with."""
+    """Return whether a layer is an activation that can end an INT8 step."""
     return isinstance(layer, Activation) and layer.activation_type in _LIMITING
 
 
@@ -110,23 +110,23 @@ def _has_one_shape(layer: Layer) -> bool:
 
 
 def has_scales(layer: Layer) -> bool:
-    """Whether the layer reads or writes floating-point tensors, and none of them needs a dynamic range and has none."""
+    """Return whether every tensor of the layer that needs a dynamic range has one, and it has such tensors."""
     tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
     is_arithmetic = any(tensor.dtype.is_floating_point or tensor.dtype is DataType.INT8 for tensor in tensors)
     return is_arithmetic and not missing_scales(layer)
 
 
 def missing_scales(layer: Layer) -> list[Tensor]:
-    """Return the floating-point tensors that a layer reads or writes, and that need a dynamic range and have none.
+    """Return the floating-point tensors of a layer that need a dynamic range and have none.
 
-    Constants need none, and what is inside a step of an INT8 device does not either. Integer inputs are no data: they
-    say where and how much.
+    Constants and tensors inside a step of an INT8 device need no range. Integer inputs are not data: they specify
+    positions and counts.
     """
     return [tensor for tensor in tensors_without_range(layer) if not is_inside_step(tensor)]
 
 
 def tensors_without_range(layer: Layer) -> list[Tensor]:
-    """The floating-point tensors that a layer reads or writes, constants left out, that have no dynamic range."""
+    """Return the floating-point tensors of a layer without a dynamic range, except constants."""
     inputs = [tensor for tensor in layer.inputs if tensor is not None and not tensor.is_constant]
     return [
         tensor
@@ -146,10 +146,10 @@ def has_scale(tensor: Tensor, assumes_scales: bool) -> bool:
 def int8_scale(threshold: float) -> float:
     """Return the scale with which INT8 covers the values from `-threshold` to `threshold`.
 
-    It is computed in binary64 and rounded once to binary32, half to even; 0.0 where the threshold is too small for a
-    binary32 scale, infinity where it is too large.
+    It is computed in binary64 and rounded once to binary32, half to even; 0.0 if the threshold is too small for a
+    binary32 scale, infinity if it is too large.
 
-    Source: NVIDIA/TensorRT calibration caches whose ranges are known; they hold range / 127.
+    Source: NVIDIA/TensorRT calibration caches with known ranges; they contain range / 127.
     """
     with np.errstate(over="ignore"):
         return float(np.float32(threshold / 127.0))
@@ -157,16 +157,16 @@ def int8_scale(threshold: float) -> float:
 
 @attrs.frozen
 class DynamicRange:
-    """The values that a tensor is expected to have; what lies outside is saturated.
+    """Expected range of a tensor's values; values outside it are saturated.
 
-    INT8 is symmetric here: both ends are kept, and the larger magnitude decides the scale.
+    INT8 quantization is symmetric: both ends are stored, and the larger magnitude determines the scale.
 
     Attributes:
-        minimum: the smallest value.
-        maximum: the largest value.
+        minimum: smallest value.
+        maximum: largest value.
 
     Raises:
-        CalibrationError: an end is not finite, the ends are in the wrong order, or no binary32 scale covers them, as
+        CalibrationError: An end is not finite, the ends are in the wrong order, or no binary32 scale covers them, as
             for the range from 0 to 0.
 
     Example:
@@ -190,10 +190,10 @@ class DynamicRange:
 
     @property
     def threshold(self) -> float:
-        """The larger magnitude of the two ends."""
+        """Larger magnitude of the two ends."""
         return max(abs(self.minimum), abs(self.maximum))
 
     @property
     def scale(self) -> float:
-        """The real value of one INT8 step: `threshold / 127`, rounded to binary32."""
+        """Real value of one INT8 step: `threshold / 127`, rounded to binary32."""
         return int8_scale(self.threshold)

@@ -1,4 +1,4 @@
-"""How a picture becomes a network's input: size, channels, mean and scale, all stated."""
+"""Preparation of a picture as a network input: explicit size, channels, mean and scale."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def _numbers(values: Sequence[float] | float) -> tuple[float, ...]:
 
 @attrs.frozen
 class PicturePreparation:
-    """From a picture's file to a network's input: `(pixel - mean) * scale`, for pixels of 0 to 255.
+    """Converts a picture file to a network input: `(pixel - mean) * scale`, for pixels of 0 to 255.
 
     Attributes:
-        mean: one number, or one for each channel, in the order of the channels.
-        scale: the same.
-        channels: `RGB`, `BGR` or `GRAY`; "" for RGB or, where the input has one channel, GRAY.
-        resize: `stretch` to the input's size; `crop`, which keeps the proportions and cuts off what is too long on both
-            sides; or `pad`, which keeps everything and fills up to the right and below.
-        short_side: with `crop`, the length of the picture's shorter side before it is cut, in pixels; 0 for the
-            smallest that covers the input.
-        fill: with `pad`, the pixel that is filled in.
+        mean: one number, or one per channel, in channel order.
+        scale: one number, or one per channel, in channel order.
+        channels: `RGB`, `BGR` or `GRAY`. "": RGB, or GRAY if the input has one channel.
+        resize: `stretch` to the input's size; `crop`, which keeps the aspect ratio and crops both sides equally; or
+            `pad`, which keeps the whole picture and pads on the right and at the bottom.
+        short_side: with `crop`, length of the picture's shorter side before cropping, in pixels. 0: the smallest that
+            covers the input.
+        fill: with `pad`, value of the padding pixels.
 
-    Resizing is Pillow's bilinear filter, which averages where a picture gets smaller.
+    Resizing uses Pillow's bilinear filter, which averages when a picture is reduced.
 
     Raises:
-        CalibrationError: a name is unknown.
+        CalibrationError: A name is unknown.
 
     Example:
         >>> PicturePreparation(mean=(123.675, 116.28, 103.53), scale=(0.0171, 0.0175, 0.0174), resize="crop").channels
@@ -73,15 +73,15 @@ class PicturePreparation:
 
     @property
     def text(self) -> str:
-        """Everything that the values depend on, in one line."""
+        """One line with all settings that affect the values."""
         return ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in attrs.fields(type(self)))
 
     def array(self, path: Path, tensor: Tensor) -> Array:
-        """Return the picture in the input's shape, without the batch, and in its type.
+        """Return the picture in the shape and type of the input, without the batch.
 
         Raises:
-            CalibrationError: the file is no picture, the input is none of pictures, or it takes integers and prepared
-                pixels are none, or too large ones.
+            CalibrationError: The file is not a picture, the input is not a picture input, or the input requires
+                integers and the prepared pixels are not integers or are out of range.
         """
         channel_axis, height, width = picture_axes(tensor)
         count = tensor.shape[channel_axis]
@@ -144,10 +144,10 @@ class PicturePreparation:
 
 
 def picture_axes(tensor: Tensor) -> tuple[int, int, int]:
-    """Return the axis of the channels, and height and width in pixels, of an input for pictures.
+    """Return the channel axis, and height and width in pixels, of an input for pictures.
 
     Raises:
-        CalibrationError: it is none: `[N, C, H, W]` or `[N, H, W, C]`, with 1 or 3 channels and a fixed size.
+        CalibrationError: The input is not `[N, C, H, W]` or `[N, H, W, C]` with 1 or 3 channels and a fixed size.
     """
     shape = tensor.shape
     if len(shape) == 4:
