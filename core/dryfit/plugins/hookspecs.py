@@ -102,11 +102,11 @@ def claim_quantized_group(group: QuantizedGroup) -> GroupClaim | None:
     When: before placement, once per quantized group of a network.
 
     Args:
-        group: the layer, with its DequantizeLinear and QuantizeLinear neighbours and their scales; read-only.
+        group: the layer, with its DequantizeLinear and QuantizeLinear neighbors and their scales; read-only.
 
-    Returns: a claim with the layer that replaces the group, or None to leave the group unchanged. Answers: the first
-    claim wins; later plugins are not called. Implemented by: packages with a layer plugin that computes on quantized
-    values.
+    Returns: a claim with the layer that replaces the group, or None to leave the group unchanged.
+    Answers: the first claim wins; later plugins are not called.
+    Implemented by: packages with a layer plugin that computes on quantized values.
     """
     raise NotImplementedError
 
@@ -122,8 +122,8 @@ def vote_on_placement(layer: Layer, verdicts: Mapping[str, Verdict]) -> Placemen
         verdicts: verdict by device name, for the default device and the fallback device.
 
     Returns: a vote, or None for no opinion.
-    Answers: all; weights are summed per device that can run the layer. Implemented by: packages with a cost model, or
-    with knowledge of a board.
+    Answers: all; weights are summed per device that can run the layer.
+    Implemented by: packages with a cost model, or with knowledge of a board.
     """
     raise NotImplementedError
 
@@ -139,7 +139,8 @@ def observe_build(network: Network, settings: Mapping[str, Any]) -> BuildObserve
         settings: the builder config as plain data.
 
     Returns: an observer, or None.
-    Answers: all; every observer receives every event. Implemented by: packages that keep logs or dashboards.
+    Answers: all; every observer receives every event.
+    Implemented by: packages that keep logs or dashboards.
     """
     raise NotImplementedError
 
@@ -158,7 +159,7 @@ def observe_run(engine: str, devices: Sequence[str]) -> RunObserver | None:
         devices: the devices of its segments, sorted.
 
     Returns: an observer, or None.
-    Answers: all; every observer receives every run of this context. Implemented by: packages that keep logs or
-    dashboards.
+    Answers: all; every observer receives every run of this context.
+    Implemented by: packages that keep logs or dashboards.
     """
     raise NotImplementedError
