@@ -1,7 +1,8 @@
 """Conformance kits that third parties run against their own targets, layer plugins, calibrators and quantize methods.
 
-`TargetConformance` has levels, each of which is a kit too: a young target can begin with `TargetDeclaration`.
-Each is loaded at first use: the pytest plugin beside them is loaded by every pytest of an environment with dryfit.
+`TargetConformance` consists of levels, each of which is a kit of its own: a new target can start with
+`TargetDeclaration`. Each kit is loaded on first use, because the pytest plugin in this package is loaded by every
+pytest run in an environment with dryfit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The conformance kit of calibrators: a third party subclasses it in one file, and pytest does the rest."""
+"""The conformance kit of calibrators: a third party subclasses it in one file, and pytest runs the tests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dryfit.testing.solver_checks import DISTRIBUTIONS, Distribution, samples_of
 
 
 class CalibratorConformance(ConformanceKit):
-    """Tests that every calibrator passes.
+    """Tests for every calibrator.
 
     Attributes:
-        calibrator: the record; the one thing that a subclass has to state.
-        distributions: values that the calibrator is tried with, by name.
-        may_exceed_values: whether a range may reach beyond the largest magnitude.
+        calibrator: the calibrator record; the only required attribute of a subclass.
+        distributions: test values by name.
+        may_exceed_values: whether a range may exceed the largest magnitude.
         is_scaling: whether twice the values have exactly twice the range.
-        network: makes a network that the calibrator's own stream has samples for; None without a stream.
+        network: function that creates a network for which the calibrator's own stream has samples. None: no stream.
 
     Example:
         >>> from dryfit.testing.calibrator_conformance import CalibratorConformance
@@ -42,65 +42,65 @@ class CalibratorConformance(ConformanceKit):
     }
 
     def test_the_calibrator_is_found_by_its_name(self) -> None:
-        """Its entry point."""
+        """The calibrator has an entry point."""
         require_none(solver_checks.installation_problems(self.calibrator))
 
     # The state ----------------------------------------------------------------------------------------------------
 
     def test_the_order_of_samples_does_not_matter(self, distribution: Distribution) -> None:
-        """The same bytes for other orders."""
+        """Other orders of samples give the same bytes."""
         self._require_mergeable()
         require_none(collector_checks.order_problems(self.calibrator, named(samples_of(distribution))))
 
     def test_batches_do_not_matter(self, distribution: Distribution) -> None:
-        """The same bytes for larger and smaller batches, and for arrays that lie otherwise in memory."""
+        """Larger and smaller batches, and arrays with other strides, give the same bytes."""
         self._require_mergeable()
         if self.calibrator.collector.is_per_sample:
             pytest.skip("the collector declares is_per_sample: which values come together matters")
         require_none(collector_checks.batch_problems(self.calibrator, named(samples_of(distribution))))
 
     def test_merged_parts_are_the_whole(self, distribution: Distribution) -> None:
-        """The same bytes for parts merged in any way."""
+        """Parts merged in any way give the same bytes."""
         self._require_mergeable()
         require_none(collector_checks.merge_problems(self.calibrator, named(samples_of(distribution))))
 
     def test_a_state_survives_its_bytes(self, distribution: Distribution) -> None:
-        """There and back, and on from there."""
+        """A state can be serialized, restored and continued."""
         require_none(collector_checks.bytes_problems(self.calibrator, named(samples_of(distribution))))
 
     def test_damaged_bytes_are_refused(self) -> None:
-        """Flipped, cut off, empty."""
+        """Modified, truncated and empty bytes are rejected."""
         require_none(collector_checks.damage_problems(self.calibrator, self._samples()))
 
     def test_values_that_are_not_finite_are_refused(self) -> None:
-        """NaN and infinity, with the names of tensor and sample; skipped and counted where that was asked for."""
+        """NaN and infinity raise errors that name tensor and sample, or are skipped and counted if requested."""
         require_none(collector_checks.nonfinite_problems(self.calibrator, self._samples()))
 
     # The range ----------------------------------------------------------------------------------------------------
 
     def test_values_have_a_range(self, distribution: Distribution) -> None:
-        """Positive, finite, and no wider than the values."""
+        """Ranges are positive, finite, and no wider than the values."""
         samples = named(samples_of(distribution))
         require_none(solver_checks.range_problems(self.calibrator, samples, self.may_exceed_values))
 
     def test_twice_the_values_have_twice_the_range(self, distribution: Distribution) -> None:
-        """Exactly, for powers of two."""
+        """Ranges scale exactly with the values, for powers of two."""
         if not self.is_scaling:
             pytest.skip("the kit's class states is_scaling = False")
         require_none(solver_checks.scaling_problems(self.calibrator, distribution))
 
     def test_the_same_state_has_the_same_range(self, distribution: Distribution) -> None:
-        """A pure function, whose details can be written into a report."""
+        """The solver is a pure function, and its details can be written to a report."""
         require_none(solver_checks.purity_problems(self.calibrator, named(samples_of(distribution))))
 
     def test_zeros_have_no_range_and_a_reason(self) -> None:
-        """Zeros only, or no value: no exception, and no invented scale."""
+        """Zeros, or no values, give a reason instead of an exception or an invented scale."""
         require_none(solver_checks.nothing_problems(self.calibrator))
 
     # The stream ---------------------------------------------------------------------------------------------------
 
     def test_its_own_samples_calibrate_a_network(self) -> None:
-        """Two fresh streams, the same ranges."""
+        """Two new streams give the same ranges."""
         declared(self.calibrator.stream, "stream of the calibrator's own")
         network = declared(type(self).network, "`network` to show the calibrator's samples to")
         require_none(solver_checks.stream_problems(self.calibrator, network))

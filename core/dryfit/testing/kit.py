@@ -1,7 +1,7 @@
-"""What the conformance kits have in common: one test for each declared thing, and no test that is quietly replaced.
+"""The common base of the conformance kits: one test per declared object, and no test that is replaced silently.
 
-A kit is a class of pytest tests. A third party subclasses it and says what it is about; all else follows. A subclass
-that replaces a test of the kit has to state why, in `deviations`, and pytest's report tells it.
+A kit is a class of pytest tests. A third party subclasses it and sets the object under test. A subclass that replaces a
+test of the kit must give the reason in `deviations`, which is shown in pytest's report.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ _MAPPINGS = {
 
 
 class ConformanceKit:
-    """The parent of all kits.
+    """The base class of all kits.
 
-    A kit writes tests whose names start with `test_`; an argument that `cases` lists is given one value after the
-    other. A test collects what is wrong as sentences and hands them to `require_none`; where there is nothing to test
-    because nothing is declared or supported, `declared` and `pytest.skip` tell so.
+    A kit defines tests whose names start with `test_`; an argument listed in `cases` is parametrized with its values. A
+    test collects problems as sentences and passes them to `require_none`; if there is nothing to test because nothing
+    is declared or supported, it is skipped with `declared` or `pytest.skip`.
 
     Attributes:
-        deviations: name of a test of the kit that this subclass replaces -> the reason. Each replaced test needs one,
-            and each entry has to be of a replaced test.
-        cases: argument of a test -> function from the kit's instance to the values that the test is run for. Without
-            any value the test is run once, with None. A kit has those of its parents too.
+        deviations: name of a test that this subclass replaces -> the reason. Every replaced test requires an entry, and
+            every entry must name a replaced test.
+        cases: argument of a test -> function of the kit instance that returns the values to test. Without values, the
+            test runs once, with None. Cases of base classes are inherited.
     """
 
     deviations: ClassVar[Mapping[str, str]] = {}
     cases: ClassVar[Mapping[str, Callable[[Any], Cases]]] = {}
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Refuse a subclass that replaces tests without a reason.
+        """Reject a subclass that replaces tests without a reason.
 
         Raises:
-            PluginError: a test is replaced and `deviations` has no reason, or has one for a test that is not.
+            PluginError: A test is replaced without a reason in `deviations`, or `deviations` names a test that is not
+                replaced.
         """
         super().__init_subclass__(**arguments)
         problems = deviation_problems(cls)
@@ -56,20 +57,20 @@ class ConformanceKit:
             )
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """One test for each case of an argument."""
+        """Generate one test per case of an argument."""
         for name in metafunc.fixturenames:
             values = self.cases_for(name)
             if values:
                 metafunc.parametrize(name, [pytest.param(value, id=label) for label, value in values])
 
     def cases_for(self, argument: str) -> Cases:
-        """The values that a test is run for; one, None, where there is nothing to test; none for another fixture."""
+        """Return the values of a test; [None] if there is nothing to test, empty for another fixture."""
         functions = _merged(type(self), "cases")
         return (functions[argument](self) or [("none", None)]) if argument in functions else []
 
 
 def deviation_problems(kit: type[ConformanceKit]) -> list[str]:
-    """What is wrong between the tests that a kit replaces and the reasons that it states."""
+    """Return the mismatches between the replaced tests and the stated reasons."""
     for name, meaning in _MAPPINGS.items():
         if not isinstance(vars(kit).get(name, {}), Mapping):
             return [f"`{name}` is the kit's own attribute, a mapping: {meaning}"]
@@ -84,9 +85,9 @@ def deviation_problems(kit: type[ConformanceKit]) -> list[str]:
 
 
 def replaced_tests(kit: type[ConformanceKit]) -> list[str]:
-    """Tests that a class takes from elsewhere than from the kits it builds on, sorted.
+    """Return the tests that a class does not inherit from the kits it builds on, sorted.
 
-    A class beside the kit in the list of parents can replace a test as well as the class itself.
+    Another base class of the class can replace a test, as can the class itself.
     """
     parents = [parent for parent in kit.__mro__[1:] if issubclass(parent, ConformanceKit)]
     originals: dict[str, list[Any]] = {}
@@ -103,7 +104,7 @@ def _attribute(kit: type[ConformanceKit], name: str) -> Any:
 
 
 def all_deviations(kit: type[ConformanceKit]) -> dict[str, str]:
-    """Test -> reason, of a class and the classes that it builds on."""
+    """Return test -> reason for a class and its base classes."""
     return _merged(kit, "deviations")
 
 
@@ -116,13 +117,13 @@ def _merged(kit: type[ConformanceKit], attribute: str) -> dict[str, Any]:
 
 
 def require_none(problems: Sequence[str]) -> None:
-    """Fail with all problems at once; nothing happens where there is none."""
+    """Fail with all problems at once; do nothing if there are none."""
     if problems:
         pytest.fail("\n".join(problems), pytrace=False)
 
 
 def declared(value: Any, what: str) -> Any:
-    """The value; where it is None the test is skipped, with `what` the target or plugin does not declare."""
+    """Return the value; if it is None, skip the test with `what` is not declared."""
     if value is None:
         pytest.skip(f"nothing to test: there is no {what}")
     return value

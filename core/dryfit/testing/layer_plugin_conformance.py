@@ -1,4 +1,4 @@
-"""The conformance kit of layer plugins, and before it the checks of engines that have plugin layers."""
+"""The conformance kit of layer plugins, and the checks of engines with plugin layers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RUNS = 4
 
 
 def built(example: PluginExample) -> Engine:
-    """An engine of the example's layer alone, on the CPU."""
+    """Return an engine of the example's layer alone, on the CPU."""
     builder = Builder()
     network, config = builder.create_network(), builder.create_builder_config()
     config.default_device_type = registry.host().device
@@ -40,11 +40,11 @@ def built(example: PluginExample) -> Engine:
 
 
 def engine_file_problems(example: PluginExample, path: Path) -> list[str]:
-    """What an engine file loses: fields, their types, or numbers of the outputs.
+    """Return what an engine file loses: fields, their types, or output values.
 
     Args:
-        example: the layer.
-        path: of the file that is written.
+        example: the example layer.
+        path: path of the file to write.
     """
     engine = built(example)
     engine.save(path)
@@ -60,7 +60,7 @@ def engine_file_problems(example: PluginExample, path: Path) -> list[str]:
 
 
 def field_problems(wanted: Fields, found: Fields) -> list[str]:
-    """Fields that are not the same, to the type and the bit."""
+    """Return the fields that are not identical, in type and bits."""
     if wanted.keys() != found.keys():
         return [f"fields {sorted(found)} instead of {sorted(wanted)}"]
     return [
@@ -71,7 +71,7 @@ def field_problems(wanted: Fields, found: Fields) -> list[str]:
 
 
 def is_same_field(one: Any, other: Any) -> bool:
-    """Whether two values of fields are the same, to the type and the bit."""
+    """Return whether two field values are identical, in type and bits."""
     if type(one) is tuple and type(other) is tuple:
         return len(one) == len(other) and all(map(is_same_field, one, other))
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
@@ -80,7 +80,7 @@ def is_same_field(one: Any, other: Any) -> bool:
 
 
 def thread_problems(example: PluginExample) -> list[str]:
-    """Whether contexts in several threads compute what one does alone."""
+    """Return where contexts in several threads differ from a single context."""
     engine = built(example)
     alone = _run(engine, example)
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -99,7 +99,7 @@ def _run(engine: Engine, example: PluginExample) -> dict[str, bytes]:
 
 
 def installation_problems(plugin: LayerPlugin) -> list[str]:
-    """Whether an installed package names the plugin, by its own name, and it can be loaded."""
+    """Return why the plugin cannot be loaded by its name from an installed package."""
     name, _, namespace = plugin.key
     wanted = f"{namespace}::{name}" if namespace else name
     entries = [entry for entry in registry.entries(LAYERS) if entry.name == wanted]
@@ -139,19 +139,19 @@ def _wrong_fields(kit: LayerPluginConformance) -> Cases:
 
 
 class LayerPluginConformance(ConformanceKit):
-    """Tests that every layer plugin passes.
+    """Tests for every layer plugin.
 
-    A subclass states the plugin, examples of fields and inputs, and `oracle`: another way to compute the outputs, by
-    which the plugin's numbers are judged. It must not use the plugin.
+    A subclass provides the plugin, examples of fields and inputs, and `oracle`: an independent computation of the
+    outputs with which the plugin's results are compared. It must not use the plugin.
 
     Attributes:
-        plugin: under test.
-        examples: (fields, inputs) that it takes; together they should reach all that it can do.
-        wrong_fields: fields that it has to refuse with the first example's inputs, in addition to those that its
+        plugin: the plugin under test.
+        examples: valid (fields, inputs); together they should cover all features of the plugin.
+        wrong_fields: fields that the plugin must reject with the first example's inputs, in addition to those that its
             declaration excludes.
-        tolerances: output type to the largest error, as a fraction of the output's largest magnitude; 0 for types that
-            are not named. FP32: sums in another order. FP16 and BF16: 11 and 8 bits, rounded once or twice.
-        is_installed: whether a package brings it; False skips the test of its entry point.
+        tolerances: output type to the maximum error, as a fraction of the output's largest magnitude; 0 for other
+            types. FP32: sums in another order. FP16 and BF16: 11 and 8 bits, rounded once or twice.
+        is_installed: whether a package provides the plugin; False skips the test of its entry point.
 
     Example:
         >>> from dryfit.testing import LayerPluginConformance
@@ -176,11 +176,11 @@ class LayerPluginConformance(ConformanceKit):
     cases = {"example": _examples, "wrong": _wrong_fields}
 
     def oracle(self, fields: Fields, inputs: Sequence[Array | None]) -> Sequence[Array]:
-        """The outputs by another way than the plugin's, as precise as it can be.
+        """Return the outputs, computed independently of the plugin and as precisely as possible.
 
         Args:
-            fields: complete, with defaults.
-            inputs: those of an example, or the same in other types.
+            fields: the complete fields, including defaults.
+            inputs: inputs of an example, or the same values in other types.
         """
         del fields, inputs
         pytest.fail(
@@ -190,23 +190,23 @@ class LayerPluginConformance(ConformanceKit):
     # The record ---------------------------------------------------------------------------------------------------
 
     def test_it_has_a_name_and_examples(self) -> None:
-        """Name, version, namespace; at least one example."""
+        """The plugin has a name, version and namespace, and at least one example."""
         check_layer_plugin(self.plugin)
         require_none([] if self.examples else ["the kit has no `examples`: there is nothing to judge the plugin by"])
 
     def test_its_fields_are_declared_with_defaults_of_their_kinds(self) -> None:
-        """`declared_fields`."""
+        """The defaults in `declared_fields` have the declared types."""
         declared(self.plugin.declared_fields, "declared field: the plugin takes whatever a layer says")
         require_none(layer_plugin_checks.declaration_problems(self.plugin))
 
     def test_a_packages_entry_point_names_it(self) -> None:
-        """So that engines and ONNX models find it."""
+        """An entry point exists, so that engines and ONNX models find the plugin."""
         if not self.is_installed:
             pytest.skip("the kit says that no package brings the plugin")
         require_none(installation_problems(self.plugin))
 
     def test_wrong_fields_are_refused_in_words(self, wrong: tuple[PluginExample, Fields] | None) -> None:
-        """A field that does not exist, is missing, or is of another kind; and the kit's `wrong_fields`."""
+        """Unknown, missing and mistyped fields, and `wrong_fields`, are rejected with a message."""
         require_none(layer_plugin_checks.refusal_problems(*declared(wrong, "field that would be wrong")))
 
     # Shapes and numbers -------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class LayerPluginConformance(ConformanceKit):
     def test_it_computes_what_the_oracle_says(
         self, example: PluginExample | None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Numbers, and shapes and types as `output_specs` says them."""
+        """Values match the oracle; shapes and types match `output_specs`."""
         given = _example(example)
         found = given.outputs()
         _put_away(self.plugin, monkeypatch)
@@ -222,19 +222,19 @@ class LayerPluginConformance(ConformanceKit):
         require_none(layer_plugin_checks.value_problems(found, expected, self.tolerances))
 
     def test_its_shapes_hold_when_extents_are_open(self, example: PluginExample | None) -> None:
-        """`output_specs` with dynamic extents, all and one by one."""
+        """`output_specs` is consistent with dynamic extents, all at once and one by one."""
         require_none(layer_plugin_checks.dynamic_shape_problems(_example(example)))
 
     def test_it_leaves_its_inputs_as_they_are(self, example: PluginExample | None) -> None:
-        """`enqueue` writes to no input."""
+        """`enqueue` does not modify its inputs."""
         require_none(layer_plugin_checks.input_problems(_example(example)))
 
     def test_it_computes_the_same_again(self, example: PluginExample | None) -> None:
-        """To the bit, in one configured layer and in another."""
+        """Results are bit-identical in one configured layer and in another."""
         require_none(layer_plugin_checks.repetition_problems(_example(example)))
 
     def test_it_computes_in_each_combination_that_it_names(self, example: PluginExample | None) -> None:
-        """`format_combinations`: inputs in these types and formats give outputs in these types."""
+        """Inputs in each of the `format_combinations` give outputs in the declared types."""
         given = _example(example)
         stated: list[FormatCombination] = declared(
             layer_plugin_checks.combinations(given), "format combination: the plugin takes what the network has"
@@ -250,11 +250,11 @@ class LayerPluginConformance(ConformanceKit):
     # Engines ------------------------------------------------------------------------------------------------------
 
     def test_its_fields_survive_an_engine_file(self, example: PluginExample | None, tmp_path: Path) -> None:
-        """Saved and loaded: the same fields to the type and bit, the same outputs."""
+        """A saved and loaded engine has identical fields, in type and bits, and identical outputs."""
         require_none(engine_file_problems(_example(example), tmp_path / "plugin.engine"))
 
     def test_contexts_in_two_threads_compute_what_one_does(self, example: PluginExample | None) -> None:
-        """`enqueue` keeps nothing from one call to the next."""
+        """`enqueue` keeps no state between calls."""
         require_none(thread_problems(_example(example)))
 
 

@@ -1,6 +1,6 @@
-"""dryfit in pytest: what a run with conformance kits tells beside its tests, and a fixture.
+"""The pytest plugin of dryfit: additional report lines for conformance kits, and a fixture.
 
-Every pytest of an environment with dryfit loads this, so it imports nothing heavy, and is silent where no kit is used.
+Every pytest run in an environment with dryfit loads it, so it imports nothing heavy and prints nothing without a kit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _kit_of(item: pytest.Item) -> type[ConformanceKit] | None:
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark the tests that subclasses replaced with their reasons."""
+    """Mark the tests that subclasses replaced, with their reasons."""
     for item in items:
         kit = _kit_of(item)
         if kit is None:
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 
 def pytest_report_collectionfinish(items: Sequence[pytest.Item]) -> list[str]:
-    """With which plugins the kits run."""
+    """Report the plugins with which the kits run."""
     if not any(_kit_of(item) for item in items):
         return []
     from dryfit.plugins import registry
@@ -64,7 +64,7 @@ def pytest_report_collectionfinish(items: Sequence[pytest.Item]) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What the subclasses of the kits do in another way than the kits, with the reasons."""
+    """Report the kit tests that subclasses replaced, with the reasons."""
     found = {
         str(value)
         for reports in terminalreporter.stats.values()
@@ -80,7 +80,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture
 def only_dryfit_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For one test, none but dryfit's own plugins count: it does not depend on what else the environment has."""
+    """Use dryfit's own plugins only, so that a test does not depend on the environment's other packages."""
     from dryfit.plugins import registry
     from dryfit.plugins.discovery import DISABLE_VARIABLE
     from dryfit.plugins.plugin_registry import PluginRegistry

@@ -1,6 +1,6 @@
-"""The conformance kit of quantize methods: a third party subclasses it in one file, and pytest does the rest.
+"""The conformance kit of quantize methods: a third party subclasses it in one file, and pytest runs the tests.
 
-Before it stand the checks of engines that compute by a method.
+The checks of engines that compute with a method come first.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ALL_OPERANDS = frozenset({"bias_add", "concat", "eltwise_sum"})
 
 
 def engine_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -> list[str]:
-    """Elements of an engine's output that are not what the definition gives.
+    """Return the elements of an engine's output that differ from the definition.
 
     Args:
-        method: found by its name.
-        cases: that the method takes; each becomes an operator of one network.
+        method: the method, which must be found by its name.
+        cases: that the method supports; each becomes an operator of one network.
     """
     network = Network()
     feeds: dict[str, Array] = {}
@@ -73,12 +73,13 @@ def _add(network: Network, method: QuantizeMethod, case: OperatorCase, name: str
 
 
 class QuantizeMethodConformance(ConformanceKit):
-    """Tests that every quantize method passes. They do not say that a library computes so: that is for its oracle.
+    """Tests for every quantize method. They do not prove equivalence with a library, which requires its oracle.
 
     Attributes:
-        method: the record; the one thing that a subclass has to state.
-        examples: uses of operators beside those that the kit draws; needed for a rule that none of these reaches.
-        batch_matters: title of each rule whose results depend on how many samples there are -> why.
+        method: the method record; the only required attribute of a subclass.
+        examples: uses of operators in addition to those that the kit generates; required for a rule that none of these
+            reaches.
+        batch_matters: title of each rule whose results depend on the number of samples -> the reason.
 
     Example:
         >>> from dryfit.testing.quantize_method_conformance import QuantizeMethodConformance
@@ -93,23 +94,23 @@ class QuantizeMethodConformance(ConformanceKit):
     cases: ClassVar[Mapping[str, Callable[[Any], Cases]]] = {"rule": lambda kit: _labelled(kit.method.rules)}
 
     def test_the_method_is_found_by_its_name(self) -> None:
-        """Its entry point."""
+        """The method has an entry point."""
         require_none(quantize_method_checks.installation_problems(self.method))
 
     def test_the_record_is_complete(self) -> None:
-        """Every rule says what it is for, by which formula and on what it rests, and can be reached."""
+        """Every rule has a purpose, a formula and a source, and is reachable."""
         require_none(quantize_method_checks.record_problems(self.method))
 
     def test_a_rule_computes_what_it_is_for(self, rule: MethodRule) -> None:
-        """Its definition gives the output's type and shape, the same each time, and leaves its inputs as they are."""
+        """Outputs have the declared type and shape, are reproducible, and leave the inputs unchanged."""
         require_none(quantize_method_checks.evaluation_problems(self.method, self._cases(rule)))
 
     def test_results_keep_the_limits_of_an_activation(self, rule: MethodRule) -> None:
-        """Codes lie between the limits of a fused activation."""
+        """Codes are within the limits of a fused activation."""
         require_none(quantize_method_checks.limit_problems(self.method, self._cases(rule)))
 
     def test_batches_do_not_matter(self, rule: MethodRule) -> None:
-        """A sample is computed alike alone and beside another."""
+        """A sample has the same result alone and in a batch."""
         reason = self.batch_matters.get(quantize_method_checks.rule_title(rule))
         if reason is not None:
             pytest.skip(f"the kit's class states that the batch matters: {reason}")
@@ -117,7 +118,7 @@ class QuantizeMethodConformance(ConformanceKit):
         require_none(quantize_method_checks.split_problems(self.method, divisible))
 
     def test_engines_compute_as_the_definition_does(self, rule: MethodRule) -> None:
-        """The host's kernels, or whatever an engine computes the operator by, give the definition's bits."""
+        """The kernels of an engine give the bits of the definition."""
         require_none(engine_problems(self.method, self._cases(rule)))
 
     def _cases(self, rule: MethodRule) -> list[OperatorCase]:

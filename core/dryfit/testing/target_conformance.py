@@ -1,6 +1,6 @@
-"""The conformance kit of targets: a third party subclasses it in one file, and pytest does the rest.
+"""The conformance kit of targets: a third party subclasses it in one file, and pytest runs the tests.
 
-Before it stand the levels that build and run networks: networks, segments, memory pools.
+The levels that build and run networks come first: networks, segments, memory pools.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from dryfit.testing.target_limits import TargetLimits
 
 
 def trial_cases(kit: TargetNetworks) -> Cases:
-    """(precision, seed) of each random network."""
+    """Return (precision, seed) for each random network."""
     return [(f"{name}-{seed}", (one, seed)) for name, one in trial_precision_cases(kit) for seed in range(kit.networks)]
 
 
 class TargetNetworks(TargetKit):
-    """Engines, which are built and run in a process of their own (see `own_process`).
+    """Engines, which are built and run in a separate process (see `own_process`).
 
     Attributes:
-        tolerances: precision to the largest error of an output, as a fraction of its largest magnitude. FP32: sums in
-            another order. FP16: each layer rounds to 11 bits, 0.05 %, and errors of several layers add up.
+        tolerances: precision to the maximum error of an output, as a fraction of its largest magnitude. FP32: sums in
+            another order. FP16: each layer rounds to 11 bits, 0.05 %, and the errors of several layers add up.
     """
 
     tolerances: ClassVar[Mapping[DataType, float]] = {DataType.FLOAT: 2e-5, DataType.HALF: 1e-2}
     cases = {"engine_precision": trial_precision_cases, "trial": trial_cases}
 
     def test_some_network_can_be_made_for_the_target(self, engine_precision: DataType | None) -> None:
-        """At least one of the kit's layers is supported, so that the next tests mean something."""
+        """At least one of the kit's layers is supported; otherwise the following tests test nothing."""
         precision = declared(engine_precision, NO_TRIAL_PRECISION)
         if not trial_networks.supported_examples(self.complete, precision):
             kinds = ", ".join(trial_networks.KINDS)
@@ -54,7 +54,7 @@ class TargetNetworks(TargetKit):
     def test_an_engine_computes_what_the_network_means(
         self, trial: tuple[DataType, int] | None, tmp_path: Path
     ) -> None:
-        """Build twice, save, load, run with 1 and 2 threads: the same bytes, the reference's numbers."""
+        """Engines built twice are identical, and match the reference after save and load with 1 and 2 threads."""
         precision, seed = declared(trial, NO_TRIAL_PRECISION)
         tolerance = self.tolerances[precision]
         run_in_own_process(
@@ -62,17 +62,17 @@ class TargetNetworks(TargetKit):
         )
 
     def test_supported_layers_stay_on_the_device(self, trial: tuple[DataType, int] | None) -> None:
-        """Without fallback a network of layers that the device supports is whole on it."""
+        """Without fallback, a network of supported layers runs entirely on the device."""
         case = declared(trial, NO_TRIAL_PRECISION)
         run_in_own_process(lambda: require_none(engine_checks.whole_problems(self.complete, *case)))
 
     def test_a_network_is_computed_as_the_target_declares(self, trial: tuple[DataType, int] | None) -> None:
-        """What is on the device is in a type and format that the target lists, and run by its own kernels first."""
+        """Layers on the device use declared types and formats, and prefer the target's own kernels."""
         case = declared(trial, NO_TRIAL_PRECISION)
         run_in_own_process(lambda: require_none(declared_checks.network_problems(self.complete, *case)))
 
     def test_a_refused_layer_needs_fallback(self, engine_precision: DataType | None) -> None:
-        """Without fallback it is an error that says why; with it the layer runs on the host."""
+        """An unsupported layer is an error with a reason without fallback, and runs on the host with fallback."""
         precision = declared(engine_precision, NO_TRIAL_PRECISION)
 
         def look() -> None:
@@ -84,18 +84,18 @@ class TargetNetworks(TargetKit):
         run_in_own_process(look)
 
     def test_another_process_builds_the_same_engines(self, engine_precision: DataType | None) -> None:
-        """The order of hashing, memory addresses and the time make no difference."""
+        """Builds do not depend on hash order, memory addresses or time."""
         precision = declared(engine_precision, NO_TRIAL_PRECISION)
         require_none(engine_checks.process_problems(self.complete, precision, self.networks))
 
 
 class TargetSegments(TargetNetworks):
-    """Compiled and exported segments, cost estimates: on the networks of the level before and with its tolerances."""
+    """Compiled and exported segments and cost estimates, with the networks and tolerances of the previous level."""
 
     cases = {"segment_trial": trial_cases}
 
     def test_a_compiled_segment_computes_what_its_layers_mean(self, segment_trial: tuple[DataType, int] | None) -> None:
-        """Compile twice, load, run: the same bytes, the reference's numbers; a damaged program is refused."""
+        """Compiling is reproducible, results match the reference, and damaged programs are rejected."""
         declared(self.own("compile_segment"), "segment compiler")
         precision, seed = declared(segment_trial, NO_TRIAL_PRECISION)
         tolerance = self.tolerances[precision]
@@ -104,18 +104,18 @@ class TargetSegments(TargetNetworks):
         )
 
     def test_an_exported_segment_has_the_same_bytes_each_time(self, segment_trial: tuple[DataType, int] | None) -> None:
-        """Build twice: each segment has its file, and the files are equal."""
+        """Every segment of two builds has a file, and the files are identical."""
         declared(self.own("export_segment"), "exporter of segments")
         require_none(segment_checks.export_problems(self.complete, *declared(segment_trial, NO_TRIAL_PRECISION)))
 
     def test_a_cost_estimate_says_on_what_it_rests(self, segment_trial: tuple[DataType, int] | None) -> None:
-        """Finite numbers above zero, a basis, a source, the same for the same layers."""
+        """Estimates are finite, greater than 0 and reproducible, with a basis and a source."""
         declared(self.own("estimate_cost"), "cost function")
         require_none(segment_checks.cost_problems(self.complete, *declared(segment_trial, NO_TRIAL_PRECISION)))
 
 
 class TargetMemoryPools(TargetKit):
-    """Memory pools, and what plans put there."""
+    """Memory pools, and their use by plans."""
 
     cases = {
         "pool": lambda kit: [(pool.name, pool) for pool in kit.own("memory_pools") or ()],
@@ -123,11 +123,11 @@ class TargetMemoryPools(TargetKit):
     }
 
     def test_a_memory_pool_takes_its_own_defaults(self, pool: MemoryPool | None) -> None:
-        """Names, contents, defaults, least limits."""
+        """Names, contents, defaults and minimum limits are valid."""
         require_none(pool_checks.pool_problems(declared(pool, "memory pool"), self.target))
 
     def test_the_memory_of_a_plan_adds_up(self, trial_precision: DataType | None) -> None:
-        """Tensors that live at a time lie apart; the peak is what the plan tells, and within the limits."""
+        """Live tensors do not overlap, and the peak matches the plan and is within the limits."""
         declared(self.own("memory_pools"), "memory pool")
         precision = declared(trial_precision, NO_TRIAL_PRECISION)
         seeds = range(self.networks)
@@ -145,14 +145,14 @@ class TargetConformance(
     TargetKernels,
     TargetSegments,
 ):
-    """Tests that every target passes: all levels, each of which needs those before it.
+    """Tests for every target: all levels, each of which requires the previous ones.
 
-    What a target does not declare is skipped, with the reason. What can be set is told by each level: `boundary_layers`
-    and `layers` by the limits, `examples` and `kernel_tolerances` by the kernels, `networks` and `tolerances` by the
-    networks.
+    Tests of what a target does not declare are skipped, with the reason. The settings are documented at each level:
+    `boundary_layers` and `layers` for the limits, `examples` and `kernel_tolerances` for the kernels, `networks` and
+    `tolerances` for the networks.
 
     Attributes:
-        target: the record; the one thing that a subclass has to state.
+        target: the target record; the only required attribute of a subclass.
 
     Example:
         >>> from dryfit.testing import TargetConformance

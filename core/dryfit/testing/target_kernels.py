@@ -1,4 +1,4 @@
-"""Sixth level: each kernel against the numpy reference, on layers that hypothesis draws within the limits."""
+"""Sixth level: each kernel against the numpy reference, on layers that hypothesis generates within the limits."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _own_kernel_cases(kit: TargetKernels) -> Cases:
 
 
 class TargetKernels(TargetKit):
-    """Kernels of the target's own, and those that it inherits. They run in a process of their own (see `own_process`).
+    """The target's own and inherited kernels. They run in a separate process (see `own_process`).
 
     Attributes:
-        kernel_tolerances: type of a group's activations to the largest error of its output, as a fraction of its
-            largest magnitude. The reasons for each number are at `kernel_checks.TOLERANCES`.
-        examples: how many layers are drawn for each kernel, layer kind and data type. The same in every run.
+        kernel_tolerances: type of a group's activations to the maximum error of its output, as a fraction of its
+            largest magnitude. `kernel_checks.TOLERANCES` gives the reason for each number.
+        examples: number of layers generated per kernel, layer kind and data type; the same layers in every run.
     """
 
     kernel_tolerances: ClassVar[Mapping[DataType, float]] = kernel_checks.TOLERANCES
@@ -48,7 +48,7 @@ class TargetKernels(TargetKit):
     cases = {"kernel_case": _kernel_cases, "own_kernel_case": _own_kernel_cases}
 
     def test_a_kernel_computes_what_its_layers_mean(self, kernel_case: kernel_trials.KernelCase | None) -> None:
-        """Odd shapes, fused layers, arrays of any strides: the reference's numbers, and nothing else is written."""
+        """Odd shapes, fused layers and any strides match the reference, and nothing else is written."""
         case = declared(kernel_case, "kernel for a layer kind and data type whose numbers the kit knows")
         tolerance = self.kernel_tolerances[case.dtype]
 
@@ -60,7 +60,7 @@ class TargetKernels(TargetKit):
     def test_a_network_is_run_by_the_kernels_that_the_target_brings(
         self, own_kernel_case: kernel_trials.KernelCase | None
     ) -> None:
-        """An FP32 network with a layer that a kernel serves, and the kernel's type asked for: the kernel is called."""
+        """A kernel is called for a layer it supports, in an FP32 network that allows the kernel's type."""
         case = declared(own_kernel_case, "kernel of the target's own whose data type the kit knows")
 
         def holds(trial: kernel_trials.KernelTrial, config: BuilderConfig) -> None:

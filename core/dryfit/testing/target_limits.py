@@ -1,4 +1,4 @@
-"""Second level: the limit rules, at both sides of each limit, and an answer for any layer."""
+"""Second level: the limit rules on both sides of each limit, and a verdict for any layer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dryfit.testing.target_declaration import TargetKit
 
 
 def boundary_cases(kit: TargetLimits) -> Cases:
-    """(rule, case) for the values on both sides of each limit."""
+    """Return (rule, case) for the values on both sides of each limit."""
     return [
         (f"{rule.id}-{case.value}", (rule, case))
         for table in _tables(kit)
@@ -44,9 +44,9 @@ class TargetLimits(TargetKit):
     """Limit rules.
 
     Attributes:
-        boundary_layers: rule id to a function from a value to a layer in which what the rule looks at has the value.
-            Rules on a plain parameter of a layer need none.
-        layers: how many random layers of each kind are requested.
+        boundary_layers: rule id to a function from a value to a layer in which the checked quantity has that value. Not
+            needed for rules on a plain parameter of a layer.
+        layers: number of random layers per kind.
     """
 
     boundary_layers: ClassVar[Mapping[str, boundary_checks.LayerWith]] = {}
@@ -59,17 +59,17 @@ class TargetLimits(TargetKit):
     }
 
     def test_a_rule_can_be_understood_and_can_hold(self, rule: Rule | None) -> None:
-        """Id, text, source, remedy, severity, fidelity; kinds, platforms and versions that exist."""
+        """Id, text, source, remedy, severity and fidelity are set; kinds, platforms and versions exist."""
         one: Rule = declared(rule, "limit rule")
         table = next(table for table in _tables(self) if one in table.all_rules)
         require_none(limit_checks.rule_problems(one, self.complete, table))
 
     def test_a_rule_decides_at_its_limits_as_it_says(self, boundary: tuple[Rule, BoundaryCase] | None) -> None:
-        """The values on both sides of each limit, given to the check."""
+        """The check decides correctly for the values on both sides of each limit."""
         require_none(boundary_checks.decision_problems(*declared(boundary, "rule with limits")))
 
     def test_a_layer_at_a_limit_is_decided_as_the_rule_says(self, boundary: tuple[Rule, BoundaryCase] | None) -> None:
-        """The values on both sides of each limit, in a layer."""
+        """The rule decides correctly for layers with the values on both sides of each limit."""
         rule, case = declared(boundary, "rule with limits")
         try:
             problems = boundary_checks.layer_problems(self.complete, rule, case, self.boundary_layers.get(rule.id))
@@ -78,18 +78,18 @@ class TargetLimits(TargetKit):
         require_none(problems)
 
     def test_boundary_layers_belong_to_rules_with_limits(self) -> None:
-        """No entry of `boundary_layers` is left over."""
+        """Every entry of `boundary_layers` belongs to a rule with limits."""
         known = {rule.id for _, (rule, _) in boundary_cases(self)}
         left = sorted(set(self.boundary_layers) - known)
         require_none([f"boundary_layers[{one!r}]: no rule with limits has this id" for one in left])
 
     def test_a_layer_kind_is_supported_or_has_a_reason(self, kind: str | None) -> None:
-        """The lists of kinds."""
+        """Every layer kind is supported or has a documented reason."""
         table = self._table()
         require_none(limit_checks.kind_problems(declared(kind, "layer kind"), table))
 
     def test_supported_layer_kinds_exist(self) -> None:
-        """No kind is misspelt."""
+        """No supported kind is misspelled."""
         require_none(limit_checks.unknown_kind_problems(self._table()))
 
     def test_a_device_that_computes_in_int8_says_whether_it_takes_quantized_models(self) -> None:
@@ -97,7 +97,7 @@ class TargetLimits(TargetKit):
         require_none(limit_checks.quantization_problems(self.target))
 
     def test_any_layer_gets_a_verdict(self, example_kind: str) -> None:
-        """No rule raises, and reasons are whole."""
+        """No rule raises, and every reason is complete."""
         require_none(limit_checks.verdict_problems(self.complete, example_kind, layers=self.layers))
 
     def _table(self) -> LimitTable:
