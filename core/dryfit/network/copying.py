@@ -18,7 +18,7 @@ from dryfit.network.tensor import Tensor
 
 
 def copy_network(network: Network, visit: Callable[[Tensor], object] | None = None) -> Network:
-    """A network with the same layers, tensors, names and notes. Weights are shared, not copied.
+    """Return a network with the same layers, tensors, names and notes. Weights are shared, not copied.
 
     Args:
         network: is not changed.
@@ -91,7 +91,7 @@ def with_network_types(network: Network) -> Network:
 
 
 def io_type(tensor: Tensor) -> DataType:
-    """The type in which the caller gives an input of a network, or finds an output.
+    """Return the type in which the caller gives an input of a network, or finds an output.
 
     Of an output: the one that was stated for it, or else for its layer, or else the one that the network gives.
     """
@@ -100,5 +100,5 @@ def io_type(tensor: Tensor) -> DataType:
 
 
 def given_types(network: Network) -> dict[str, DataType]:
-    """Name to type of the inputs that the caller gives in another type than the network computes on."""
+    """Return name to type of the inputs that the caller gives in another type than the network computes on."""
     return {tensor.name: tensor.io_dtype for tensor in network.inputs if tensor.io_dtype is not None}

@@ -49,7 +49,7 @@ class WrongTypeError(Exception):
 
 
 def check_for(kind: Any) -> Check:
-    """The check of a declared type: a class, an enumeration, a tuple, a dict, an array, or a union of these."""
+    """Return the check of a declared type: a class, an enumeration, a tuple, a dict, an array, or a union of these."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return lambda value: value
@@ -68,7 +68,7 @@ def check_for(kind: Any) -> Check:
 
 
 def described(value: Any) -> str:
-    """A value in words, with its type; long ones are cut."""
+    """Return a value in words, with its type; long ones are cut."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
     if isinstance(value, np.ndarray):

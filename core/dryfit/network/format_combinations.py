@@ -1,8 +1,8 @@
-"""The types and formats that a layer plugin can compute with, and which of them it gets.
+"""The type and format combinations that a layer plugin supports, and the selection among them.
 
-In LINEAR and in HWC, whose channels lie innermost, a plugin sees arrays of the tensor's own shape. A format of a
-device, such as one that cuts channels into vectors (CHW16, CHW32), is given by its record: the plugin then sees the
-memory as the device has it, padding and all.
+In LINEAR and in HWC (channels innermost), a plugin receives arrays of the tensor's own shape. A device format, such as
+one that groups channels into vectors (CHW16, CHW32), is given by its record: the plugin then receives the memory in the
+device's layout, including padding.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Layout = str | MemoryLayout
 
 @attrs.frozen
 class FormatCombination:
-    """One answer of a plugin's `format_combinations`.
+    """A combination that a plugin's `format_combinations` returns.
 
     Attributes:
-        inputs: (type, format) of each input; of no account where the input is absent.
+        inputs: (type, format) of each input; ignored for an absent input.
         outputs: (type, format) of each output.
     """
 
@@ -40,12 +40,12 @@ class FormatCombination:
 
     @property
     def input_types(self) -> tuple[DataType, ...]:
-        """The type of each input."""
+        """Type of each input."""
         return tuple(dtype for dtype, _ in self.inputs)
 
     @property
     def output_types(self) -> tuple[DataType, ...]:
-        """The type of each output."""
+        """Type of each output."""
         return tuple(dtype for dtype, _ in self.outputs)
 
     def __str__(self) -> str:
@@ -56,10 +56,10 @@ class FormatCombination:
 
 
 def stated_combinations(plugin: LayerPlugin, fields: Fields, inputs: Inputs) -> list[FormatCombination] | None:
-    """What a plugin answers, read; None where it takes what the network has.
+    """Return a plugin's combinations, validated; None if it uses the types of the network.
 
     Raises:
-        PluginError: the answer is none: slots are missing, or are no types and formats.
+        PluginError: Slots are missing, or are not types and formats.
     """
     answer = plugin.format_combinations(fields, inputs)
     if answer is None:
@@ -96,21 +96,21 @@ def chosen_combination(
     *,
     allowed: Sequence[DataType] | None = EXCHANGED_TYPES,
 ) -> FormatCombination | None:
-    """The combination that a plugin gets; None where it takes what the network has.
+    """Return the combination that a plugin receives; None if it uses the types of the network.
 
-    Of those that fit, the one with the most slots of the first wish is taken, then of the second, and so on; among
-    equal ones the first that the plugin names.
+    Of the matching combinations, the one with the most slots of the first preferred type is selected, then of the
+    second, and so on; ties are resolved in the plugin's order.
 
     Args:
         plugin: the plugin.
-        fields: the layer's, complete.
-        inputs: specs of the network's inputs.
-        wishes: types for FLOAT, HALF and BF16 slots, the dearest first.
-        allowed: the types that those slots may have; None: each the one that the network has.
+        fields: complete fields of the layer.
+        inputs: specs of the layer's inputs in the network.
+        wishes: preferred types for FLOAT, HALF and BF16 slots, best first.
+        allowed: types that those slots may have. None: the type in the network for each slot.
 
     Raises:
-        NetworkError: none fits; lists all of them.
-        PluginError: the plugin's answer is none.
+        NetworkError: No combination matches. The message lists all of them.
+        PluginError: The plugin returned an invalid combination.
     """
     combinations = stated_combinations(plugin, fields, inputs)
     if combinations is None:
@@ -172,7 +172,7 @@ def _is_defined(spec: TensorSpec, dtype: DataType, layout: Layout) -> bool:
 
 
 def with_types(inputs: Inputs, types: Sequence[DataType]) -> list[TensorSpec | None]:
-    """The specs with other types; contents that are known are rounded to them."""
+    """Return the specs with other types; known contents are rounded to them."""
     return [
         spec
         if spec is None or spec.dtype is dtype
@@ -182,17 +182,17 @@ def with_types(inputs: Inputs, types: Sequence[DataType]) -> list[TensorSpec | N
 
 
 def plugin_shape(spec: TensorSpec, layout: Layout) -> tuple[int, ...]:
-    """The extents of the array in which a plugin has a tensor; its own where the format has no memory of its own."""
+    """Return the extents of a plugin's array for a tensor: those of its format, or the tensor's own."""
     return spec.shape if isinstance(layout, str) else layout.array_shape(spec.shape, spec.dtype)
 
 
 def rearranged(array: Array, shape: Sequence[int], layout: Layout) -> Array:
-    """The tensor of this shape that a plugin gave in a format."""
+    """Return the tensor of this shape that a plugin returned in a format."""
     return array if isinstance(layout, str) else layout.unpack(np.ascontiguousarray(array), shape)
 
 
 def arranged(array: Array, dtype: DataType, layout: Layout) -> Array:
-    """A read-only array of the type, with its memory in the order of the format. A copy only where it has to be."""
+    """Return a read-only array of the type, in the memory order of the format; copied only if necessary."""
     if not isinstance(layout, str):
         view = layout.pack(np.ascontiguousarray(array, dtype.numpy))
     elif layout == CHANNELS_LAST:

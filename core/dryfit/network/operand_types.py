@@ -1,4 +1,4 @@
-"""Which operands of a layer have one type: in a strongly typed network nothing is converted on its way to a layer."""
+"""Operands that must have one type: in a strongly typed network, inputs are not converted implicitly."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SOURCE = "TensorRT 11 inference library, Precision Control: strongly typed netwo
 
 
 def check_operand_types(layer: Layer, inputs: Sequence[Tensor | None]) -> None:
-    """Refuse a layer of a strongly typed network whose operands have different types.
+    """Reject a layer of a strongly typed network whose operands have different types.
 
     Raises:
-        NetworkError: names the layer and each operand with its type.
+        NetworkError: The types differ. The message names the layer and each operand with its type.
     """
     problem = operand_type_problem(layer, inputs)
     if problem is not None:
@@ -28,7 +28,7 @@ def check_operand_types(layer: Layer, inputs: Sequence[Tensor | None]) -> None:
 
 
 def operand_type_problem(layer: Layer, inputs: Sequence[Tensor | None]) -> NetworkError | None:
-    """The error that `check_operand_types` raises; None where there is nothing to say against the types."""
+    """Return the error that `check_operand_types` raises; None if the types are valid."""
     found = list(operands_of_one_type(layer, inputs))
     if len({dtype for _, _, dtype in found}) < 2:
         return None
@@ -43,7 +43,7 @@ def operand_type_problem(layer: Layer, inputs: Sequence[Tensor | None]) -> Netwo
 def operands_of_one_type(
     layer: Layer, inputs: Sequence[Tensor | None]
 ) -> Iterator[tuple[Tensor | None, str, DataType]]:
-    """(tensor, name in words, type) of each operand that has the type of the others; weights have no tensor."""
+    """Return (tensor, name, type) of each operand that must share its type; weights have no tensor."""
     if isinstance(layer, GridSample) and inputs[0] and not inputs[0].dtype.is_floating_point:
         return  # Integers are sampled at places that are never integers.
     for index, tensor in enumerate(inputs):

@@ -1,11 +1,11 @@
-"""Elements as they are stored: packed where they are narrow, and stand-ins where an array is left out.
+"""Stored elements: packing of narrow types, and stand-ins for omitted arrays.
 
-Elements of 4 and 2 bits are two or four in each byte, the first in the lowest bits. numpy holds such elements one a
-byte. ONNX files, engine files and TensorRT's weights pack them. Source: TensorRT "Working with Quantized Types",
+Elements of 4 and 2 bits are packed two or four per byte, the first in the lowest bits. numpy stores such elements one
+per byte. ONNX files, engine files and TensorRT's weights pack them. Source: TensorRT "Working with Quantized Types",
 quantized weights; ONNX `TensorProto`, `raw_data` and `int32_data`.
 
-A stand-in has an array's type and shape, and no memory. It is one element, 1, seen from everywhere, so that layers that
-look at a value find one that they can take.
+A stand-in has an array's type and shape, but no memory. It is a single element, 1, broadcast to the shape, so that
+layers that inspect a value find a valid one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dryfit.network.tensor import Array
 
 
 def packed(elements: Array) -> Array:
-    """The elements in row-major order as `uint8[bytes]`; bits of the last byte that no element needs are 0.
+    """Return the elements in row-major order as `uint8[bytes]`; unused bits of the last byte are 0.
 
     Args:
-        elements: of a type below 8 bits, in any shape.
+        elements: elements of a type below 8 bits, in any shape.
     """
     dtype = DataType.from_numpy(elements.dtype)
     each = 8 // dtype.bits
@@ -35,12 +35,12 @@ def packed(elements: Array) -> Array:
 
 
 def unpacked(data: Array, dtype: DataType, count: int) -> Array:
-    """The first `count` elements in packed bytes, as a vector of `dtype`.
+    """Return the first `count` elements in packed bytes, as a vector of `dtype`.
 
     Args:
-        data: `uint8[bytes]`, at least as many as the elements take.
+        data: `uint8[bytes]`, at least as many bytes as the elements require.
         dtype: a type below 8 bits.
-        count: how many elements there are.
+        count: number of elements.
     """
     elements: Array = _elements_of_bytes(dtype)[data[: dtype.bytes_of(count)]].reshape(-1)[:count]
     return elements
@@ -57,12 +57,12 @@ def _elements_of_bytes(dtype: DataType) -> Array:
 
 
 def stand_in(dtype: DataType, shape: Sequence[int]) -> Array:
-    """What takes the place of an array of this type and shape."""
+    """Return a stand-in for an array of this type and shape."""
     return np.broadcast_to(_one(dtype), shape)
 
 
 def is_stand_in(array: Array) -> bool:
-    """Whether an array is such a place, or a part of one."""
+    """Return whether an array is a stand-in, or a part of one."""
     one = _one(DataType.from_numpy(array.dtype))
     return bool(array.__array_interface__["data"][0] == one.__array_interface__["data"][0])
 

@@ -30,7 +30,7 @@ class ArrayNames:
         self._names: dict[int, str] = {}
 
     def name_of(self, array: Array, wish: str) -> str:
-        """The array's name: the wish, or the one it has already, or the wish with a number."""
+        """Return the array's name: the wish, or the one it has already, or the wish with a number."""
         if id(array) in self._names:
             return self._names[id(array)]
         name, number = wish, 1
@@ -80,7 +80,7 @@ def to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
 
 
 def from_plain(data: Any, kind: Any, arrays: Mapping[str, Array], where: str, depth: int = 0) -> Any:
-    """The parameter that plain data describes, exactly of its type.
+    """Return the parameter that plain data describes, exactly of its type.
 
     Args:
         data: what `to_plain` wrote, or what somebody forged.

@@ -1,4 +1,4 @@
-"""A network as text: one line a layer, the same text for the same network."""
+"""A network as deterministic text: one line per layer."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _PRINTED_ELEMENTS = 8
 
 
 def network_text(network: Network) -> str:
-    r"""The network as text that people read.
+    r"""Return the network as human-readable text.
 
-    Each layer is `name: outputs with types and shapes = kind(inputs; parameters that differ from the default)`.
+    Each layer has the form `name: outputs with types and shapes = kind(inputs; parameters that differ from the
+    default)`.
 
     Raises:
-        NetworkError: shapes cannot be inferred.
+        NetworkError: Shapes cannot be inferred.
 
     Example:
         >>> network = Network("example")
@@ -46,7 +47,7 @@ def network_text(network: Network) -> str:
 
 
 def layer_text(layer: Layer) -> str:
-    """The line of one layer."""
+    """Return the line of one layer."""
     outputs = ", ".join(f"{_name(tensor.name)} {_type(tensor)}" for tensor in layer.outputs)
     inputs = ", ".join("-" if tensor is None else _name(tensor.name) for tensor in layer.inputs)
     parameters = parameter_texts(layer)
@@ -57,7 +58,7 @@ def layer_text(layer: Layer) -> str:
 
 
 def parameter_texts(layer: Layer, printed_elements: int = _PRINTED_ELEMENTS) -> list[str]:
-    """`name=value` of the parameters that differ from the default; of arrays with more elements only type and shape."""
+    """Return `name=value` of parameters that differ from the default; type and shape only for larger arrays."""
     return [
         f"{field.name}={_value(getattr(layer, field.name), printed_elements)}"
         for field in layer.parameters()

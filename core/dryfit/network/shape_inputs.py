@@ -1,4 +1,4 @@
-"""Which network inputs carry dimensions: their contents have to be known before shapes are."""
+"""Network inputs that carry dimensions: their contents must be known before shapes can be inferred."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _INDEX_TYPES = (DataType.INT32, DataType.INT64)
 
 
 def reads_dimensions(layer: Layer, index: int) -> bool:
-    """Whether an input of a layer carries dimensions, so that shapes follow from its contents."""
+    """Return whether an input of a layer carries dimensions, so that shapes depend on its contents."""
     return index in layer.dimension_inputs
 
 
 def feeds_dimensions(tensor: Tensor) -> bool:
-    """Whether dimensions follow from a tensor's contents, at once or through computations with integer vectors.
+    """Return whether dimensions depend on a tensor's contents, directly or through integer vectors.
 
-    Only integers of at most one axis count on the way: what a layer finds in data, such as the number of boxes that are
-    left, is known at run time only and makes no shape tensor of the data.
+    Only integers with at most one axis are followed: a data-dependent result, such as the number of selected boxes, is
+    known only at run time and does not make its data a shape tensor.
     """
     waiting, seen = [tensor], {id(tensor)}
     while waiting:

@@ -1,8 +1,8 @@
-"""What plugins hand to dryfit: the records that entry points name and hooks return.
+"""The interface between plugins and dryfit: the records that entry points name and hooks return.
 
-A record means the same by either door: `my-pass = "my_package:PASS"` in the entry-point group `dryfit.passes` and a
-hook `contribute_passes` that returns `[PASS]` do the same. Nothing heavy is imported here, so that a plugin's module is
-quick to load.
+A record has the same effect either way: `my-pass = "my_package:PASS"` in the entry-point group `dryfit.passes` is
+equivalent to a hook `contribute_passes` that returns `[PASS]`. Nothing heavy is imported here, so that a plugin's
+module loads quickly.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ def _callable(record: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen
 class PassContribution:
-    """A pass for the pipeline that every network goes through before it is placed.
+    """A pass for the pipeline that every network goes through before placement.
 
     Attributes:
-        name: of the pass, unique in the pipeline.
-        function: rewrites the network in place without changing what it computes; returns whether it changed anything.
-        before, after: name of the pass that it stands next to; exactly one of the two. Names of dryfit's own passes are
-            in `docs/reference/hooks.md`.
+        name: name of the pass, unique in the pipeline.
+        function: function that rewrites the network in place without changing what it computes, and returns whether it
+            changed anything.
+        before, after: name of the pass before or after which the pass runs; exactly one of the two.
+            `docs/reference/hooks.md` lists the names of dryfit's own passes.
 
     Raises:
-        PluginError: both or neither of `before` and `after` is given, or a field has the wrong type.
+        PluginError: Both or neither of `before` and `after` are given, or a field has the wrong type.
     """
 
     name: str = attrs.field(validator=_of_type(str))
@@ -75,17 +76,17 @@ class PassContribution:
 
 @attrs.frozen
 class OnnxOperator:
-    """How an ONNX operator of a domain becomes layers.
+    """An importer of an ONNX operator, which converts it to layers.
 
     Attributes:
-        op_type: the operator.
+        op_type: name of the operator.
         domain: its operator set, such as `com.acme`. ONNX's own operators cannot be replaced.
-        function: `(node) -> operand or operands`: adds the node's layers, as the files of `dryfit.onnx.operators` do;
-            `node` is a `dryfit.onnx.node.Node`.
+        function: `(node) -> operand or operands`: function that adds the node's layers, as the files of
+            `dryfit.onnx.operators` do; `node` is a `dryfit.onnx.node.Node`.
         since: the first version of the operator set that has these semantics.
 
     Raises:
-        PluginError: the domain is ONNX's own, or a field has the wrong type.
+        PluginError: The domain is ONNX's own, or a field has the wrong type.
     """
 
     op_type: str = attrs.field(validator=_of_type(str))
@@ -106,13 +107,14 @@ class OnnxOperator:
 
 @attrs.frozen
 class PlacementVote:
-    """A plugin's wish that a layer runs on a device.
+    """A plugin's vote for the device of a layer.
 
     Attributes:
         device: the device; a vote for one that cannot run the layer, or that is neither the layer's default nor the
             fallback device, has no effect and is reported.
-        reason: in words; it becomes part of the layer's cause.
-        weight: votes for one device are summed; the device with the largest sum wins, the default where sums are equal.
+        reason: reason for the vote, shown as part of the placement reason of the layer.
+        weight: weight of the vote. Weights are summed per device; the largest sum wins, and the default device wins a
+            tie.
     """
 
     device: str = attrs.field(validator=_of_type(str))
@@ -122,12 +124,12 @@ class PlacementVote:
 
 @attrs.frozen(eq=False)
 class GroupClaim:
-    """The answer of a plugin that computes a quantized group itself.
+    """A plugin's claim to compute a quantized group itself.
 
     Attributes:
-        layer: a new layer that reads the group's quantized inputs and gives its quantized outputs, in their order;
-            most often a `Plugin` layer. It is not in a network yet.
-        reason: in words, for `explain` and the build log.
+        layer: a new layer, not yet in a network, that reads the group's quantized inputs and produces its quantized
+            outputs, in the same order; usually a `Plugin` layer.
+        reason: reason shown by `explain` and in the build log.
     """
 
     layer: Layer
@@ -135,37 +137,39 @@ class GroupClaim:
 
 
 class BuildObserver:
-    """Is told how a build goes. Override what you need; every method does nothing here.
+    """Receives the events of a build. Override the methods you need; by default they do nothing.
 
-    What an observer raises never stops a build: it is recorded as the plugin's failure, and the observer is dropped.
+    Exceptions of an observer never stop a build: they are recorded as a failure of the plugin, and the observer is
+    removed.
     """
 
     def stage_finished(self, stage: str, index: int, count: int) -> None:
-        """Stage number `index`, from 0, of `count` is done."""
+        """Stage number `index`, from 0, of `count` is finished."""
 
     def verdict_given(self, verdict: Any) -> None:
-        """A device was asked about a layer. `verdict` is a `dryfit.target.verdict.Verdict`."""
+        """A layer was checked against a device. `verdict` is a `dryfit.target.verdict.Verdict`."""
 
     def build_finished(self, plan: Any) -> None:
-        """It is over. `plan` is a `dryfit.engine.plan.Plan`; None after an error, or where only placement was asked."""
+        """The build is finished. `plan` is a `dryfit.engine.plan.Plan`; None after an error or after placement only."""
 
 
 class RunObserver:
-    """Is told how an execution context runs. Override what you need; every method does nothing here.
+    """Receives the events of an execution context. Override the methods you need; by default they do nothing.
 
-    What an observer raises never stops a run: it is recorded as the plugin's failure, and the observer is dropped.
+    Exceptions of an observer never stop a run: they are recorded as a failure of the plugin, and the observer is
+    removed.
 
     Attributes:
-        wants_layer_times: whether `layer_finished` is to be called. Measuring costs a little in every run.
+        wants_layer_times: whether `layer_finished` is called. Measuring adds a small overhead to every run.
     """
 
     wants_layer_times: bool = False
 
     def run_started(self, input_shapes: dict[str, Sequence[int]]) -> None:
-        """A run begins with inputs of these shapes."""
+        """A run starts with inputs of these shapes."""
 
     def layer_finished(self, layer: str, milliseconds: float) -> None:
-        """An engine layer took so many milliseconds of the host's time, which says nothing of the device's."""
+        """An engine layer took this many milliseconds of host time, which does not indicate the device's time."""
 
     def run_finished(self, milliseconds: float) -> None:
-        """The run is over, after so many milliseconds of the host's time."""
+        """The run is finished, after this many milliseconds of host time."""
