@@ -194,7 +194,7 @@ class UnknownNameError(DryfitError):
         name: unknown name.
         known: existing names.
         where: as in `DryfitError`.
-        told: text on the existing names that replaces their list if they are too many; the closest few are named.
+        told: summary of the existing names that replaces their list if they are too many; the closest few are named.
     """
 
     def __init__(

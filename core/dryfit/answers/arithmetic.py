@@ -103,7 +103,7 @@ def _entry(
     settings: Mapping[str, Any],
     operations: Sequence[Operation] | None,
 ) -> LayerArithmetic | None:
-    """Return the arithmetic of one type; None if the device declares none, or its package is not installed."""
+    """Return the arithmetic of a computation type; None if the device declares none or is not installed."""
     target = registry.find_target(device)
     record = None if target is None else target.arithmetic.get(DataType[precision])
     if target is None or record is None:

@@ -127,7 +127,7 @@ class Subjects:
         return FailCondition(text, subject, match["operator"] or ">", limit, unit)
 
     def conditions(self, texts: str | Sequence[str | FailCondition]) -> tuple[FailCondition, ...]:
-        """Parse the conditions of `"fallback>3%,loadables>8"`, or of several such texts.
+        """Parse the conditions of `"fallback>3%,loadables>8"`, or of several such strings.
 
         Raises:
             ConfigError: A text is not a condition; the message states what is allowed.

@@ -42,7 +42,7 @@ _SIMPLE = {bool: "boolean", int: "integer", float: "number", str: "string", type
 
 
 def plain(value: object) -> Any:
-    """Convert a record, or its contents, to dictionaries, lists, texts and numbers."""
+    """Convert a record, or its contents, to dictionaries, lists, strings and numbers."""
     if isinstance(value, enum.StrEnum):
         return value.value
     if value is None or isinstance(value, bool | str):

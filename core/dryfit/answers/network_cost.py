@@ -31,7 +31,7 @@ class EstimatedPart:
 
     @property
     def microseconds(self) -> Amount | None:
-        """Estimated time in microseconds, never measured; null if the target does not estimate time."""
+        """Estimated time in us, never measured; null if the target does not estimate time."""
         return None if self.estimate is None else self.estimate.microseconds
 
     @property

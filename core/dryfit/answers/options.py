@@ -91,7 +91,7 @@ class Options(TypedDict, total=False):
 
 
 def parse_named_shapes(text: str) -> tuple[tuple[str, Shapes], ...] | None:
-    """Parse names and shapes: `x=1x3x8x8`, `x=1x8:4x8:16x8` or trtexec's `x:1x3x8x8,y:1x8`; None for other texts."""
+    """Parse names and shapes: `x=1x3x8x8`, `x=1x8:4x8:16x8` or trtexec's `x:1x3x8x8,y:1x8`; None for other strings."""
     whole = _EQUALS.fullmatch(text) or _COLON_RANGE.fullmatch(text)
     matches = [whole] if whole else [_COLON.fullmatch(entry) for entry in text.split(",")]
     found = [match for match in matches if match is not None]

@@ -162,7 +162,7 @@ def run(
     Args:
         model: path of an engine or a loadable; or a model to build for the run: path of an ONNX model, an ONNX model, a
             network, or a PyTorch module with `example_inputs`.
-        inputs: `NAME=FILE` texts, or arrays by input name.
+        inputs: `NAME=FILE` strings, or arrays by input name.
         data: samples, instead of `inputs`: a folder, a file, or `module:function`.
         limit: maximum number of samples to use, counted from the first.
         random: seed of random inputs, instead of `inputs`.

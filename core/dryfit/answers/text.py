@@ -175,7 +175,7 @@ def table_name(name: str) -> str:
 
 
 def type_text(words: str) -> str:
-    """Replace data type names in a text with the usual ones: `GPU FP32 LINEAR` for `GPU FLOAT LINEAR`."""
+    """Replace data type names with the usual ones: `GPU FP32 LINEAR` for `GPU FLOAT LINEAR`."""
     return " ".join(DataType[word].text if word in DataType.__members__ else word for word in words.split(" "))
 
 
@@ -215,7 +215,7 @@ class Answer(abc.ABC):
     """The command that prints the answer."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as plain dictionaries, lists, texts and numbers, as `--json` prints it."""
+        """Return the answer as plain dictionaries, lists, strings and numbers, as `--json` prints it."""
         data: dict[str, Any] = plain(self)
         return data
 

@@ -197,7 +197,7 @@ def api_problems(build: BoardBuild) -> Iterator[str]:
 
 
 def _needed(build: BoardBuild) -> Iterator[tuple[str, Versions | None]]:
-    """What the build takes, and the versions that have it; None for none."""
+    """Return the features that the build requires, and the versions that have them; None for none."""
     for flag in sorted(build.flags):
         yield f"flag {flag.name}", FLAG_VERSIONS[flag]
     for dtype in dict.fromkeys(_types(build)):

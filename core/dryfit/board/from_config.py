@@ -105,7 +105,7 @@ def board_build(network: Network, config: BuilderConfig, software: Version) -> E
 
 
 def _scale_notes(mode: QuantizationMode, config: BuilderConfig) -> Iterator[str]:
-    """What becomes of scales that were given."""
+    """Return notes on the given scales."""
     if mode is not QuantizationMode.IMPLICIT:
         because = "the model has Q and DQ nodes" if mode is QuantizationMode.EXPLICIT else "the flag INT8 is off"
         yield f"The scales are left out, because {because}"
@@ -114,7 +114,7 @@ def _scale_notes(mode: QuantizationMode, config: BuilderConfig) -> Iterator[str]
 
 
 def _foreign(config: BuilderConfig, explicit: Mapping[str, str]) -> Iterator[str]:
-    """Devices that TensorRT does not have."""
+    """Return the devices that TensorRT does not have."""
     known = " and ".join(TENSORRT_DEVICES)
     if config.default_device_type not in TENSORRT_DEVICES:
         yield f"the default device is {config.default_device_type}, and TensorRT has {known}"
@@ -126,7 +126,7 @@ def _foreign(config: BuilderConfig, explicit: Mapping[str, str]) -> Iterator[str
 
 
 def _output_types(network: Network) -> Iterator[tuple[Layer, tuple[DataType, ...]]]:
-    """Layers with types of their outputs; those of the network's outputs are told with their formats."""
+    """Return layers with their output types; types of the network's outputs are part of their formats."""
     for layer in network.layers:
         tensors = [layer.outputs[index] for index in layer.output_types]
         if any(not one.is_network_output or (one.allowed_formats is None and one.io_dtype is None) for one in tensors):
@@ -134,13 +134,13 @@ def _output_types(network: Network) -> Iterator[tuple[Layer, tuple[DataType, ...
 
 
 def _formats(tensors: tuple[Tensor, ...] | list[Tensor]) -> tuple[IoFormat, ...]:
-    """Types and formats of all inputs or outputs; none where the network says nothing of any."""
+    """Return the types and formats of all inputs or outputs; empty if the network sets none."""
     is_stated = any(one.allowed_formats is not None or one.io_dtype is not None for one in tensors)
     return tuple(map(IoFormat.of, tensors)) if is_stated else ()
 
 
 def _profiles(network: Network, config: BuilderConfig) -> Iterator[ProfileShapes]:
-    """The profiles, without inputs that have one shape anyway; none where nothing is left."""
+    """Return the profiles, without inputs that have a fixed shape; none if no input is left."""
     dynamic = {tensor.name for tensor in network.inputs if -1 in tensor.shape}
     for index in range(config.num_optimization_profiles):
         profile = config.get_optimization_profile(index)
@@ -150,7 +150,7 @@ def _profiles(network: Network, config: BuilderConfig) -> Iterator[ProfileShapes
 
 
 def _scales(network: Network, config: BuilderConfig) -> dict[str, float]:
-    """Tensor to scale: those of the cache, and over them those that were set by hand."""
+    """Return scale by tensor: those of the cache, overridden by those set by the user."""
     cache = config.calibration_cache
     by_hand = {
         tensor.name: DynamicRange(*tensor.dynamic_range).scale

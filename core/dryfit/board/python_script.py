@@ -55,7 +55,7 @@ def comment_text(notes: Sequence[str]) -> str:
 
 
 def _functions(build: BoardBuild, said: Collection[str]) -> Iterator[str]:
-    """The functions that this build needs."""
+    """Return the functions that this build requires."""
     yield script_parts.PARSE
     if build.devices or build.has_layer_types:
         yield script_parts.LAYERS if build.software in LAYER_METADATA else script_parts.LAYERS_BY_NAME
@@ -89,7 +89,7 @@ def _creation(build: BoardBuild) -> Iterator[str]:
 
 
 def _settings(build: BoardBuild) -> dict[str, tuple[str, ...]]:
-    """Constant to the lines that set it."""
+    """Return the lines that set each constant, by constant."""
     limits = (
         "for pool, limit in MEMORY_POOLS.items():",
         "    config.set_memory_pool_limit(trt.MemoryPoolType.__members__[pool], limit)",

@@ -100,7 +100,7 @@ def read_arguments(arguments: Sequence[str], software: Version) -> TrtexecArgume
 
 
 def _options(arguments: Sequence[str], software: Version) -> Iterator[tuple[str, str]]:
-    """Options that decide on the build, with their values."""
+    """Return the options that affect the build, with their values."""
     for argument in arguments:
         option, equals, value = argument.partition("=")
         if option in RUN_OPTIONS:
@@ -125,7 +125,7 @@ def _options(arguments: Sequence[str], software: Version) -> Iterator[tuple[str,
 
 
 def _start_profile(profiles: list[dict[str, str]], value: str) -> None:
-    """Go on with the shapes of another profile."""
+    """Continue with the shapes of another profile."""
     index = len(profiles) if profiles[-1] else len(profiles) - 1
     if value != str(index):
         raise ConfigError(

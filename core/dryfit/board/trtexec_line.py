@@ -180,7 +180,7 @@ def lowered_limits(network: Network, config: BuilderConfig) -> LoweredLimits:
 
 
 def _may_be_lowered(name: str, limit: int, config: BuilderConfig) -> bool:
-    """Return whether a pool is a cache of which a core has less than segments may hold at a time."""
+    """Return whether a pool is a cache that segments may oversubscribe on a core."""
     return any(
         limit * pool.segments_at_once > pool.core_bytes[family]
         for target in registry.targets().values()

@@ -65,7 +65,7 @@ def trtexec_complaints(build: BoardBuild) -> list[str]:
 
 
 def _added_flags(build: BoardBuild) -> Iterator[tuple[BuilderFlag, str]]:
-    """Flags that trtexec sets though the build does not have them, and why."""
+    """Return the flags that trtexec sets although the build does not, with the reason."""
     flags = build.flags
     if build.has_layer_types and not flags & {OBEY, PREFER}:
         yield PREFER, "PREFER_PRECISION_CONSTRAINTS is set: without it types of single layers do not count"
@@ -154,7 +154,7 @@ def standalone_formats(build: BoardBuild, *, of_input: bool) -> dict[DataType, f
 
 
 def _list_problems(build: BoardBuild, network: Network) -> Iterator[str]:
-    """Names that no list can have, and words that it has no spelling for."""
+    """Return names that a list cannot represent, and values that have no trtexec syntax."""
     names = list(layers_by_name(network))
     types = [
         *build.precisions.items(),

@@ -135,7 +135,7 @@ def _devices(text: str) -> dict[str, str]:
 
 
 def _of_layers(names: Iterable[str], listed: Mapping[str, Word]) -> dict[str, Word]:
-    """Layers to what a list says of them, stars in its names written out; layers that do not exist are passed over."""
+    """Return values by layer from a list, with stars in names expanded; layers that do not exist are skipped."""
     entries = {name: plausible_name(name, listed) for name in names}
     return {name: listed[entry] for name, entry in entries.items() if entry is not None}
 
@@ -162,7 +162,7 @@ def _pools(values: Mapping[str, str]) -> Mapping[str, int]:
 
 
 def _profile(said: Mapping[str, str], network: Network) -> ProfileShapes:
-    """The profile of one set of shape options; one shape alone stands for all three."""
+    """Return the profile of one set of shape options; a single shape is used for all three."""
     least, best, largest, run = (parse_shapes(said.get(option, ""), option) for option in SHAPE_OPTIONS)
     best = best or run
     if not best or bool(least) != bool(largest) or (least and not least.keys() == best.keys() == largest.keys()):

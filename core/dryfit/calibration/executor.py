@@ -46,7 +46,7 @@ class EngineExecutor:
         self._num_threads = num_threads
 
     def __call__(self, network: Network, collectors: Mapping[str, Collector]) -> Show:
-        """What shows one sample after another to the collectors of a network's tensors."""
+        """Return a function that runs samples one by one and shows a network's tensors to collectors."""
         contexts: list[ExecutionContext] = []
 
         def show(feeds: Feeds, sample: str) -> None:
@@ -90,9 +90,9 @@ def tapped_network(network: Network, histograms: Collection[str], outputs: Colle
 
 
 def _config(network: Network, feeds: Feeds) -> BuilderConfig:
-    """Everything on the host in FP32, for shapes like those of a sample.
+    """Return a config with everything on the host in FP32, for shapes like those of a sample.
 
-    Kernels are not chosen by measuring: other kernels round otherwise, and the states would differ from run to run.
+    Kernels are not selected by measurement: other kernels round differently, and states would vary between runs.
     """
     config = BuilderConfig()
     config.builder_optimization_level = 0

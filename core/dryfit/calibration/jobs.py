@@ -50,7 +50,7 @@ class SampleCount:
         return False
 
     def __call__(self, samples: Iterator[NamedFeeds]) -> Iterator[NamedFeeds]:
-        """The samples, until they end or are stopped."""
+        """Yield the samples until they end or the run is stopped."""
         with self.shown():
             for sample in samples:
                 if self.is_stopped:

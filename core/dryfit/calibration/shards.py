@@ -192,12 +192,12 @@ def _has_failed(future: Future[ShardResult]) -> bool:
 
 
 def _result(future: Future[ShardResult], shard: Shard) -> ShardResult | None:
-    """What a worker sent back; None where it has died and the shard is to be tried again.
+    """Return the result of a worker; None if it died and the shard will be retried.
 
-    `gather_shard` raises nothing but our errors, so everything else says that the worker was lost.
+    `gather_shard` only raises dryfit errors, so any other exception means that the worker was lost.
 
     Raises:
-        DryfitError: The shard cannot be gathered, wherever it is tried; or it was lost too often.
+        DryfitError: The shard cannot be processed by any worker, or was lost too often.
     """
     try:
         return future.result()
@@ -225,10 +225,10 @@ def _require_one(processors: set[str], shard: Shard) -> None:
 
 
 def _state(result: ShardResult, shard: Shard, task: CalibrationTask, collector: type[Collector]) -> CalibrationState:
-    """The state that a worker sent.
+    """Return the state that a worker sent.
 
     Raises:
-        CalibrationError: The source has not given the samples that it was asked for.
+        CalibrationError: The source did not provide the requested samples.
     """
     state = CalibrationState.from_bytes(result.state, collector, shard.text, skips_nonfinite=task.skips_nonfinite)
     if set(state.samples) != set(shard.names):
@@ -276,7 +276,7 @@ def gather_shard(task: CalibrationTask, shard: Shard) -> ShardResult:
 
 
 class _LastingExecutor:
-    """An executor for one network, shard after shard: its engine is built once."""
+    """An executor for one network over several shards: its engine is built once."""
 
     def __init__(self, num_threads: int | None) -> None:
         self._engine = EngineExecutor(num_threads)
@@ -284,7 +284,7 @@ class _LastingExecutor:
         self._show: Show | None = None
 
     def __call__(self, network: Network, collectors: Mapping[str, Collector]) -> Show:
-        """What shows samples to these collectors, which are of the same tensors each time."""
+        """Return a function that shows samples to these collectors, which observe the same tensors each time."""
         self._collectors.update(collectors)
         if self._show is None:
             self._show = self._engine(network, self._collectors)
@@ -296,7 +296,7 @@ _kept = threading.local()
 
 
 def _ready(task: CalibrationTask) -> tuple[Network, _LastingExecutor]:
-    """The network of a task and what runs it."""
+    """Return the network of a task and its executor."""
     key = hashlib.sha256(pickle.dumps(task)).digest()
     if getattr(_kept, "key", None) != key:
         _kept.key = None

@@ -75,7 +75,7 @@ class WorkerProcesses(Executor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the work; after an exception end it."""
+        """Wait for the work; after an exception, end it."""
         if kind is None:
             self.shutdown()
         else:
@@ -90,7 +90,7 @@ class WorkerProcesses(Executor):
 
 
 class _Worker:
-    """The place of one process, which is replaced when it has died."""
+    """A slot for one process, which is replaced if it dies."""
 
     def __init__(self, initializer: Callable[[], object] | None) -> None:
         self._initializer = initializer
@@ -99,10 +99,10 @@ class _Worker:
         self._running: tuple[BaseProcess, Connection] | None = None
 
     def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """What the function gives or raises in the process.
+        """Run the function in the process and return or raise its result.
 
         Raises:
-            BrokenExecutor: the process died.
+            BrokenExecutor: The process died.
         """
         message = pickle.dumps((function, arguments, options))
         process, connection = self._started()
@@ -120,7 +120,7 @@ class _Worker:
         return value
 
     def end(self) -> None:
-        """Let the process end; it has nothing to do."""
+        """End the idle process."""
         if self._running is not None:
             process, connection = self._running
             connection.close()
@@ -128,7 +128,7 @@ class _Worker:
             self.kill()
 
     def kill(self) -> None:
-        """End the process, and start no other."""
+        """End the process without starting another one."""
         with self._lock:
             self._is_killed = True
             if self._running is not None:
@@ -148,7 +148,7 @@ class _Worker:
 
 
 def _serve(connection: Connection, initializer: Callable[[], object] | None) -> None:
-    """What a worker process does: answer calls until the other end is closed."""
+    """Answer calls in a worker process until the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if initializer is not None:
         initializer()
@@ -161,7 +161,7 @@ def _serve(connection: Connection, initializer: Callable[[], object] | None) -> 
 
 
 def _answer(message: bytes) -> bytes:
-    """Return whether a call has a result, and the result or the exception."""
+    """Return (whether a call succeeded, its result or exception)."""
     try:
         function, arguments, options = pickle.loads(message)  # noqa: S301  the process that started this one wrote it
         return pickle.dumps((True, function(*arguments, **options)))

@@ -136,7 +136,7 @@ class BoundEngine:
         return all(self.specs[name].is_static for name in [*names, *(t.name for t in resolved.group.inputs)])
 
     def _known_values(self, running: Sequence[ResolvedOperation]) -> dict[str, Array]:
-        """What nothing will compute. An operation that runs writes all its outputs, also one that is known."""
+        """Return the values that need no computation. A running operation writes all its outputs, even known ones."""
         written = {tensor.name for resolved in running for tensor in resolved.group.outputs}
         known = {
             name: spec.value for name, spec in self.specs.items() if spec.value is not None and name not in written
@@ -148,7 +148,7 @@ class BoundEngine:
         return HostLayout.LINEAR if placement is None else placement.host_layout
 
     def _allocate(self, running: Sequence[ResolvedOperation]) -> list[Array]:
-        """Give every tensor that is stored an array, and every operation its workspace."""
+        """Allocate an array for every stored tensor, and a workspace for every operation."""
         network = self._plan.network
         outside = {tensor.name for tensor in (*network.inputs, *network.outputs)}
         for name in outside - self._arrays.keys():
@@ -170,7 +170,7 @@ class BoundEngine:
         return workspaces
 
     def _has_kernel(self, resolved: ResolvedOperation) -> bool:
-        """Return whether a kernel runs it, bound once: its shapes are known, and it makes something of something."""
+        """Return whether a kernel runs the operation, bound once: its shapes are known and its inputs are not empty."""
         makes_something = any(0 not in self.specs[tensor.name].shape for tensor in resolved.group.outputs)
         is_late = id(resolved) in self._late
         return makes_something and not is_late and not needs_reference(resolved, self.specs)
@@ -234,7 +234,7 @@ class ScaleCheck:
 
 
 class _ReferenceStep:
-    """A step that asks the reference: for operations that make something of empty inputs."""
+    """A step that runs the reference, for operations that compute outputs from empty inputs."""
 
     def __init__(self, resolved: ResolvedOperation, arrays: Mapping[str, Array]) -> None:
         self.name = resolved.group.name
@@ -242,7 +242,7 @@ class _ReferenceStep:
         self._arrays = arrays
 
     def run(self) -> None:
-        """Evaluate, and write to the output arrays."""
+        """Evaluate the operation and write the output arrays."""
         group = self._resolved.group
         inputs = {tensor.name: self._arrays[tensor.name] for tensor in group.inputs}
         for name, array in evaluate_group(group, inputs).items():

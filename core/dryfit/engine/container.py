@@ -226,7 +226,7 @@ def json_text(fields: Mapping[str, Any]) -> str:
 
 
 def digest_of_text(text: str) -> str:
-    """Return the SHA-256 of a text in UTF-8."""
+    """Return the SHA-256 of a UTF-8 string."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -97,7 +97,7 @@ def read_manifest(data: memoryview, where: str, kind: FileKind = ENGINE) -> tupl
 
 
 def _reader_of_loadables(metadata: object) -> str | None:
-    """Where to go with the loadable of a device; None where the file says that it is something else."""
+    """Return what to do with the loadable of a device; None if the file is not one."""
     told = (
         re.fullmatch(r"dryfit-([a-z0-9]+)-loadable", str(metadata.get("format")))
         if isinstance(metadata, dict)
@@ -162,10 +162,10 @@ def read_arrays(
 
 
 def _digest(data: memoryview, begin: int, end: int) -> str:
-    """SHA-256 of a stretch of the file. What is mapped is read and let go piece by piece.
+    """Return the SHA-256 of a range of the file. A mapped range is read and released piece by piece.
 
-    Else all of a file would count as memory of the process as soon as it has been checked, also what no run reads. The
-    system still has in its cache what a run reads.
+    Otherwise, the whole file would count as memory of the process after the check, including data that no run reads.
+    The system keeps data in its cache that a run reads.
     """
     digest = hashlib.sha256()
     mapping = data.obj if isinstance(data.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") else None
@@ -180,7 +180,7 @@ def _digest(data: memoryview, begin: int, end: int) -> str:
 
 
 def _parse_json(text: str | bytes, where: str, kind: FileKind) -> dict[str, Any]:
-    """A JSON object from a text: no key twice, only finite numbers, no nesting that Python cannot follow."""
+    """Parse a JSON object, rejecting duplicate keys, non-finite numbers and nesting too deep for Python."""
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
@@ -218,7 +218,7 @@ def _finite(text: str) -> float:
 
 
 def _check_entry(entry: ArrayEntry, file_size: int, where: str, kind: FileKind) -> None:
-    """Refuse what cannot be true of an array in a file of this size."""
+    """Reject an array entry that is impossible in a file of this size."""
     place = f"{where}: array {entry.name[:200]!r}"
     if not is_array_name(entry.name):
         raise EngineFileError("The array's name is not allowed", where=place, remedy=kind.when_damaged)

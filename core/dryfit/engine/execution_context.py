@@ -272,7 +272,7 @@ class ExecutionContext(KnownAttributes):
         return f"engine {self.engine.name!r}"
 
     def _timing(self, times: dict[str, float]) -> Observe | None:
-        """What sums up the seconds of each engine layer, whose kernel may report in parts; None if nobody asks."""
+        """Return an accumulator of seconds by engine layer, since kernels may report repeatedly; None if not needed."""
         if self.profiler is None and not (self._observer is not None and self._observer.wants_layer_times):
             return None
 
@@ -296,7 +296,7 @@ class ExecutionContext(KnownAttributes):
         return self.tensor_spec(name)
 
     def _specs(self) -> Mapping[str, TensorSpec]:
-        """Specs of all tensors for the shapes that were set, kept until these change."""
+        """Return the specs of all tensors for the shapes that are set, cached until these change."""
         key = tuple(sorted(self._shapes.items()))
         if self._inferred is None or self._inferred[0] != key:
             check_dimension_names(self._shapes, self._dimension_names)
@@ -309,7 +309,7 @@ class ExecutionContext(KnownAttributes):
         check_shape(name, shape, self._inputs[name].shape, minimum, maximum)
 
     def _check_shapes(self, shapes: Mapping[str, Shape]) -> None:
-        """Refuse shapes that a run cannot have. Those that it can are remembered with the profile, for the next run."""
+        """Reject shapes that a run cannot have. Valid ones are cached with the profile for the next run."""
         profile = self._profile
         for name, shape in shapes.items():
             self._check_shape(name, shape)
@@ -320,10 +320,10 @@ class ExecutionContext(KnownAttributes):
         return self._plan.profiles[self._profile].values if self._plan.profiles else {}
 
     def _take_plan(self, plan: Plan) -> None:
-        """Begin anew with a plan of the engine, the first or what a refit put in its place.
+        """Reset the context for a plan of the engine: the first one, or a replacement by a refit.
 
         Raises:
-            ExecutionError: It is stripped.
+            ExecutionError: The plan is stripped.
         """
         if plan.is_stripped:
             raise ExecutionError(
@@ -338,7 +338,7 @@ class ExecutionContext(KnownAttributes):
         self._plan = plan
 
     def _binding(self, shapes: Mapping[str, Shape]) -> BoundEngine:
-        """The engine bound for these shapes: one that is kept, or a new one in place of the one least lately used."""
+        """Return the engine bound to these shapes: a cached one, or a new one that replaces the least recently used."""
         if (plan := self.engine.plan) is not self._plan:
             self._take_plan(plan)
         key = tuple(shapes.values())
@@ -351,7 +351,7 @@ class ExecutionContext(KnownAttributes):
 
 
 def _deliver(found: Mapping[str, Array], targets: Mapping[str, Array]) -> dict[str, Array]:
-    """Copies of the outputs, in the arrays that were given for them or in new ones."""
+    """Return copies of the outputs, in the given arrays or in new ones."""
     for name, target in targets.items():
         if target.shape != found[name].shape:
             raise ExecutionError(

@@ -29,7 +29,7 @@ def file_bytes(source: EngineSource, kind: FileKind = ENGINE) -> tuple[memoryvie
 
 
 def _aligned_copy(source: bytes | bytearray | memoryview | Array, kind: FileKind) -> memoryview:
-    """A read-only copy at a multiple of 64 bytes, so that arrays lie as they do in a mapped file."""
+    """Return a read-only copy at a multiple of 64 bytes, so that arrays have the same alignment as in a mapped file."""
     try:
         view = source.data if isinstance(source, np.ndarray) else memoryview(source)
         data = np.frombuffer(view.cast("B") if view.nbytes else b"", dtype=np.uint8)

@@ -62,7 +62,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _described(expected: Mapping[str, TensorSpec]) -> str:
-    """The inputs of an engine, for errors."""
+    """Return a description of the inputs of an engine, for errors."""
     return ", ".join(f"{name!r} {spec.dtype.text} {spec.shape}" for name, spec in expected.items()) or "no input"
 
 

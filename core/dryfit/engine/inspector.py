@@ -122,7 +122,7 @@ class EngineInspector(KnownAttributes):
         return facts
 
     def _specs(self, layer: Layer) -> Mapping[str, TensorSpec]:
-        """The specs of a layer's tensors, with the shapes that count."""
+        """Return the specs of a layer's tensors, with the shapes in use."""
         tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
         return {tensor.name: attrs.evolve(tensor.spec, shape=self._shape(tensor)) for tensor in tensors}
 
@@ -148,7 +148,7 @@ class EngineInspector(KnownAttributes):
 
 
 def _parameters(layer: Layer) -> dict[str, Any]:
-    """The parameters of a layer's kind, arrays by type and count."""
+    """Return the parameters of a layer's kind, with arrays as type and count."""
     facts: dict[str, Any] = {}
     for field in layer.parameters():
         value = getattr(layer, field.name)

@@ -55,7 +55,7 @@ def plan_memory(buffers: Sequence[Buffer], alignment: int = 64) -> MemoryPlan:
 
 @functools.lru_cache(maxsize=64)
 def _planned(buffers: tuple[Buffer, ...], alignment: int) -> MemoryPlan:
-    """The plan. It follows from sizes and steps alone, and cuts and trials of one network ask for the same again."""
+    """Return the plan. It is cached by sizes and steps, because cuts and trials of a network request the same again."""
     for index, (size, first, last) in enumerate(buffers):
         if size < 0 or last < first:
             raise BuildError(
@@ -100,7 +100,7 @@ _ADVANCES: tuple[Callable[[int], int], ...] = (lambda position: 0, lambda positi
 
 
 def _live_sets(buffers: Sequence[Buffer], indices: Sequence[int]) -> tuple[int, int]:
-    """(bytes of the largest live set, number of pairs of buffers that are alive together)."""
+    """Return (bytes of the largest live set, number of pairs of buffers that are live at the same time)."""
     ends: list[tuple[int, int]] = []
     alive_bytes = largest = pairs = 0
     for index in sorted(indices, key=lambda index: buffers[index][1]):
@@ -115,9 +115,9 @@ def _live_sets(buffers: Sequence[Buffer], indices: Sequence[int]) -> tuple[int, 
 
 
 def _place_in_time(buffers: Sequence[Buffer], indices: Sequence[int]) -> MemoryPlan:
-    """As an allocator at run time would: in the order of first steps, each into the tightest gap.
+    """Place buffers like an allocator at run time: in the order of first steps, each into the tightest gap.
 
-    The gaps are kept twice, by offset (to join neighbours) and by size (to find the tightest).
+    The gaps are stored twice, by offset (to merge neighbors) and by size (to find the tightest).
     """
     offsets = [0] * len(buffers)
     ends: list[tuple[int, int]] = []
@@ -163,10 +163,10 @@ def _place_in_time(buffers: Sequence[Buffer], indices: Sequence[int]) -> MemoryP
 
 
 def _place_from_both_ends(buffers: Sequence[Buffer], indices: Sequence[int], capacity: int) -> MemoryPlan:
-    """In the order of first steps, by turns at the lowest and at the highest place that is free below `capacity`.
+    """Place in the order of first steps, alternating between the lowest and highest free offset below `capacity`.
 
-    In a chain of layers, where each buffer meets only the one before and the one after, this needs the largest pair of
-    neighbours and no more. A buffer that fits nowhere goes on top of all.
+    In a chain of layers, where each buffer overlaps only its predecessor and successor in time, this needs only the
+    largest pair of neighbors. A buffer that does not fit is placed on top of all others.
     """
     offsets = [0] * len(buffers)
     alive: list[tuple[int, int, int]] = []
@@ -189,7 +189,7 @@ def _place_from_both_ends(buffers: Sequence[Buffer], indices: Sequence[int], cap
 def _repaired(
     buffers: Sequence[Buffer], order: list[int], advance: Callable[[int], int], repairs: int, lowest: int
 ) -> MemoryPlan:
-    """The best of several placements in order: each time the buffer that lies highest is placed earlier."""
+    """Return the best of several successive placements: each one places the highest buffer earlier."""
     plan = best = _place_in_order(buffers, order)
     for _ in range(repairs):
         if best.total <= GOOD_ENOUGH * lowest:
@@ -204,7 +204,7 @@ def _repaired(
 
 
 def _place_in_order(buffers: Sequence[Buffer], order: Sequence[int]) -> MemoryPlan:
-    """Each buffer, in this order, into the tightest gap between those placed before that live at its time."""
+    """Place buffers in this order, each into the tightest gap between placed buffers that are live at the same time."""
     offsets = [0] * len(buffers)
     total = 0
     first_steps = sorted({buffers[index][1] for index in order})
@@ -222,7 +222,7 @@ def _place_in_order(buffers: Sequence[Buffer], order: Sequence[int]) -> MemoryPl
 
 
 def _tightest_gap(neighbours: Sequence[tuple[int, int]], size: int) -> int:
-    """The offset of the smallest gap between (offset, size) neighbours, sorted by offset, that holds `size` bytes."""
+    """Return the offset of the smallest gap of at least `size` bytes between sorted (offset, size) neighbors."""
     top = 0
     best: tuple[int, int] | None = None
     for offset, neighbour_size in neighbours:
@@ -234,10 +234,10 @@ def _tightest_gap(neighbours: Sequence[tuple[int, int]], size: int) -> int:
 
 
 class _PlacedByTime:
-    """Placed buffers, found by the time in which they live.
+    """Placed buffers, indexed by lifetime.
 
-    Time is numbered by the distinct first steps. Each buffer is listed where it begins, and in the nodes of a binary
-    tree over time that together cover its life: so those alive at a time stand on one path from a leaf to the root.
+    Time is numbered by the distinct first steps. Each buffer is listed where it starts, and in the nodes of a binary
+    tree over time that together cover its lifetime: the buffers live at a time are on one path from a leaf to the root.
     """
 
     def __init__(self, times: int) -> None:
@@ -246,7 +246,7 @@ class _PlacedByTime:
         self._covering: list[list[int]] = [[] for _ in range(2 * times)]
 
     def add(self, index: int, begin: int, end: int) -> None:
-        """Note a buffer that lives from `begin` up to before `end`."""
+        """Add a buffer that is live from `begin` up to before `end`."""
         self._beginning[begin].append(index)
         low, high = begin + self._times, end + self._times
         while low < high:
@@ -260,7 +260,7 @@ class _PlacedByTime:
             high >>= 1
 
     def alive(self, begin: int, end: int) -> list[int]:
-        """The placed buffers that live at some time from `begin` up to before `end`."""
+        """Return the placed buffers that are live at any time from `begin` up to before `end`."""
         found: list[int] = []
         node = begin + self._times
         while node:

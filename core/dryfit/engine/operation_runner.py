@@ -96,7 +96,7 @@ class OperationRunner:
         return outputs
 
     def _input(self, resolved: ResolvedOperation, name: str, inputs: Mapping[str, Array]) -> Array:
-        """An input in memory as kernels want it: aligned, and in the layout of the plan."""
+        """Return an input in the form that kernels require: aligned, and in the layout of the plan."""
         if name in self.known:
             return self.known[name]
         if name not in inputs:

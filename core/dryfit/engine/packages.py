@@ -79,7 +79,7 @@ def require_layer_plugins(plan: Plan) -> None:
 
 
 def _remedy(plan: Plan, key: str) -> str:
-    """What to do for a plugin; one of no package was registered by the program that built the engine."""
+    """Return the remedy for a plugin; one without a package was registered by the program that built the engine."""
     return install_remedy(plan, key) if key in plan.packages else "Call register_layer_plugin before you run it"
 
 

@@ -54,7 +54,7 @@ def check_left_out(plan: Plan) -> None:
 
 
 def _lacking(network: Network) -> Iterator[tuple[Layer, str]]:
-    """Layers and names of their parameters for which there is a stand-in."""
+    """Return layers and parameter names with a stand-in."""
     for layer in network.layers:
         for field in layer.parameters():
             value = getattr(layer, field.name)
@@ -63,10 +63,10 @@ def _lacking(network: Network) -> Iterator[tuple[Layer, str]]:
 
 
 def _is_packed(layer: Layer, plan: Plan) -> bool:
-    """Return whether what is lacking is packed: of a layer with what runs it, of a constant with all that reads it.
+    """Return whether an omitted array is packed: that of a layer by its kernel, that of a constant by all its readers.
 
-    A constant is read as weights alone: by dequantizations, each in front of layers whose weights are packed, or by
-    quantized operators.
+    A constant may only be read as weights: by dequantizations in front of layers with packed weights, or by quantized
+    operators.
     """
     if not isinstance(layer, Constant):
         running = [operation for operation in plan.operations if layer.name in operation.layers]
@@ -151,12 +151,12 @@ def _check_operations(plan: Plan) -> None:
 
 
 def _is_repeated(layer: Layer, own: Sequence[Layer]) -> bool:
-    """Return whether an operation computes a layer for itself only, so that others may do so too."""
+    """Return whether an operation computes a layer only for itself, so that others may also compute it."""
     return is_repeatable(layer) and layer is not own[-1]
 
 
 def _given(own: Sequence[Layer], available: set[str], where: str, *, is_all: bool) -> set[str]:
-    """What an operation gives to later ones: what its last layer gives, or all layers."""
+    """Return the outputs of an operation for later ones: those of its last layer, or of all layers."""
     inner: set[str] = set()
     for layer in own:
         needed = {tensor.name for tensor in layer.connected_inputs} - inner - available
@@ -167,9 +167,9 @@ def _given(own: Sequence[Layer], available: set[str], where: str, *, is_all: boo
 
 
 def _check_chain(layers: Sequence[Layer], outputs: set[str], where: str) -> None:
-    """Each layer takes the only output of the one before, and nobody else does; dequantizations stand between.
+    """Check that each layer alone reads the only output of the layer before it, except for dequantizations.
 
-    A dequantization may be read by others too: they repeat it.
+    A dequantization may have other readers, which repeat it.
     """
     inside = {layer.name for layer in layers}
     for layer in layers[:-1]:
@@ -191,7 +191,7 @@ def _readers(layer: Layer) -> set[str]:
 
 
 def _check_segment(operation: Operation, where: str, *, has_program: bool) -> None:
-    """A compiled segment is one, and its program is there, unless a refit is to bring it."""
+    """Check that a compiled segment is valid and has its program, unless a refit provides it."""
     if operation.segment < 0:
         _refuse("A compiled operation must belong to a segment", where, operation.segment)
     if not has_program:

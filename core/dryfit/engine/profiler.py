@@ -23,7 +23,7 @@ class Profiler(abc.ABC):
 
     @abc.abstractmethod
     def report_layer_time(self, layer_name: str, ms: float) -> None:
-        """Called with the host time of an engine layer, in milliseconds."""
+        """Called with the host time of an engine layer, in ms."""
 
 
 class LayerTimes(Profiler):
@@ -54,7 +54,7 @@ class LayerTimes(Profiler):
         return {name: median(times) for name, times in self.milliseconds.items()}
 
     def total(self) -> float:
-        """Return the sum of the medians: approximately the milliseconds of one run."""
+        """Return the sum of the medians: approximately the time of one run in ms."""
         return sum(self.medians().values())
 
 

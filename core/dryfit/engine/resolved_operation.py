@@ -127,10 +127,10 @@ def resolve_operations(plan: Plan) -> Sequence[ResolvedOperation]:
 
 
 def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> None:
-    """Refuse layers behind the main one that the kernel does not run with it.
+    """Reject layers after the main one that the kernel does not fuse with it.
 
-    They joined the group one by one, as `dryfit.builder.fusion.fuse` says; but a group that ends in a quantization
-    joins the one before it as a whole, behind whose quantization it begins. That whole is accepted or not when it is
+    Layers join a group one by one, see `dryfit.builder.fusion.fuse`; but a group that ends in a quantization joins the
+    group before it as a whole, starting after the quantization of that group. The whole group is checked when it is
     bound.
     """
     if isinstance(kernel.kinds, EveryKind):
@@ -153,7 +153,7 @@ def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> N
 
 
 def _require_packed(operation: Operation, group: LayerGroup, kernel: Kernel) -> None:
-    """Refuse a kernel that would read parameters which the engine left out, since another one packed them."""
+    """Reject a kernel that would read parameters that the engine omits because another kernel packed them."""
     lacking = [
         f"{field.name!r} of layer {layer.name!r}"
         for layer in group.layers
@@ -199,14 +199,14 @@ def version_numbers(text: object, device: str) -> tuple[int, ...]:
 
 
 def _activations(group: LayerGroup) -> list[Tensor]:
-    """What a group reads and writes at run time; whatever a build could know before a run is left out."""
+    """Return the tensors that a group reads and writes at run time, without those known at build time."""
     return [
         tensor for tensor in (*group.inputs, *group.outputs) if tensor.spec.value is None and not tensor.is_constant
     ]
 
 
 def _kernel(operation: Operation, plan: Plan, by_device: dict[str, Mapping[str, Kernel]]) -> Kernel:
-    """The kernel of an operation; `by_device` keeps the kernels of devices that were asked for."""
+    """Return the kernel of an operation; `by_device` caches the kernels by device."""
     where = f"engine layer {operation.name!r}"
     target = _target(operation.device, plan, where)
     if operation.is_compiled:
@@ -225,10 +225,10 @@ def _kernel(operation: Operation, plan: Plan, by_device: dict[str, Mapping[str, 
 
 
 def _target(device: str, plan: Plan, where: str) -> Target:
-    """The target of a device of the engine.
+    """Return the target of a device of the engine.
 
     Raises:
-        PluginError: No installed package brings it; says which one to install.
+        PluginError: No installed package provides the device; the message names the one to install.
     """
     try:
         return registry.target(device)
@@ -243,5 +243,5 @@ def _target(device: str, plan: Plan, where: str) -> Target:
 
 
 def _kernels(target: Target) -> Mapping[str, Kernel]:
-    """Kernels that serve a device, by name: its own, and the host's."""
+    """Return the kernels that support a device, by name: its own, and the host's."""
     return {kernel.name: kernel for kernel in (*registry.host().kernels, *target.kernels)}

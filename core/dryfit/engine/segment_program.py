@@ -88,7 +88,7 @@ def bind_segment(loaded: LoadedSegment, binding: Binding) -> Callable[[], None]:
 
 
 def _require_tensors(loaded: LoadedSegment, arrays: Mapping[str, Array], name: str) -> None:
-    """Refuse a program that says of itself that it is for other tensors than the engine binds it to."""
+    """Reject a program that declares other tensors than the engine binds it to."""
     told: Mapping[str, TensorSpec] | None = getattr(loaded, "tensors", None)
     if told is None:
         return

@@ -98,7 +98,7 @@ def stored_tensors(network: Network, declared: Mapping[str, DataType]) -> dict[s
 
 
 def _origins(network: Network, names: Collection[str]) -> dict[str, str]:
-    """Tensor name to the user's tensor: of that name, or what is converted to it or from it."""
+    """Return the user's tensor by tensor name: the one with that name, or one connected by conversions."""
     found = {tensor.name: tensor.name for tensor in network.tensors if tensor.name in names}
     for layer in network.layers:
         source = layer.inputs[0] if layer.is_conversion else None
@@ -112,7 +112,7 @@ def _origins(network: Network, names: Collection[str]) -> dict[str, str]:
 
 
 def _scale(tensor: Tensor) -> float | None:
-    """The one scale of a tensor of codes; None where there is none, or several, or a zero point other than 0."""
+    """Return the single scale of a tensor of codes; None if there is none or several, or if the zero point is not 0."""
     layers = [tensor.producer, *(reader for reader, index in tensor.consumers if index == 0)]
     for layer in layers:
         is_quantizing = layer is not None and layer.kind == ("quantize" if layer is tensor.producer else "dequantize")

@@ -55,7 +55,7 @@ def without_weights(network: Network, weights: Iterable[_ByLayer]) -> Network:
 
 
 def _may_change(layer: Layer, array: Array) -> bool:
-    """Return whether an array is a weight by its type, or a bias in whole numbers that is dequantized."""
+    """Return whether an array is a weight by its type, or an integer bias that is dequantized."""
     dtype = DataType.from_numpy(array.dtype)
     readers = {reader.kind for output in layer.outputs for reader, _ in output.consumers}
     return is_weights_type(dtype) or (dtype is DataType.INT32 and readers == {"dequantize"})
@@ -79,7 +79,7 @@ def stripped(plan: Plan) -> Plan:
 
 
 def _shape_constants(network: Network) -> set[str]:
-    """Names of the constants without whose values some shape would be another, or unknown, or wrong."""
+    """Return the names of constants that determine a shape."""
     specs: dict[str, TensorSpec] = {tensor.name: tensor.spec for tensor in network.inputs}
     origins: dict[str, frozenset[str]] = {}
     deciding: set[str] = set()

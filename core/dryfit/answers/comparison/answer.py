@@ -129,7 +129,7 @@ class CompareAnswer(PlacementHeading, Answer):
         return ", ".join(f"{one.differing} of {one.compared} tensors differ from {one.name}" for one in self.sides)
 
     def _side_blocks(self, side: ComparedSide) -> Iterator[Block]:
-        """One side: its tensors, and the layers to look at."""
+        """Return the blocks of one side: its tensors, and the layers to look at."""
         name = side.name
         yield Line()
         if side.arithmetic:

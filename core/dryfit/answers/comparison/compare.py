@@ -151,7 +151,7 @@ def compare(
 
 
 class _Comparing:
-    """Sums up what differs, one sample after another."""
+    """Accumulates the differences, one sample after another."""
 
     def __init__(self, engine: EngineSide, sides: Sequence[Side], tolerance: float) -> None:
         self._engine = engine
@@ -189,7 +189,7 @@ class _Comparing:
     def _inputs(
         self, runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], side: SideValues
     ) -> tuple[dict[str, Array], list[str]]:
-        """(an operation's inputs as a side has them; the user's names of those it lacks or has in another shape)."""
+        """Return (inputs of an operation on a side; user's names of those it lacks or has in another shape)."""
         inputs: dict[str, Array] = {}
         lacking: dict[str, None] = {}
         for tensor in resolved.group.inputs:
@@ -222,21 +222,21 @@ class _Comparing:
 def _results(
     runner: OperationRunner, resolved: ResolvedOperation, arrays: Mapping[str, Array], inputs: Mapping[str, Array]
 ) -> Mapping[str, Array]:
-    """What an operation gives on inputs; the engine's own arrays where these are its inputs too."""
+    """Return the results of an operation on inputs; the engine's own arrays if the inputs are its own."""
     if all(array.tobytes() == arrays[name].tobytes() for name, array in inputs.items()):
         return arrays
     return runner.run(resolved, inputs)
 
 
 def _is_finite(inputs: Mapping[str, Array] | None) -> bool:
-    """Return whether the inputs of an operation are finite; False where they are not known."""
+    """Return whether the inputs of an operation are finite; False if they are unknown."""
     if inputs is None:
         return False
     return all(bool(np.isfinite(array.astype(np.float32)).all()) for array in inputs.values())
 
 
 class _TensorSums:
-    """What is summed up of one tensor of the engine."""
+    """The accumulated differences of one engine tensor."""
 
     def __init__(self, stored: StoredTensor, resolved: ResolvedOperation, tolerance: float) -> None:
         self._stored = stored
@@ -263,7 +263,7 @@ class _TensorSums:
         fed_others: Array | None,
         is_fed_finite: bool,
     ) -> None:
-        """Add what a side has for the tensor, and what the operation gives on that side's inputs."""
+        """Add a side's values of the tensor, and the results of the operation on that side's inputs."""
         if others is None or others.shape != array.shape:
             self._uncompared.add(side)
             return
@@ -274,7 +274,7 @@ class _TensorSums:
         sums.add(sample, real(array), others, None if known is None else real(known), is_fed_finite=is_fed_finite)
 
     def add_unfed(self, side: str, lacking: Sequence[str]) -> None:
-        """Note what the operation reads and a side does not have."""
+        """Record the tensors that the operation reads but a side does not have."""
         known = self._unfed.setdefault(side, [])
         known += [name for name in lacking if name not in known]
 

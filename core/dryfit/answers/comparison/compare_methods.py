@@ -50,7 +50,7 @@ def compare_methods(
 
 
 class _ComparingMethods:
-    """Sums up what differs, one sample after another."""
+    """Accumulates the differences, one sample after another."""
 
     def __init__(self, sides: Sequence[MethodSide], tolerance: float) -> None:
         self._first, *self._others = sides
@@ -114,7 +114,7 @@ class _ComparingMethods:
 
 
 class _CodeSums:
-    """What is summed up of one tensor and method."""
+    """The accumulated differences of one tensor and method."""
 
     def __init__(self, tolerance: float) -> None:
         self.is_compared = True
@@ -135,7 +135,7 @@ class _CodeSums:
 
 
 class _OutputSums:
-    """What is summed up of one output and method."""
+    """The accumulated differences of one output and method."""
 
     def __init__(self) -> None:
         self.decisions: int | None = 0
@@ -153,7 +153,7 @@ class _OutputSums:
 
 
 def _are_scores(array: Array) -> bool:
-    """Return whether each row of an array is a score for each of two classes or more."""
+    """Return whether each row of an array consists of scores for two or more classes."""
     if array.ndim <= _CLASS_AXIS or array.shape[_CLASS_AXIS] < 2:
         return False
     return all(extent == 1 for extent in array.shape[_CLASS_AXIS + 1 :])
@@ -170,7 +170,7 @@ def _output(name: str, sums: Mapping[str, _OutputSums]) -> ComparedOutput:
 
 
 def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
-    """All names, those of the first order in that order, others behind what they follow in theirs."""
+    """Return all names: those of the first order in that order, others after their predecessors in theirs."""
     found = list(orders[0])
     for order in orders[1:]:
         known, place = set(found), 0

@@ -99,12 +99,12 @@ class DifferenceSums:
 
 
 def _same(x: Array, y: Array) -> Array:
-    """Which elements are the same, NaN as NaN."""
+    """Return which elements are equal, with NaN equal to NaN."""
     return np.asarray((x == y) | (np.isnan(x) & np.isnan(y)))
 
 
 def _count_unlike(x: Array, y: Array, error: Array) -> int:
-    """How many elements differ by what is not finite."""
+    """Return the number of elements that differ in a non-finite value."""
     return int(np.count_nonzero(~np.isfinite(error) & ~_same(x, y)))
 
 

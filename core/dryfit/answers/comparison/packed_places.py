@@ -132,7 +132,7 @@ def _bytes_of(array: Array) -> Array:
 
 
 def _try(found: PlacesOfSlots, pack: Pack, slots: Sequence[Slot], packed: Mapping[str, Array]) -> bool:
-    """Put what lies in the packed arrays into the slots, and pack that: whether it comes out as it was."""
+    """Set the weights found in the packed arrays in the slots and pack them; return whether the result is the same."""
     for number, slot in enumerate(slots):
         values = _gathered(slot, found[number], packed) if number in found else None
         if values is None:
@@ -143,7 +143,7 @@ def _try(found: PlacesOfSlots, pack: Pack, slots: Sequence[Slot], packed: Mappin
 
 
 def _gathered(slot: Slot, places: Sequence[Places], packed: Mapping[str, Array]) -> Array | None:
-    """The elements of a slot from where they lie; None where a packed array cannot hold them."""
+    """Return the elements of a slot from their places; None if a packed array cannot hold them."""
     values = np.zeros(slot.size, slot.dtype.numpy)
     for one in places:
         elements = _elements(packed[one.array], slot.dtype)
@@ -154,13 +154,13 @@ def _gathered(slot: Slot, places: Sequence[Places], packed: Mapping[str, Array])
 
 
 def _real_bits(packed: Mapping[str, Array], precision: DataType) -> int:
-    """Bits of a digit that all packed arrays of real numbers hold, and the type that is computed in."""
+    """Return the digit size in bits that all packed floating-point arrays and the computation type can hold."""
     types = {precision, *map(_data_type, packed.values())}.intersection(EXCHANGED_TYPES)
     return min((bits for dtype, bits in DIGIT_BITS.items() if dtype in types), default=_LEAST_REAL_BITS)
 
 
 def _found(pack: Pack, slots: Mapping[int, Slot], packed: Mapping[str, Array], real_bits: int) -> PlacesOfSlots:
-    """Where each element of slots stands in arrays that hold nothing else; the largest slot is looked for first."""
+    """Find the place of each slot element in arrays that hold nothing else, starting with the largest slot."""
     for slot in slots.values():
         slot.clear()
     found, taken = dict[int, Sequence[Places]](), set[str]()
@@ -180,7 +180,7 @@ def _found(pack: Pack, slots: Mapping[int, Slot], packed: Mapping[str, Array], r
 
 
 def _places(array: str, numbers: Whole, size: int) -> Places:
-    """Where each element lies of which an array holds the number, from 2 on."""
+    """Return the place of each element whose number the array holds, from 2 on."""
     index = np.int32 if max(numbers.size, size) < 1 << 31 else np.int64
     where = np.flatnonzero(numbers >= _FIRST_NUMBER)
     place_of: Whole = np.full(size, -1, index)
@@ -192,7 +192,7 @@ def _places(array: str, numbers: Whole, size: int) -> Places:
 
 
 def _numbers(pack: Pack, slot: Slot, bits: int) -> dict[str, Array]:
-    """Name of each array that the elements of a slot are moved to: their numbers where they stand, as one row.
+    """Return, by array name, the element numbers of a slot at the places they were moved to, flattened.
 
     Where none of them went there is 0 or 1. Left out are arrays in which something was computed from them, or nothing.
     """
@@ -217,7 +217,7 @@ def _numbers(pack: Pack, slot: Slot, bits: int) -> dict[str, Array]:
 
 
 def _digits(array: Array, dtype: DataType, bits: int) -> Array | None:
-    """The digits in a packed array, in int32; None where it holds something else."""
+    """Return the digits in a packed array as int32; None if it holds something else."""
     elements = _elements(array, dtype)
     if elements is None:
         return None
@@ -230,7 +230,7 @@ def _digits(array: Array, dtype: DataType, bits: int) -> Array | None:
 
 
 def _elements(array: Array, dtype: DataType) -> Array | None:
-    """The elements of a packed array as numbers of a slot's type; None where it cannot hold such.
+    """Return the elements of a packed array in the type of a slot; None if they do not fit it.
 
     Real numbers may be packed in another real type, 8 bits as bytes, and of 4 bits two in each byte.
     """
@@ -251,7 +251,7 @@ def _elements(array: Array, dtype: DataType) -> Array | None:
 
 
 def _data_type(array: Array) -> DataType | None:
-    """The type of an array's elements; None where it is none of a tensor."""
+    """Return the type of an array's elements; None if tensors do not support it."""
     try:
         return DataType.from_numpy(array.dtype)
     except UnknownNameError:

@@ -106,7 +106,7 @@ class DefinitionSide:
         return found
 
     def _computed_on(self, name: str, array: Array) -> Array:
-        """What the caller gives as an input, in the type in which the network computes on it."""
+        """Return an input of the caller in the type in which the network computes on it."""
         if name in self._scales:
             return array.astype(np.float32) * np.float32(self._scales[name])
         return array.astype(self._network.tensor(name).dtype.numpy, copy=False)
@@ -161,7 +161,7 @@ class EngineSide:
 
 
 def _fixed_tensors(network: Network) -> frozenset[str]:
-    """Names of the tensors that no input reaches."""
+    """Return the names of the tensors that do not depend on an input."""
     found: set[str] = set()
     for layer in network.layers:
         if all(tensor is None or tensor.name in found for tensor in layer.inputs):
@@ -212,7 +212,7 @@ def compared_sides(
 
 
 def _plan_on(name: str, network: Network, plan: Plan) -> Plan:
-    """The plan of a network on another device, or with another software version of the same."""
+    """Return the plan of a network on another device, or with another software version of the same device."""
     device, _, software = name.partition("@")
     work = copy_network(network)
     config = config_from_settings(_settings_for(work, plan.settings), work)
@@ -236,7 +236,7 @@ def _plan_on(name: str, network: Network, plan: Plan) -> Plan:
 
 
 def _settings_for(network: Network, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """An engine's settings without those of layers that the network does not have, as passes have left them out."""
+    """Return an engine's settings without those of layers that passes removed from the network."""
     names = {layer.name for layer in network.layers}
     of_layers = {
         key: {name: value for name, value in settings[key].items() if name in names}
@@ -247,7 +247,7 @@ def _settings_for(network: Network, settings: Mapping[str, Any]) -> dict[str, An
 
 
 def _move(config: BuilderConfig, device: str, network: Network) -> None:
-    """Put everything on another device: what was said of layers, kernels and formats was said of the first."""
+    """Move everything to another device: settings of layers, kernels and formats applied to the first device only."""
     config.default_device_type = device
     config.allow_fallback(None)
     for layer in network.layers:

@@ -88,7 +88,7 @@ def stored_network(plan: Plan, progress: ProgressMonitor | None = None) -> Store
 
 
 class _Making:
-    """Copies one layer of an engine's network after another."""
+    """Copies the layers of an engine's network one by one."""
 
     def __init__(self, stored: NetworkWeights, own_layers: set[str]) -> None:
         self._stored = stored
@@ -100,7 +100,7 @@ class _Making:
         self._known: dict[str, Array] = {}
 
     def add_input(self, tensor: Tensor) -> None:
-        """An input in the type in which the engine takes it, which changes no other."""
+        """Add an input in the type in which the engine accepts it, without changing other inputs."""
         bounds = self._range_of_codes(tensor)
         is_real = (tensor.dtype in EXCHANGED_TYPES or bounds is not None) and not self._is_typed
         new = self._network.add_input(tensor.name, DataType.FLOAT if is_real else tensor.dtype, tensor.shape)
@@ -112,7 +112,7 @@ class _Making:
         self._tensors[tensor.name] = new
 
     def _range_of_codes(self, tensor: Tensor) -> tuple[float, float] | None:
-        """The range of an INT8 input that the builder takes for real numbers: stated, or of the scale that it found."""
+        """Return the range of an INT8 input that represents floating-point values: stated, or from its scale."""
         if tensor.dtype is not DataType.INT8 or tensor.dynamic_range is not None:
             return tensor.dynamic_range
         for layer, _ in tensor.consumers:
@@ -141,7 +141,7 @@ class _Making:
         return tensor.name in self._tensors or tensor.name in self._known
 
     def _skip(self, layer: Layer) -> bool:
-        """Leave out what only stores numbers in another type; whether it is that."""
+        """Skip a layer that only stores values in another type; return whether it does."""
         source, output = layer.inputs[0], layer.outputs[0]
         if source is None:
             return False
@@ -159,7 +159,7 @@ class _Making:
         return True
 
     def _stands_for_real(self, tensor: Tensor) -> bool:
-        """Return whether a tensor is real numbers already, as an input in INT8 is that the builder takes for such."""
+        """Return whether a tensor already holds floating-point values, as an INT8 input with a range does."""
         return tensor.spec.dtype in EXCHANGED_TYPES
 
     def _copy(self, layer: Layer) -> None:
@@ -185,7 +185,7 @@ class _Making:
                 setattr(layer, field.name, self._widened(value))
 
     def _given(self, tensor: Tensor) -> Tensor:
-        """A tensor of the new network; a constant when it is first read."""
+        """Return a tensor of the new network; a constant is added when it is first read."""
         if tensor.name not in self._tensors:
             values = self._known[tensor.name]
             layer = self._network.add_layer(Constant(name=tensor.name, shape=values.shape, weights=values), [])
@@ -194,14 +194,14 @@ class _Making:
         return self._tensors[tensor.name]
 
     def _widened(self, values: Array | None) -> Array:
-        """Real numbers in FP32, where the network says no types of its own."""
+        """Return floating-point values as FP32, unless the network is strongly typed."""
         if values is None:
             raise ValueError("a constant must have a value")
         is_exchanged = DataType.from_numpy(values.dtype) in EXCHANGED_TYPES and not self._is_typed
         return values.astype(np.float32) if is_exchanged else values
 
     def finish(self) -> Network:
-        """Mark the engine's outputs, in its types, and what layers that are not known would have read."""
+        """Mark the engine's outputs, in its types, and the tensors that unknown layers would have read."""
         for tensor in self._stored.network.outputs:
             if not self._has(tensor):
                 continue

@@ -86,7 +86,7 @@ def stored_weights_of(plan: Plan, progress: ProgressMonitor | None = None) -> Ne
 
 
 def _widened(network: Network) -> Network:
-    """A copy of an engine's network in which real numbers are FP32."""
+    """Return a copy of an engine's network with floating point as FP32."""
     copy = copy_network(network)
     for tensor in copy.inputs:
         if tensor.dtype in EXCHANGED_TYPES:
@@ -105,7 +105,7 @@ def _widened(network: Network) -> Network:
 
 
 def _slots(group: LayerGroup) -> list[Slot]:
-    """The weights of a group that the engine's network does not have, and a bias for what may be folded into one."""
+    """Return the weights of a group that the engine's network lacks, and a bias that values may be folded into."""
     found = [
         Slot(layer, field.name, DataType.from_numpy(value.dtype), value.shape)
         for layer in (*group.layers, *_constants(group))
@@ -122,7 +122,7 @@ def _slots(group: LayerGroup) -> list[Slot]:
 
 
 def _constants(group: LayerGroup) -> list[Constant]:
-    """The constants that the group dequantizes."""
+    """Return the constants that the group dequantizes."""
     sources = [layer.inputs[0] for layer in group.prologue if layer.inputs and layer.inputs[0] is not None]
     return [one.producer for one in sources if isinstance(one.producer, Constant)]
 
@@ -130,7 +130,7 @@ def _constants(group: LayerGroup) -> list[Constant]:
 def _unpacked(
     operation: Operation, kernel: Kernel, group: LayerGroup, slots: Sequence[Slot], known: KnownPlaces
 ) -> str | None:
-    """Put the weights of an operation where they were; returns why they cannot be found, or None."""
+    """Restore the weights of an operation; return why they cannot be found, or None."""
     if operation.is_compiled:
         return f"the program that {operation.device} compiled holds its weights, in a form of its own"
     try:
@@ -147,7 +147,7 @@ def _unpacked(
 
 
 def _put(found: Mapping[str, Array], slots: Sequence[Slot], main: Layer) -> bool:
-    """Give the main layer its parameters, and let the other slots do nothing; whether none of its own is lacking."""
+    """Set the main layer's parameters, and neutral values in other slots; return whether the former are complete."""
     for slot in slots:
         slot.clear()
         if slot.layer is main and slot.name in found:
@@ -156,7 +156,7 @@ def _put(found: Mapping[str, Array], slots: Sequence[Slot], main: Layer) -> bool
 
 
 def _is_close(found: Mapping[str, Array], packed: Mapping[str, Array]) -> bool:
-    """Return whether what is packed from weights that were unpacked lies beside what the engine has."""
+    """Return whether packing the recovered weights gives nearly the engine's arrays."""
     if packed_alike(found, packed):
         return True
     return found.keys() == packed.keys() and all(_lies_beside(found[name], array) for name, array in packed.items())

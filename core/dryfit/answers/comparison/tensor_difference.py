@@ -181,7 +181,7 @@ def _in_json(number: float) -> JsonNumber:
 
 
 def _decibels_text(ratio: float | None, *, is_equal: bool) -> str:
-    """`equal` where there is no noise, `no signal` where there is nothing else."""
+    """Format decibels: `equal` without noise, `no signal` without signal."""
     if is_equal:
         return "equal"
     return "no signal" if ratio is None else f"{ratio:.1f}"

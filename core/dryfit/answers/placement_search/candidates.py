@@ -116,7 +116,7 @@ def _weighings(model: SegmentModel) -> Iterator[Amounts]:
 
 
 class _LayerCosts:
-    """What each layer adds on one device where it runs all that it can.
+    """The cost that each layer adds on a device that runs everything it can.
 
     Attributes:
         amounts: of each layer that can be there.
@@ -148,21 +148,21 @@ class _LayerCosts:
             self.followers.update(zip(chain[1:], chain, strict=False))
 
     def alone(self, node: int) -> Amounts:
-        """What a layer takes as a segment of its own."""
+        """Return the amounts of a layer as a segment of its own."""
         return self._model.segment(self._device, (node,))
 
     def cost(self, node: int, weights: Amounts) -> int | None:
-        """What a layer adds; None where it cannot be there."""
+        """Return the cost that a layer adds; None if it cannot run on the device."""
         found = self.amounts.get(node)
         return None if found is None else weighed(found, weights)
 
     def alone_cost(self, node: int, before: int, weights: Amounts) -> int:
-        """What a layer adds where the one before it is elsewhere; 0 where the two share no step."""
+        """Return the cost that a layer adds if its predecessor is elsewhere; 0 if the two do not share a step."""
         return weighed(self.alone(node), weights) if self.followers.get(node) == before else 0
 
 
 def _step_alone(estimate: CostEstimate, step: StepCost) -> CostEstimate:
-    """The estimate of one step: of the energy, which is told of the whole alone, its share by time."""
+    """Return the estimate of one step, with its share of the energy by time, as energy is estimated only in total."""
     energy, total_microseconds = estimate.energy, sum(one.microseconds for one in estimate.steps)
     if energy is not None and total_microseconds:
         energy = attrs.evolve(energy, amount=energy.amount * step.microseconds / total_microseconds)
@@ -175,9 +175,9 @@ def weighed(amounts: Amounts, weights: Amounts) -> int:
 
 
 def _side_costs(model: SegmentModel, first: _LayerCosts, second: _LayerCosts, weights: Amounts) -> SideCosts:
-    """The costs of a cut. The caller is one more node; a layer on a third device counts as the caller does.
+    """Return the costs of a cut. The caller is an additional node; a layer on a third device counts as the caller.
 
-    Of two divisions of one cost the one with fewer copies is taken: each adds one part where all else is doubled often
+    Of two cuts of equal cost, the one with fewer copies wins: each copy adds 1, and all other costs are doubled often
     enough to outweigh them.
     """
     choices, caller = model.choices, len(model.choices.layers)

@@ -72,7 +72,7 @@ class _Label:
         return max(self.amounts), *self.counts, *self.amounts
 
     def beats(self, other: _Label) -> bool:
-        """Return whether it is no worse in anything."""
+        """Return whether the label is at least as good in every respect."""
         mine, others = (*self.amounts, *self.counts), (*other.amounts, *other.counts)
         return all(one <= two for one, two in zip(mine, others, strict=True))
 
@@ -91,7 +91,7 @@ def best_on_chain(chain: Chain, bound: float = float("inf")) -> ChainPlacement |
 
 
 class _Walk:
-    """Goes along the chain."""
+    """Extends labels along the chain."""
 
     def __init__(self, chain: Chain, bound: float) -> None:
         self._chain = chain
@@ -117,7 +117,7 @@ class _Walk:
         return ChainPlacement(self._devices(best, count), best.amounts, self._is_exact)
 
     def _ending(self, device: str, end: int) -> list[_Label]:
-        """The labels of the layers before `end`, the last segment of which is on the device."""
+        """Return the labels of the layers before `end` whose last segment is on the device."""
         chain, found = self._chain, list[_Label]()
         inside: Amounts = (0.0,) * chain.amounts
         for first in range(end - 1, -1, -1):
@@ -136,7 +136,7 @@ class _Walk:
         return self._undominated(found)
 
     def _longer(self, labels: Sequence[_Label], device: str, first: int, spent: Amounts) -> list[_Label]:
-        """The labels with one more segment, which begins here, that keep the limits and the bound."""
+        """Return the labels extended by a segment that starts here, within the limits and the bound."""
         opened = [int(one == device) for one in self._counted]
         limits = [self._chain.limits.get(one) for one in self._counted]
         longer = []
@@ -147,7 +147,7 @@ class _Walk:
         return self._within(longer, spent)
 
     def _within(self, labels: Sequence[_Label], spent: Amounts) -> list[_Label]:
-        """The labels after something more was spent, without those beyond the bound."""
+        """Return the labels after adding amounts, without those above the bound."""
         spending = (attrs.evolve(label, amounts=_sum(label.amounts, spent)) for label in labels)
         return [label for label in spending if max(label.amounts) <= self._bound]
 

@@ -65,7 +65,7 @@ def changes_between(model: SegmentModel, before: Assessment, after: Assessment, 
 
 
 def _neighbours(ways: Mapping[int, tuple[str, str]], edges: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Layers that go the same way, in sets that edges connect."""
+    """Return layers that move in the same direction, as sets connected by edges."""
     roots = {index: index for index in ways}
 
     def root(index: int) -> int:
@@ -86,7 +86,7 @@ def _neighbours(ways: Mapping[int, tuple[str, str]], edges: Sequence[tuple[int, 
 def _why_not_stay(
     model: SegmentModel, now: Placed, otherwise: Placed, device: str, unit: str
 ) -> tuple[str, float | None]:
-    """The reason, and the value of the objective if the layers stayed."""
+    """Return the reason, and the value of the objective if the layers stayed."""
     if otherwise.too_large:
         return f"with them a segment of {device} does not fit its memory pools", None
     if otherwise.excess:
@@ -152,7 +152,7 @@ def improved(model: SegmentModel, placed: Placed, trials: int = TRIALS) -> Place
 
 
 def _smaller(model: SegmentModel, placed: Placed) -> Iterator[tuple[str, ...]]:
-    """Ways to take a segment that is too large apart."""
+    """Return ways to split a segment that is too large."""
     device, nodes = placed.segments[placed.too_large[0]]
     other = _other(model, device)
     first, last = _longest(model, device, nodes), _longest(model, device, nodes[::-1])
@@ -163,7 +163,7 @@ def _smaller(model: SegmentModel, placed: Placed) -> Iterator[tuple[str, ...]]:
 
 
 def _longest(model: SegmentModel, device: str, nodes: Nodes) -> int:
-    """How many of the first layers fit as one segment, found by halving."""
+    """Return how many of the first layers fit as one segment, by bisection."""
     fitting, too_many = 0, len(nodes)
     while too_many - fitting > 1:
         middle = (fitting + too_many) // 2
@@ -175,7 +175,7 @@ def _longest(model: SegmentModel, device: str, nodes: Nodes) -> int:
 
 
 def _separators(model: SegmentModel, device: str, nodes: Nodes) -> Nodes:
-    """Layers between runs that fit, each as long as it can be."""
+    """Return the layers between runs that fit, each as long as possible."""
     separators: list[int] = []
     rest = nodes
     while rest and not model.fits(device, rest):
@@ -186,7 +186,7 @@ def _separators(model: SegmentModel, device: str, nodes: Nodes) -> Nodes:
 
 
 def _fewer(model: SegmentModel, placed: Placed) -> Iterator[tuple[str, ...]]:
-    """The placement without the segments of which a device has too many, the least useful ones chosen one by one."""
+    """Return the placement without excess segments of a device, choosing the least useful ones one by one."""
     device, excess = next(iter(placed.excess.items()))
     other = _other(model, device)
     trials = []
@@ -200,7 +200,7 @@ def _fewer(model: SegmentModel, placed: Placed) -> Iterator[tuple[str, ...]]:
 
 
 def _steps(model: SegmentModel, placed: Placed) -> Iterator[tuple[str, ...]]:
-    """Placements next to this one: whole segments on the other side, then single layers at borders."""
+    """Return neighboring placements: whole segments on the other device, then single layers at borders."""
     for device, nodes in placed.segments:
         yield moved(model, placed.devices, nodes, _other(model, device))
     for node in _at_borders(model, placed):
@@ -208,7 +208,7 @@ def _steps(model: SegmentModel, placed: Placed) -> Iterator[tuple[str, ...]]:
 
 
 def _at_borders(model: SegmentModel, placed: Placed) -> Iterable[int]:
-    """Layers that give to or take from another device, in order."""
+    """Return the layers that exchange tensors with another device, in order."""
     found: set[int] = set()
     for flow in model.choices.flows:
         ends = [flow.giver, *flow.takers]

@@ -46,10 +46,10 @@ class Choices:
     Attributes:
         device, other: default device and fallback device, between which the search chooses.
         layers: layers that run on a device.
-        options: allowed devices of each layer; one for a layer that is not free.
+        options: allowed devices of each layer; a fixed layer has one.
         owners: name in the user's network by which each layer's device is set; "" for none.
         groups: numbers of the free layers of each owner, in order.
-        edges: pairs of layers of which the first must run before the second.
+        edges: pairs of layers (first, second), where the first must run before the second.
         flows: tensors between layers.
         assignment: assignment of the build, with the verdicts of both devices.
     """
@@ -113,12 +113,12 @@ def choices_of(network: Network, config: BuilderConfig, design: Design, other: s
 
 
 def _is_voted(design: Design, layer: Layer, other: str) -> bool:
-    """Return whether plugins voted a layer away, which could stay: they are heard."""
+    """Return whether plugin votes moved a layer away that could stay; votes are respected."""
     return design.assignment.devices[layer.name] == other and layer.name not in design.partition.moved
 
 
 def _tied(owners: Sequence[str], options: list[tuple[str, ...]], placed: Sequence[str]) -> list[list[int]]:
-    """The free layers by owner. Where one layer of an owner is not free none of them is: `options` is changed."""
+    """Return the free layers by owner. If one layer of an owner is fixed, all of them become fixed in `options`."""
     found: dict[str, list[int]] = {}
     for index, owner in enumerate(owners):
         if owner:
@@ -131,7 +131,7 @@ def _tied(owners: Sequence[str], options: list[tuple[str, ...]], placed: Sequenc
 
 
 def _flows(design: Design, number: Mapping[str, int]) -> list[Flow]:
-    """The tensors that layers give or take, in the network's order."""
+    """Return the tensors that layers exchange, in network order."""
     flows = []
     for tensor in design.network.tensors:
         giver = CALLER if tensor.producer is None else number.get(tensor.producer.name, -2)

@@ -121,14 +121,14 @@ def cheapest_sides(costs: SideCosts) -> list[bool]:
 
 
 def _finite_total(costs: SideCosts) -> int:
-    """More than any division costs."""
+    """Return a number larger than the cost of any division."""
     total = sum(cost for cost in (*costs.on_first, *costs.on_second) if cost is not None)
     total += sum(one.alone_on_first + one.alone_on_second for one in costs.followings)
     return total + sum(one.to_first + one.to_second for one in costs.flows)
 
 
 class _Flow:
-    """A network of edges with capacities, each stored beside its reverse."""
+    """A network of edges with capacities, each stored with its reverse edge."""
 
     def __init__(self, nodes: int) -> None:
         self._edges: list[list[int]] = [[] for _ in range(nodes)]
@@ -136,12 +136,12 @@ class _Flow:
         self._left: list[int] = []
 
     def new_node(self) -> int:
-        """Its number."""
+        """Add a node and return its number."""
         self._edges.append([])
         return len(self._edges) - 1
 
     def add(self, start: int, end: int, capacity: int) -> None:
-        """An edge; one of no capacity is left out."""
+        """Add an edge; an edge without capacity is omitted."""
         if capacity:
             for source, target, left in ((start, end, capacity), (end, start, 0)):
                 self._edges[source].append(len(self._ends))
@@ -149,7 +149,7 @@ class _Flow:
                 self._left.append(left)
 
     def maximise(self, source: int, sink: int) -> int:
-        """Fill the network; returns the flow."""
+        """Maximize the flow and return it."""
         total = 0
         while (depths := self._depths(source, sink)) is not None:
             tried = [0] * len(self._edges)
@@ -158,7 +158,7 @@ class _Flow:
         return total
 
     def reaching(self, sink: int) -> set[int]:
-        """The nodes from which more could still flow to the sink."""
+        """Return the nodes from which more could still flow to the sink."""
         found, waiting = {sink}, [sink]
         while waiting:
             for edge in self._edges[waiting.pop()]:
@@ -169,7 +169,7 @@ class _Flow:
         return found
 
     def _depths(self, source: int, sink: int) -> list[int] | None:
-        """Of each node its distance from the source, -1 out of reach; None where the sink is out of reach."""
+        """Return the distance of each node from the source, -1 if unreachable; None if the sink is unreachable."""
         depths = [-1] * len(self._edges)
         depths[source] = 0
         waiting = deque([source])
@@ -183,7 +183,7 @@ class _Flow:
         return depths if depths[sink] >= 0 else None
 
     def _push(self, source: int, sink: int, depths: Sequence[int], tried: list[int]) -> int:
-        """Send what one shortest way takes; 0 where none is left. `tried` counts each node's edges to nowhere."""
+        """Send flow along one shortest path; 0 if none is left. `tried` counts the exhausted edges of each node."""
         way: list[int] = []
         node = source
         while node != sink:

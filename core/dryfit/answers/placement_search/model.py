@@ -136,7 +136,7 @@ class SegmentModel:
     def fits(self, device: str, nodes: Nodes) -> bool:
         """Return whether layers fit the pools of a device as one segment, computed without fusion.
 
-        This takes microseconds, because a search checks thousands of segments; most need less memory after fusion. The
+        This takes a few us, because a search checks thousands of segments; most need less memory after fusion. The
         stages of a build, which each compared placement passes through, compute it exactly.
         """
         found = self._fits.get((device, nodes))
@@ -229,7 +229,7 @@ class FlowCopies:
         return total(parts)
 
     def _takers(self, flow: Flow, giver: FormatSide, places: Sequence[str]) -> list[FormatSide]:
-        """Those who take the tensor, each as its own device sees it."""
+        """Return the readers of the tensor by device."""
         found = []
         for device in dict.fromkeys(places):
             number = self._devices.index(device)

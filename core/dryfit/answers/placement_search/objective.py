@@ -129,7 +129,7 @@ class Meter:
         return total((self.zero, *parts))
 
     def _needed(self, where: str, estimate: CostEstimate | None, failure: str = "") -> float:
-        """The number of an estimate that counts; `failure` is why there is none, where a function failed."""
+        """Return the value of an estimate that counts; `failure` is the reason for its absence if a function failed."""
         needs = self.objective.needs
         found = None if estimate is None else estimate.microseconds
         if needs == "energy":
@@ -203,7 +203,7 @@ def _bounded_devices(cost: NetworkCost) -> Iterable[str]:
 
 
 def _margin(meter: Meter, before: NetworkCost, after: NetworkCost) -> float | None:
-    """The first factor at which the proposal is no better any more, by halving; None where it stays so."""
+    """Return the smallest factor at which the proposal stops being better, by bisection; None for none."""
 
     def is_better(factor: float) -> bool:
         return _value(meter, after, factor) < _value(meter, before, factor)
@@ -220,7 +220,7 @@ def _margin(meter: Meter, before: NetworkCost, after: NetworkCost) -> float | No
 
 
 def _value(meter: Meter, cost: NetworkCost, factor: float) -> float:
-    """The value of a placement where the times that are bounds are so many times as long."""
+    """Return the value of a placement with the lower-bound times multiplied by a factor."""
     segments = [
         attrs.evolve(one, estimate=attrs.evolve(one.estimate, microseconds=one.estimate.microseconds * factor))
         if one.estimate is not None and one.estimate.is_lower_bound and one.estimate.microseconds is not None

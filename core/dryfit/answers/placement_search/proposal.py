@@ -159,7 +159,7 @@ def _second_device(config: BuilderConfig) -> str:
 
 
 def _found(model: SegmentModel, default: tuple[str, ...], other: tuple[str, ...]) -> list[Candidate]:
-    """The best placements by the model of segments, best first."""
+    """Return the best placements by the model of segments, best first."""
     starts = [Candidate("local search within the limits", default)]
     known = [placed for placed in map(model.placed, (default, other)) if placed.can_be_loaded]
     bound = min((value_of(placed.amounts) for placed in known), default=math.inf)
@@ -178,7 +178,7 @@ def _found(model: SegmentModel, default: tuple[str, ...], other: tuple[str, ...]
 
 
 def _united(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Each placement once, with all the ways that led to it."""
+    """Return placements without duplicates, each with all methods that found it."""
     found: dict[tuple[str, ...], Candidate] = {}
     for candidate in candidates:
         same = found.get(candidate.devices)
@@ -187,7 +187,7 @@ def _united(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 class _Judge:
-    """Takes placements through the stages of a build."""
+    """Passes placements through the stages of a build."""
 
     def __init__(self, network: Network, config: BuilderConfig, meter: Meter) -> None:
         self._network = network
@@ -195,14 +195,14 @@ class _Judge:
         self._meter = meter
 
     def options(self, title: str, own: Mapping[str, str], *, is_exact: bool) -> list[PlacementOption]:
-        """The placement; nothing where it cannot be built."""
+        """Return the placement; empty if it cannot be built."""
         with _given(self._network, self._config, own):
             design = design_for_assessment(self._network, self._config)
             can_be_built = not design.refusals and not design.formats.problems
             return [self.option(title, own, design, is_exact=is_exact)] if can_be_built else []
 
     def option(self, title: str, own: Mapping[str, str], design: Design, *, is_exact: bool = False) -> PlacementOption:
-        """A placement that was designed."""
+        """Return a placement that was designed."""
         cost = network_cost(design)
         macs = {layer.name: layer.multiply_accumulates(design.specs) for layer in design.network.layers}
         by_device: dict[str, int] = {}
@@ -220,14 +220,14 @@ class _Judge:
         )
 
     def key(self, option: PlacementOption, device: str) -> tuple[float, ...]:
-        """What is compared: the value, for the objective of coverage segments, and how much has to be said."""
+        """Return the comparison key: the value, for the coverage objective segments, and the number of assignments."""
         counts = self._meter.objective is Objective.DLA_COVERAGE
         return option.value, option.segments_on(device) if counts else 0, len(option.own_devices)
 
 
 @contextmanager
 def _given(network: Network, config: BuilderConfig, own: Mapping[str, str]) -> Iterator[None]:
-    """The config with devices of single layers, which had none before and have none afterwards."""
+    """Temporarily assign layer devices in a config that has none."""
     layers = {name: network.layer(name) for name in own}
     try:
         for name, device in own.items():

@@ -43,7 +43,7 @@ class DeviceTypes:
         return self._with_steps(self._of.get(device, self._others), ())
 
     def _with_steps(self, precisions: Precisions, inside: Collection[str]) -> Precisions:
-        """The precisions with these tensors inside steps, and no others."""
+        """Return the precisions with exactly these tensors inside steps."""
         ended = precisions.real_tensors.difference(inside)
         real_outputs = {
             (layer, index): dtype

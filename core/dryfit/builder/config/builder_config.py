@@ -42,7 +42,7 @@ __all__ = ["BuilderConfig", "BuilderFlag", "DeviceType", "EngineCapability", "Me
 
 @attrs.frozen(eq=False)
 class _Inferred:
-    """The specs of a network's tensors for fixed input shapes, and the revision of the network that they are of."""
+    """The tensor specs of a network for fixed input shapes, with the network revision that they belong to."""
 
     revision: int
     shapes: Mapping[str, Shape]
@@ -115,9 +115,9 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
         return self._profiles[index]
 
     def _fixed_specs(self, network: Network) -> Mapping[str, TensorSpec] | None:
-        """The specs for the one shape that all profiles state; None where the network is static, or they differ.
+        """Return the specs for the single shape of all profiles; None if the network is static, or the shapes differ.
 
-        They are inferred once for as long as the network stays as it is: scripts ask about one layer after another.
+        The result is cached while the network is unmodified, because scripts ask about one layer after another.
         """
         if not self._profiles or all(extent >= 0 for tensor in network.inputs for extent in tensor.shape):
             return None

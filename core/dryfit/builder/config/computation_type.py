@@ -22,7 +22,7 @@ def computation_type(
     A layer of a strongly typed network is computed in its own type, regardless of flags.
 
     A device without a default type (the DLA requires a precision flag) is checked for INT8 if only INT8 is allowed, and
-    otherwise for FLOAT. Its rules then reject the layer for the missing scales or the missing flag.
+    otherwise for FP32. Its rules then reject the layer for the missing scales or the missing flag.
 
     Source: TensorRT `BuilderFlag` (flags allow a type); a layer without a range runs in FP16 if allowed.
     """
@@ -47,7 +47,7 @@ def is_strongly_typed(layer: Layer) -> bool:
 
 
 def typed_precision(layer: Layer) -> DataType:
-    """Return the computation type given by the layer's tensor types: floating point, else quantized, else FLOAT."""
+    """Return the computation type given by the layer's tensor types: floating point, else quantized, else FP32."""
     types = [tensor.dtype for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
     real = [dtype for dtype in types if dtype in EXCHANGED_TYPES]
     return next(iter([*real, *(dtype for dtype in types if dtype.is_quantized)]), DataType.FLOAT)

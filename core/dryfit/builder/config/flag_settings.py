@@ -88,10 +88,10 @@ def _mask(flags: Iterable[IntEnum]) -> int:
 
 
 def _flags_of(kind: type[FlagT], mask: int, words: str) -> set[FlagT]:
-    """The flags of a bit mask.
+    """Return the flags of a bit mask.
 
     Raises:
-        ConfigError: A bit is none.
+        ConfigError: A bit does not correspond to a flag.
     """
     known = _mask(kind)
     if mask & ~known:

@@ -172,7 +172,7 @@ class LayerPattern:
 
     @property
     def _subject(self) -> tuple[str, str]:
-        """(what the pattern speaks of, the pattern itself)."""
+        """Return (subject of the pattern, the pattern itself)."""
         prefix, colon, text = self.pattern.partition(":")
         return (prefix, text.strip()) if colon and prefix in (KIND, ONNX) else ("layer", self.pattern)
 

@@ -111,9 +111,9 @@ def _precisions(network: Network) -> list[tuple[str, DataType]]:
 
 
 def _output_types(network: Network) -> list[tuple[str, DataType]]:
-    """Output types that are set, without those that the outputs have anyway.
+    """Return the output types that are set, without those that the outputs already have.
 
-    A quantized type of a layer plugin's output is no constraint: it says that the plugin takes quantized tensors.
+    A quantized type of a layer plugin's output is not a constraint: it declares support for quantized tensors.
     """
     return [
         (f"{dtype.text} of output {index} of layer {layer.name!r}", dtype)
@@ -125,7 +125,7 @@ def _output_types(network: Network) -> list[tuple[str, DataType]]:
 
 
 def _quantized_type(layer: Layer) -> DataType | None:
-    """The type on the quantized side of a quantize or dequantize layer; None for other layers."""
+    """Return the type on the quantized side of a quantize or dequantize layer; None for other layers."""
     if layer.kind in ("quantize", "dynamic_quantize"):
         return layer.outputs[0].dtype
     source = layer.inputs[0] if layer.kind == "dequantize" else None
@@ -288,5 +288,5 @@ def broken_rules(network: Network, config: BuilderConfig) -> Iterator[tuple[Rule
 
 
 def _subject(rule: Rule) -> str:
-    """What a rule speaks of: its id without the mode."""
+    """Return the subject of a rule: its id without the mode."""
     return rule.id.partition(".")[2]

@@ -68,7 +68,7 @@ class OptimizationProfile(KnownAttributes):
         return list(self._values.get(input, ()))
 
     def __bool__(self) -> bool:
-        """Return whether anything was stated; each `set_shape` was checked when it was called."""
+        """Return whether any shape or value is set; each `set_shape` was checked when it was called."""
         return bool(self._shapes or self._values)
 
     @property
@@ -140,7 +140,7 @@ class OptimizationProfile(KnownAttributes):
             yield f"input {tensor.name!r} has the shape {shape}, but the profile has {len(values[0])} values"
 
     def _name_problems(self, network: Network) -> Iterator[str]:
-        """Dimensions of one name that are said to have different extents."""
+        """Return problems with dimensions that share a name but have different extents."""
         first: dict[str, tuple[str, tuple[int, ...]]] = {}
         for tensor in network.inputs:
             shapes = self._shapes.get(tensor.name, (tensor.shape,) * 3)

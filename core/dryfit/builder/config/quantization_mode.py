@@ -11,7 +11,7 @@ from dryfit.network.network import Network
 
 
 class QuantizationMode(enum.Enum):
-    """The two quantization modes, of which a build uses one or none.
+    """The two quantization modes; a build uses at most one.
 
     Source: TensorRT "Working with Quantized Types", explicit vs implicit quantization.
     """

@@ -79,7 +79,7 @@ def _config(settings: Mapping[str, Any], network: Network) -> BuilderConfig:
 
 
 def _plain(value: Any) -> Any:
-    """Data as a file has it: lists for tuples."""
+    """Return data as stored in a file, with lists for tuples."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

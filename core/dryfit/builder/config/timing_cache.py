@@ -46,7 +46,7 @@ class TimingCacheKey:
 
 
 class TimingCache:
-    """The minimum latencies of single-threaded runs on this machine, in microseconds; TensorRT's `ITimingCache`.
+    """The minimum latencies of single-threaded runs on this machine, in us; TensorRT's `ITimingCache`.
 
     The text has one JSON object per line: the first states format and processor, the others are measurements, sorted.
     Edit a number to make a build choose another kernel.
@@ -73,7 +73,7 @@ class TimingCache:
         return sorted(self._entries)
 
     def query(self, key: TimingCacheKey) -> float | None:
-        """Return the latency in microseconds; None if not measured."""
+        """Return the latency in us; None if not measured."""
         return self._entries.get(key)
 
     def update(self, key: TimingCacheKey, microseconds: float) -> None:
@@ -171,7 +171,7 @@ class TimingCache:
 
 
 def _fields(line: str, kinds: Mapping[str, type], where: str) -> dict[str, Any]:
-    """The fields of one line, exactly these and of these types; a whole number may stand for a float."""
+    """Return the fields of one line, with exactly these names and types; an integer is accepted as a float."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -318,7 +318,7 @@ class SharedTimingCache:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One writer at a time, where the system has locks on files; elsewhere the last one wins."""
+    """Lock a file for one writer at a time if the system supports file locks; otherwise the last writer wins."""
     with path.with_name(f"{path.name}.lock").open("w") as file, contextlib.ExitStack() as stack:
         _lock(file, stack)
         yield

@@ -172,7 +172,7 @@ _SIZE = re.compile(r"-?(\d+|\d*\.\d+)([BKMG]?)")
 
 @attrs.frozen
 class PoolSizes:
-    """Memory pool limits parsed from a text.
+    """Memory pool limits parsed from a string.
 
     Attributes:
         limits: limit in bytes by memory pool.
@@ -240,5 +240,5 @@ def memory_pool_sizes_text(sizes: Mapping[str, int]) -> str:
 
 
 def _mebibytes(size: int) -> str:
-    """A number of bytes in MiB, exactly: a power of two below has few binary places."""
+    """Return bytes in MiB, exactly: a power of two has few binary digits."""
     return f"{size / (1 << 20):.20f}".rstrip("0").rstrip(".")
