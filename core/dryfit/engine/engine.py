@@ -33,8 +33,8 @@ class TensorIOMode(enum.IntEnum):
 class Engine(KnownAttributes):
     """A network built for its devices. Contexts run it; only a refit modifies it.
 
-    plan: layers, kernels, decisions and weights. A refit replaces it.
-        plan: layers, kernels, decisions and weights. A refit puts another one in its place.
+    Attributes:
+        plan: layers, kernels, decisions and weights. A refit replaces it.
         refit_lock: lock that is held during a refit.
 
     Raises:
