@@ -217,8 +217,8 @@ def other_causes(causes: Mapping[str, str], *, is_full: bool = False) -> list[tu
     """Return (layers, cause, "") for each cause other than the default device and similar ones: plugin votes, moves.
 
     Args:
-        causes: cause by layer name, for layers that the requested device does not reject; the verdicts of the others are
-            listed elsewhere.
+        causes: cause by layer name, for layers that the requested device does not reject; the verdicts of the others
+            are listed elsewhere.
         is_full: whether each layer has its own entry.
     """
     usual = (DEFAULT_DEVICE, OWN_DEVICE, SHAPE_COMPUTATION)
