@@ -101,7 +101,7 @@ class RuleExplanation(Answer):
         return f"{self.rule}: {self.text}"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """What `dryfit explain-rule` prints of one rule."""
+        """Return the lines that `dryfit explain-rule` prints for one rule."""
         one = self.limit
         applies = (
             {

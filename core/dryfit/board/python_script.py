@@ -1,6 +1,6 @@
 """A build as a Python script for TensorRT's API, which can express more than trtexec and does not require dryfit.
 
-Source: TensorRT's Python API 8.2 to 10; what differs between them is chosen when the script is written.
+Source: TensorRT's Python API 8.2 to 10; differences between versions are resolved when the script is written.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class ExecutionContext(KnownAttributes):
         engine: engine of the context.
         name: name chosen by the user.
         num_threads: number of threads.
-        profiler: receives the host latency of each engine layer after each run, or None.
+        profiler: profiler that receives the host latency of each engine layer after each run, or None.
 
     Example:
         >>> outputs = context.run({"x": np.zeros((1, 3, 8, 8), np.float32)})

@@ -194,7 +194,7 @@ def _places(array: str, numbers: Whole, size: int) -> Places:
 def _numbers(pack: Pack, slot: Slot, bits: int) -> dict[str, Array]:
     """Return, by array name, the element numbers of a slot at the places they were moved to, flattened.
 
-    Where none of them went there is 0 or 1. Left out are arrays in which something was computed from them, or nothing.
+    Other places contain 0 or 1. Arrays with values computed from the elements, or with none of them, are omitted.
     """
     before = pack()
     last = slot.size + _FIRST_NUMBER - 1
@@ -232,7 +232,7 @@ def _digits(array: Array, dtype: DataType, bits: int) -> Array | None:
 def _elements(array: Array, dtype: DataType) -> Array | None:
     """Return the elements of a packed array in the type of a slot; None if they do not fit it.
 
-    Real numbers may be packed in another real type, 8 bits as bytes, and of 4 bits two in each byte.
+    Floating-point values may be packed in another floating-point type, 8-bit ones as bytes, 4-bit ones two per byte.
     """
     own = _data_type(array)
     if own is None:

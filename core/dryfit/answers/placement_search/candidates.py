@@ -119,8 +119,8 @@ class _LayerCosts:
     """The cost that each layer adds on a device that runs everything it can.
 
     Attributes:
-        amounts: of each layer that can be there.
-        followers: layer to the one before it in its step.
+        amounts: amounts of each layer that can run on the device.
+        followers: preceding layer in the same step, by layer.
     """
 
     def __init__(self, model: SegmentModel, device: str) -> None:
