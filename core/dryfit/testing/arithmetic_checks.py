@@ -1,4 +1,4 @@
-"""Whether a target says how it computes, for each precision, and how sure that is."""
+"""Checks that a target declares its arithmetic and its fidelity for each precision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLACES = ("group", "layer")
 
 
 def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
-    """What the arithmetic of a precision lacks."""
+    """Return what the arithmetic of a precision lacks."""
     arithmetic = target.arithmetic.get(precision)
     if arithmetic is None:
         return [f"{precision.text}: the target computes in it, but does not declare its arithmetic"]
@@ -40,7 +40,7 @@ def arithmetic_problems(precision: DataType, target: Target) -> list[str]:
 
 
 def rounding_problems(rounding: Rounding) -> list[str]:
-    """Whether a function gives a whole number beside each value, and keeps whole numbers."""
+    """Return values that a function does not round to an adjacent whole number, or whole numbers it changes."""
     if not isinstance(rounding, RoundingFunction):
         return []
     values = np.arange(-1024, 1025, dtype=np.float32) / np.float32(8)
@@ -70,9 +70,9 @@ def _approximation_problems(arithmetic: Arithmetic, target: Target) -> list[str]
 
 
 def superfluous_arithmetic(target: Target) -> list[str]:
-    """Arithmetic of types that the target does not compute in.
+    """Return the arithmetic of types in which the target does not compute.
 
-    INT8 is never among them: what a network quantizes itself is computed in it, whatever a config may ask for.
+    INT8 is never included: explicitly quantized layers are computed in INT8, whatever the builder config requests.
     """
     permitted = {*target.precisions, DataType.INT8}
     return [f"{one.name}: the target does not compute in it" for one in target.arithmetic if one not in permitted]

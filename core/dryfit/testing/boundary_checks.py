@@ -1,4 +1,4 @@
-"""Both sides of every limit: a rule decides as it says, by itself and on a layer that has the value."""
+"""Checks of both sides of every limit: the rule itself, and the rule on a layer with the value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ATTEMPTS = 60
 
 
 def cases_of(rule: Rule, target: Target, layer_with: LayerWith | None) -> list[BoundaryCase]:
-    """The values on both sides of a rule's limits; where it lists members of an enumeration, all of its members."""
+    """Return the values on both sides of a rule's limits; all members for a list of enumeration members."""
     found = boundary_cases(rule)
     if not found or not isinstance(rule.check, ParameterCheck):
         return found
@@ -58,7 +58,7 @@ def _members(rule: Rule, target: Target, value: str, layer_with: LayerWith | Non
 
 
 def decision_problems(rule: Rule, case: BoundaryCase) -> list[str]:
-    """Whether the rule's check allows the value as the case says, and its message has value and limit."""
+    """Return whether the check misjudges the value, or its message lacks the value or the limit."""
     if not isinstance(rule.check, ParameterCheck):
         return []
     value = [case.value] if rule.check.every else case.value
@@ -86,20 +86,20 @@ def _in_message(value: str) -> str:
 
 
 class NoLayerError(Exception):
-    """The kit cannot make a layer in which a rule's value occurs; the text says what the target's author can do."""
+    """The kit cannot create a layer with a rule's value; the message says how the target's author can."""
 
 
 def layer_problems(target: Target, rule: Rule, case: BoundaryCase, layer_with: LayerWith | None) -> list[str]:
-    """Ask the rule about a layer that has the value, on a platform and version where it holds.
+    """Evaluate the rule for a layer with the value, on a platform and version where it applies.
 
     Args:
-        target: whose rule it is.
-        rule: with a `ParameterCheck`.
-        case: a value with what is to be decided.
-        layer_with: makes the layer; None: an example of the kind gets the value.
+        target: target that owns the rule.
+        rule: rule with a `ParameterCheck`.
+        case: value with the expected decision.
+        layer_with: function that creates the layer. None: the value is set on an example of the kind.
 
     Raises:
-        NoLayerError: there is no `layer_with`, and no example can have the value.
+        NoLayerError: There is no `layer_with`, and no example can have the value.
     """
     try:
         asked = question_at(target, rule, case, layer_with)
@@ -112,11 +112,11 @@ def layer_problems(target: Target, rule: Rule, case: BoundaryCase, layer_with: L
 
 
 def question_at(target: Target, rule: Rule, case: BoundaryCase, layer_with: LayerWith | None) -> Question:
-    """What `layer_problems` asks the rule.
+    """Return the question with which `layer_problems` evaluates the rule.
 
     Raises:
-        NetworkError: a layer with this value is no valid one.
-        NoLayerError: there is no `layer_with`, and no example can have the value.
+        NetworkError: A layer with this value is invalid.
+        NoLayerError: There is no `layer_with`, and no example can have the value.
     """
     if layer_with is not None:
         question = _question(layer_with(case.value), rule, target, case.value)

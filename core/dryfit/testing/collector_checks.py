@@ -1,6 +1,6 @@
-"""Whether a calibrator's collector keeps what it declares: orders, parts, bytes, and values that are not finite.
+"""Checks of a calibrator's collector: orders, parts, bytes, and non-finite values.
 
-Each check returns what is wrong, one sentence a problem.
+Each check returns the problems, one sentence per problem.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Named = Sequence[tuple[str, Array]]
 
 
 def named(samples: Iterable[Array]) -> Named:
-    """Samples with the names that the checks give them; the arrays cannot be written to."""
+    """Return samples with the names that the checks assign; the arrays are read-only."""
     frozen = []
     for index, sample in enumerate(samples):
         copy = sample.copy()
@@ -30,7 +30,7 @@ def named(samples: Iterable[Array]) -> Named:
 
 
 def collected(calibrator: Calibrator, samples: Named) -> Collector:
-    """A collector that has seen the samples."""
+    """Return a collector that has processed the samples."""
     collector = calibrator.collector(TENSOR)
     for name, sample in samples:
         collector.update(sample, name)
@@ -38,7 +38,7 @@ def collected(calibrator: Calibrator, samples: Named) -> Collector:
 
 
 def order_problems(calibrator: Calibrator, samples: Named) -> list[str]:
-    """Other orders of the samples that give another state."""
+    """Return the orders of samples that give another state."""
     expected = collected(calibrator, samples).to_bytes()
     orders = {"backwards": samples[::-1], "rotated": [*samples[3:], *samples[:3]], "shuffled": _shuffled(samples)}
     return [
@@ -49,7 +49,7 @@ def order_problems(calibrator: Calibrator, samples: Named) -> list[str]:
 
 
 def batch_problems(calibrator: Calibrator, samples: Named) -> list[str]:
-    """Other batches of the same values that give another state."""
+    """Return the batchings of the same values that give another state."""
     expected = collected(calibrator, samples).to_bytes()
     flat = np.concatenate([sample.reshape(-1) for _, sample in samples])
     strided = [(name, np.asfortranarray(sample)) for name, sample in samples]
@@ -66,7 +66,7 @@ def batch_problems(calibrator: Calibrator, samples: Named) -> list[str]:
 
 
 def merge_problems(calibrator: Calibrator, samples: Named) -> list[str]:
-    """Ways of merging parts that give another state than the whole, or that change the part that is merged in."""
+    """Return the merges that give another state than the whole, or that modify the merged part."""
     expected = collected(calibrator, samples).to_bytes()
     parts = [samples[:1], samples[1:4], [], samples[4:]]
     ways = {
@@ -91,7 +91,7 @@ def merge_problems(calibrator: Calibrator, samples: Named) -> list[str]:
 
 
 def bytes_problems(calibrator: Calibrator, samples: Named) -> list[str]:
-    """What a state loses on the way to bytes and back."""
+    """Return what a state loses in serialization and restoration."""
     collector = collected(calibrator, samples[:-1])
     data = collector.to_bytes()
     found = [] if collector.to_bytes() == data else ["the same state gives other bytes the second time"]
@@ -108,7 +108,7 @@ def bytes_problems(calibrator: Calibrator, samples: Named) -> list[str]:
 
 
 def damage_problems(calibrator: Calibrator, samples: Named) -> list[str]:
-    """Damaged bytes that are not refused."""
+    """Return the damaged bytes that are not rejected."""
     collector = collected(calibrator, samples)
     data, payload = collector.to_bytes(), collector.payload()
     flipped = bytes([*data[:-1], data[-1] ^ 1])
@@ -130,7 +130,7 @@ def damage_problems(calibrator: Calibrator, samples: Named) -> list[str]:
 
 
 def nonfinite_problems(calibrator: Calibrator, samples: Named) -> list[str]:
-    """NaN and infinity that are not refused with tensor and sample, or not counted where they are to be skipped."""
+    """Return NaN and infinity that are not rejected with tensor and sample, or not counted when skipped."""
     found = []
     for what in (np.nan, np.inf, -np.inf):
         bad = samples[1][1].copy()

@@ -1,4 +1,4 @@
-"""Whether a device computes a network as its target declares: in its types and formats, by the kernels it brings."""
+"""Checks that a device computes a network as its target declares: in its types and formats, with its kernels."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from dryfit.testing.trial_networks import Trial, trial_problems
 
 
 def network_problems(target: Target, precision: DataType, seed: int) -> list[str]:
-    """Plan a random FP32 network with a type allowed, and look at what the device was given.
+    """Plan a random FP32 network with a type enabled, and return the deviations from the declaration.
 
     Args:
-        target: installed.
+        target: an installed target.
         precision: one of `TRIAL_PRECISIONS`.
-        seed: which network.
+        seed: seed of the network.
     """
 
     def look(trial: Trial) -> Iterator[str]:
@@ -38,7 +38,7 @@ def network_problems(target: Target, precision: DataType, seed: int) -> list[str
 
 
 def plan_problems(plan: Plan, target: Target) -> Iterator[str]:
-    """What of a plan is not as the target declares it."""
+    """Return where a plan deviates from the target's declaration."""
     yield from _type_problems(plan, target)
     layers = {layer.name: layer for layer in plan.network.layers}
     groups = [(operation, operation_group(operation, layers)) for operation in plan.operations]
@@ -101,16 +101,16 @@ def _unlisted(
 def kernel_use_problems(
     target: Target, case: KernelCase, trial: KernelTrial, config: BuilderConfig
 ) -> list[str] | None:
-    """Build a layer that a kernel of the target serves, in an FP32 network: one of its kernels runs it.
+    """Build a layer that a kernel of the target supports in an FP32 network, and check that such a kernel runs it.
 
     Args:
-        target: installed.
-        case: of one of its own kernels.
+        target: an installed target.
+        case: case of one of its own kernels.
         trial: a layer within the limits, in the type of the case.
-        config: asks for this type.
+        config: builder config that requests this type.
 
     Returns:
-        What is wrong; None where the layer is not on the device in this type after all, such as for want of memory.
+        The problems; None if the layer is not on the device in this type after all, such as for lack of memory.
     """
     network = _in_fp32(trial.network, case.dtype)
     if not target.segment_rules.is_host:

@@ -1,4 +1,4 @@
-"""Whether engines for a target are right: small random networks, built, saved, loaded and run; and reproducible.
+"""Checks of engines for a target: small random networks are built, saved, loaded and run, reproducibly.
 
 The oracle is `dryfit.reference`, which runs a network layer by layer in numpy and shares no code with kernels.
 """
@@ -33,11 +33,11 @@ def engine_problems(target: Target, precision: DataType, seed: int, tolerance: f
     """Build a random network twice, save, load and run it with 1 and 2 threads, and compare with the reference.
 
     Args:
-        target: installed.
+        target: an installed target.
         precision: one of `TRIAL_PRECISIONS`.
-        seed: which network.
-        tolerance: the largest error of an output, as a fraction of its largest magnitude.
-        folder: where the engine file goes.
+        seed: seed of the network.
+        tolerance: maximum error of an output, as a fraction of its largest magnitude.
+        folder: folder for the engine file.
     """
 
     def look(trial: Trial) -> list[str]:
@@ -84,7 +84,7 @@ def _reference_problems(trial: Trial, results: dict[str, Array], tolerance: floa
 
 
 def whole_problems(target: Target, precision: DataType, seed: int) -> list[str]:
-    """Build a network of supported layers without fallback: all of it has to be on the device."""
+    """Build a network of supported layers without fallback, and check that all of it is on the device."""
 
     def look(trial: Trial) -> list[str]:
         plan = Builder().build_plan(trial.network, trial.config)
@@ -96,7 +96,7 @@ def whole_problems(target: Target, precision: DataType, seed: int) -> list[str]:
 
 
 def fallback_problems(target: Target, precision: DataType, tolerance: float) -> list[str] | None:
-    """Build a network with a layer that the target refuses, without and with fallback; None where there is none."""
+    """Build a network with an unsupported layer, without and with fallback; None if there is none."""
     alone, beside = (mixed_trial(target, precision, fallback=fallback) for fallback in (False, True))
     if alone is None or beside is None:
         return None
@@ -123,7 +123,7 @@ def fallback_problems(target: Target, precision: DataType, tolerance: float) -> 
 
 
 def number_problems(name: str, actual: Array, expected: Array, tolerance: float) -> list[str]:
-    """Whether an output is what the reference gives: shape, type, and an error within the tolerance."""
+    """Return deviations of an output from the reference: shape, type, or an error beyond the tolerance."""
     if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
         return [f"{name} is {actual.dtype} {actual.shape}, not {expected.dtype} {expected.shape}"]
     largest = float(np.max(np.abs(expected.astype(np.float64)), initial=0.0))
@@ -141,9 +141,9 @@ def process_problems(target: Target, precision: DataType, networks: int) -> list
     """Build random networks here and in a fresh interpreter, and compare the engine files.
 
     Args:
-        target: installed as a package, so that the other process finds it.
+        target: a target installed as a package, so that the other process finds it.
         precision: one of `TRIAL_PRECISIONS`.
-        networks: how many.
+        networks: number of networks.
     """
     arguments = (target.device, precision.name, networks)
     program = f"from dryfit.testing import engine_checks; engine_checks.print_digests{arguments!r}"
@@ -169,7 +169,7 @@ def process_problems(target: Target, precision: DataType, networks: int) -> list
 
 
 def engine_digests(device: str, precision: str, networks: int) -> list[str]:
-    """SHA-256 of the engine file of each trial network; "" for a network without layers."""
+    """Return the SHA-256 of the engine file of each trial network; "" for a network without layers."""
     target, found = registry.target(device), []
     for seed in range(networks):
         trial = make_trial(target, DataType[precision], seed)
@@ -179,5 +179,5 @@ def engine_digests(device: str, precision: str, networks: int) -> list[str]:
 
 
 def print_digests(device: str, precision: str, networks: int) -> None:
-    """Write the digests as one line, behind whatever was written before."""
+    """Print the digests as one line, after any earlier output."""
     sys.stdout.write(f"\n{_MARK}{json.dumps(engine_digests(device, precision, networks))}\n")

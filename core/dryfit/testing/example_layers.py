@@ -1,7 +1,6 @@
-"""A small layer of every kind, for asking a device about it: with benign parameters, weights of a random generator.
+"""A small layer of every kind, for checks on a device: benign parameters, and weights from a random generator.
 
-Their values are such that numbers neither vanish nor explode, so that networks of them can be compared with the
-references.
+Values neither vanish nor overflow, so that networks of these layers can be compared with the references.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _CHANNELS_IF_DYNAMIC = 4
 
 
 class Examples:
-    """Adds a layer of any kind behind a tensor.
+    """Adds a layer of any kind after a tensor.
 
     Args:
-        network: the tensor's.
-        x: the layer's first input; the kinds that need another kind of input make one.
-        rng: where weights and choices come from.
+        network: network of the tensor.
+        x: first input of the layer; kinds that need another input create one.
+        rng: random generator for weights and choices.
     """
 
     def __init__(self, network: Network, x: Tensor, rng: np.random.Generator) -> None:
@@ -253,7 +252,7 @@ EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
 
 
 def add_example(kind: str, network: Network, x: Tensor, rng: np.random.Generator) -> Layer | None:
-    """A layer of a kind behind a tensor; None where the kind takes no such tensor."""
+    """Return a layer of a kind after a tensor; None if the kind does not support such a tensor."""
     try:
         layer = EXAMPLES[kind](Examples(network, x, rng))
         network.refresh_shapes()

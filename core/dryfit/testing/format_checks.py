@@ -1,6 +1,6 @@
-"""Whether tensor formats are sound: extents, strides, size, pack and unpack agree with each other and with the tensor.
+"""Checks of tensor formats: extents, strides, size, pack and unpack must agree with each other and with the tensor.
 
-The oracle is counting: every element is looked up in the packed memory where the strides say that it lies.
+The oracle is counting: every element is looked up in the packed memory at the position that the strides give.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Array = np.ndarray[Any, Any]
 
 @attrs.frozen
 class FormatUse:
-    """One entry of a target's tables of formats.
+    """An entry of a target's format tables.
 
     Attributes:
         direction: `input` or `output`.
-        dtype: the data type that it is listed for.
+        dtype: data type of the entry.
         format: the format.
     """
 
@@ -40,7 +40,7 @@ class FormatUse:
 
 
 def format_uses(tables: Mapping[str, Mapping[DataType, Sequence[TensorFormat]]]) -> Iterator[FormatUse]:
-    """Every format in the tables of the directions, for each type."""
+    """Return every format in the tables of the directions, for each type."""
     for direction, table in tables.items():
         for dtype, formats in table.items():
             for one in formats:
@@ -48,7 +48,7 @@ def format_uses(tables: Mapping[str, Mapping[DataType, Sequence[TensorFormat]]])
 
 
 def declaration_problems(use: FormatUse, target: Target) -> list[str]:
-    """What an entry lacks: its type among those of the format, a source, a name that is nobody else's."""
+    """Return what an entry lacks: its type in the format's types, a source, a unique name."""
     found = []
     one = use.format
     if one.data_types and use.dtype not in one.data_types:
@@ -65,12 +65,12 @@ def declaration_problems(use: FormatUse, target: Target) -> list[str]:
 
 
 def memory_problems(use: FormatUse, family: str, shapes: Sequence[tuple[int, ...]] = ()) -> list[str]:
-    """Pack tensors of many shapes on a platform family, and see where every element went.
+    """Pack tensors of many shapes on a platform family, and check the position of every element.
 
     Args:
         use: the format and the type.
-        family: of a platform.
-        shapes: of the tensors; those that `allowed_shapes` gives where left out.
+        family: platform family.
+        shapes: shapes of the tensors. Default: those of `allowed_shapes`.
     """
     found: list[str] = []
     for shape in shapes or allowed_shapes(use.format):
@@ -83,7 +83,7 @@ def memory_problems(use: FormatUse, family: str, shapes: Sequence[tuple[int, ...
 
 
 def allowed_shapes(one: TensorFormat) -> list[tuple[int, ...]]:
-    """Shapes with every allowed number of channels, or some on each side of a vector; batches of 0 to 2 axes."""
+    """Return shapes with all allowed channel counts, or some around a vector; batches of 0 to 2 axes."""
     vector = one.channels_vector
     channels = one.channel_counts or sorted({1, 3, max(1, vector - 1), vector, vector + 1})
     spatial = [(3, 5), (2, 33)] if one.spatial_axes == 2 else [(2, 3, 5)]

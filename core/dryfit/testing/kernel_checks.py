@@ -1,4 +1,4 @@
-"""Whether a kernel computes what its layers mean, and writes nothing but its outputs.
+"""Checks that a kernel computes the result of its layers, and writes nothing but its outputs.
 
 The oracle is `dryfit.reference`: numpy, layer by layer, which shares no code with kernels.
 """
@@ -66,8 +66,8 @@ def kernel_problems(trial: KernelTrial, tolerance: float) -> list[str]:
     """Pack, bind and run a kernel with one and two threads, and compare with the reference.
 
     Args:
-        trial: the group, and how memory lies.
-        tolerance: the largest error of an output, as a fraction of its largest magnitude.
+        trial: the group and the memory layout.
+        tolerance: maximum error of an output, as a fraction of its largest magnitude.
     """
     about_to_run(repr(trial))
     try:

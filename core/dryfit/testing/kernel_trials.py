@@ -1,4 +1,4 @@
-"""What a kernel is tried with: a group that it serves, within the limits of the device, and how the memory lies."""
+"""Test cases of kernels: a group within the limits of the device, and its memory layout."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _EXAMPLES_ASKED = 8
 
 @attrs.frozen
 class KernelCase:
-    """What one test of the kernels is about.
+    """The subject of one kernel test.
 
     Attributes:
-        kind: of the main layer.
-        dtype: of the activations.
-        kernel: the target's own kernel; None for the one that the target inherits from the host.
+        kind: kind of the main layer.
+        dtype: type of the activations.
+        kernel: the target's own kernel. None: the kernel inherited from the host.
     """
 
     kind: str
@@ -56,12 +56,12 @@ class KernelTrial:
     """A group with the kernel that runs it.
 
     Attributes:
-        kernel: serves the group.
-        network: has the group's layers, and its outputs as outputs.
-        group: within the limits of the device.
+        kernel: kernel that runs the group.
+        network: network with the layers of the group, and the group's outputs as outputs.
+        group: a group within the limits of the device.
         specs: tensor name to spec.
-        arrangements: tensor name to how it lies in memory.
-        seed: of the contents of the inputs.
+        arrangements: tensor name to memory layout.
+        seed: seed of the contents of the inputs.
     """
 
     kernel: Kernel
@@ -79,12 +79,12 @@ class KernelTrial:
 
     @property
     def activations(self) -> dict[str, TensorSpec]:
-        """What the group reads and writes at run time."""
+        """Tensors that the group reads and writes at run time."""
         tensors = (*self.group.inputs, *self.group.outputs)
         return {tensor.name: self.specs[tensor.name] for tensor in tensors if is_activation(tensor, self.specs)}
 
     def feeds(self) -> dict[str, Array]:
-        """Contents of the inputs: floats of ordinary size, small integers."""
+        """Return the contents of the inputs: floats of moderate size, small integers."""
         rng, found = np.random.default_rng(self.seed), {}
         for tensor in self.network.inputs:
             is_float = tensor.dtype.is_floating_point
@@ -94,11 +94,11 @@ class KernelTrial:
 
 
 def kernel_cases(target: Target, dtypes: Sequence[DataType]) -> Iterator[KernelCase]:
-    """Every own kernel with each kind and type that it declares; then each kind and type with what is inherited.
+    """Return each own kernel with its declared kinds and types, then each kind and type with inherited kernels.
 
     Args:
-        target: installed or not; its kernels are asked for.
-        dtypes: the types whose numbers are compared.
+        target: target, installed or not, whose kernels are tested.
+        dtypes: types whose values are compared.
     """
     table = target.limits
     kinds = [kind for kind in KINDS if table is None or table.supported_kinds is None or kind in table.supported_kinds]
@@ -113,20 +113,20 @@ def kernel_cases(target: Target, dtypes: Sequence[DataType]) -> Iterator[KernelC
 
 
 class Refusals:
-    """Why what was drawn could not be used; the last reason is told where nothing could be."""
+    """Reasons why drawn cases were rejected; the last reason is reported if no case could be used."""
 
     def __init__(self) -> None:
         self.last = "no layer of this kind and type fits together"
 
     def because(self, reason: str) -> None:
-        """Note a reason."""
+        """Record a reason."""
         self.last = reason
 
 
 def config_for_kind(target: Target, case: KernelCase, refusals: Refusals) -> BuilderConfig | None:
-    """A config for a platform and software version that supports layers of a kind.
+    """Return a builder config for a platform and software version that supports layers of a kind.
 
-    None where no such variant supports any example of the kind, which `refusals` is told.
+    None if no variant supports an example of the kind; the reason is recorded in `refusals`.
     """
     rng = np.random.default_rng(0)
     drawn = [_example(case, rng) for _ in range(_EXAMPLES_ASKED)]
@@ -152,7 +152,7 @@ def _example(case: KernelCase, rng: np.random.Generator) -> Layer | None:
 def draw_trial(
     draw: Draw, target: Target, case: KernelCase, config: BuilderConfig, refusals: Refusals
 ) -> KernelTrial | None:
-    """A trial; None where the target or the kernel refuses what was drawn, which `refusals` is told."""
+    """Return a trial; None if the target or the kernel rejects it, with the reason recorded in `refusals`."""
     layer = draw_layer(draw, case.kind, case.dtype)
     if layer is None or math.prod(layer.outputs[0].shape) > _MOST_ELEMENTS:
         return None

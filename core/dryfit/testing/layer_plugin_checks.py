@@ -1,6 +1,6 @@
-"""Whether a layer plugin answers as it promises, without an engine: fields, shapes, types, formats, values.
+"""Checks of a layer plugin without an engine: fields, shapes, types, formats, values.
 
-Each function returns what is wrong, as sentences.
+Each function returns the problems as sentences.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _WRONG_VALUES: tuple[Any, ...] = ("no number", 0.5, (("nested",),), b"bytes", Tr
 
 @attrs.frozen(eq=False)
 class PluginExample:
-    """A plugin with fields and inputs that it takes.
+    """A plugin with valid fields and inputs.
 
     Attributes:
-        plugin: under test.
-        fields: as a layer says them.
-        inputs: arrays, None where an optional input is absent.
+        plugin: the plugin under test.
+        fields: fields as set on a layer.
+        inputs: arrays; None for an absent optional input.
     """
 
     plugin: LayerPlugin
@@ -44,11 +44,11 @@ class PluginExample:
 
     @property
     def specs(self) -> list[TensorSpec | None]:
-        """Of the inputs, contents included."""
+        """Specs of the inputs, including contents."""
         return [None if array is None else TensorSpec.of(array) for array in self.inputs]
 
     def new_layer(self) -> Plugin:
-        """A layer with these fields, in no network."""
+        """Return a layer with these fields, in no network."""
         register_layer_plugin(self.plugin)
         name, version, namespace = self.plugin.key
         return Plugin(
@@ -60,20 +60,20 @@ class PluginExample:
         )
 
     def complete_fields(self) -> Fields:
-        """The fields with the plugin's defaults."""
+        """Return the fields with the plugin's defaults."""
         return complete_fields(self.plugin, self.fields, "example")
 
     def output_specs(self, inputs: Sequence[TensorSpec | None]) -> list[TensorSpec]:
-        """What the plugin says of its outputs."""
+        """Return the output specs that the plugin reports."""
         return list(self.plugin.output_specs(self.complete_fields(), inputs))
 
     def outputs(self) -> list[Array]:
-        """What the plugin computes, checked as in an engine."""
+        """Return the plugin's outputs, checked as in an engine."""
         return ConfiguredPlugin(self.new_layer(), self.specs).run(self.inputs)
 
 
 def declaration_problems(plugin: LayerPlugin) -> list[str]:
-    """Fields whose defaults are not of their own kinds."""
+    """Return the fields whose defaults do not have the declared types."""
     problems = []
     for name, field in (all_declared_fields(plugin) or {}).items():
         try:
@@ -86,7 +86,7 @@ def declaration_problems(plugin: LayerPlugin) -> list[str]:
 
 
 def value_problems(found: Sequence[Array], expected: Sequence[Array], tolerances: Tolerances) -> list[str]:
-    """Outputs of another count, shape or value; a tolerance is a fraction of the largest magnitude, 0 without one."""
+    """Return deviations in number, shape or value of the outputs, relative to the largest magnitude."""
     if len(found) != len(expected):
         return [f"{len(found)} outputs instead of {len(expected)}"]
     problems = []
@@ -110,7 +110,7 @@ def value_problems(found: Sequence[Array], expected: Sequence[Array], tolerances
 
 
 def dynamic_shape_problems(example: PluginExample) -> list[str]:
-    """What `output_specs` says with extents left open, where that is not what it says with them known."""
+    """Return where `output_specs` with dynamic extents contradicts the result with known extents."""
     known = example.output_specs([_without_value(spec) for spec in example.specs])
     problems = []
     for opened in _opened(example.specs):
@@ -151,7 +151,7 @@ def _written(specs: Sequence[TensorSpec]) -> str:
 
 
 def input_problems(example: PluginExample) -> list[str]:
-    """Inputs that `enqueue` writes to, where it could."""
+    """Return the inputs that `enqueue` modifies."""
     copies = [None if array is None else array.copy() for array in example.inputs]
     fields = example.complete_fields()
     configured = example.plugin.configure(fields, example.specs, example.output_specs(example.specs))
@@ -164,7 +164,7 @@ def input_problems(example: PluginExample) -> list[str]:
 
 
 def repetition_problems(example: PluginExample) -> list[str]:
-    """Outputs that differ from one run to the next, in one configured layer and in two."""
+    """Return outputs that differ between runs, in one configured layer and in two."""
     configured = ConfiguredPlugin(example.new_layer(), example.specs)
     runs = [configured.run(example.inputs), configured.run(example.inputs), example.outputs()]
     contents = [[array.tobytes() for array in run] for run in runs]
@@ -172,7 +172,7 @@ def repetition_problems(example: PluginExample) -> list[str]:
 
 
 def wrong_fields(example: PluginExample, stated: Sequence[Fields]) -> list[Fields]:
-    """Fields that have to be refused: those that the kit states, and what the declaration excludes."""
+    """Return the fields that must be rejected: those of the kit, and those excluded by the declaration."""
     declared = all_declared_fields(example.plugin)
     found = list(stated)
     if declared is None:
@@ -196,7 +196,7 @@ def _is_of(kind: Any, value: Any) -> bool:
 
 
 def refusal_problems(example: PluginExample, fields: Fields) -> list[str]:
-    """Whether a network takes fields that it should refuse, or refuses them without a word."""
+    """Return invalid fields that a network accepts, or rejects without a message."""
     network = Network()
     try:
         add_example(network, attrs.evolve(example, fields=fields))
@@ -209,7 +209,7 @@ def refusal_problems(example: PluginExample, fields: Fields) -> list[str]:
 
 
 def add_example(network: Network, example: PluginExample) -> Plugin:
-    """Add an example's layer with a network input for each input."""
+    """Add an example's layer, with one network input per input."""
     tensors = [
         None if array is None else network.add_input(f"input{index}", DataType.from_numpy(array.dtype), array.shape)
         for index, array in enumerate(example.inputs)
@@ -218,14 +218,14 @@ def add_example(network: Network, example: PluginExample) -> Plugin:
 
 
 def combinations(example: PluginExample) -> list[FormatCombination] | None:
-    """The combinations that the plugin names for the example; None where it names none."""
+    """Return the combinations that the plugin declares for the example; None if it declares none."""
     return stated_combinations(example.plugin, example.complete_fields(), example.specs)
 
 
 def combination_problems(
     example: PluginExample, combination: FormatCombination, oracle: Oracle, tolerances: Tolerances
 ) -> list[str]:
-    """What goes wrong when the plugin gets its inputs in a combination that it names itself."""
+    """Return the problems when the plugin receives inputs in a combination that it declares."""
     pairs = [*zip(example.inputs, combination.inputs, strict=True)]
     inputs = [None if array is None else arranged(array, dtype, layout) for array, (dtype, layout) in pairs]
     plain = [None if array is None else array.astype(dtype.numpy) for array, (dtype, _) in pairs]

@@ -1,4 +1,4 @@
-"""Whether a limit table is sound: each rule can be understood and can hold, and random layers each get an answer."""
+"""Checks of a limit table: every rule is understandable and satisfiable, and random layers get a verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Variant = tuple[Platform, tuple[int, ...]]
 
 
 def variants(target: Target) -> Iterator[Variant]:
-    """Every platform with every software version that it has, the newest first."""
+    """Return every platform with each of its software versions, newest first."""
     for platform in target.platforms:
         for version in reversed([*target.software_versions]):
             try:
@@ -41,7 +41,7 @@ def variants(target: Target) -> Iterator[Variant]:
 
 
 def rule_problems(rule: Rule, target: Target, table: LimitTable) -> list[str]:
-    """What a rule lacks, and whether it can ever speak."""
+    """Return what a rule lacks, and whether it can never apply."""
     found = [f"`{name}` is empty" for name in ("id", "text", "parameter", "source") if not getattr(rule, name).strip()]
     if not re.fullmatch(rf"{target.device.lower()}(\.[a-z0-9_]+)+", rule.id):
         found.append(f"the id is not {target.device.lower()}.word.word in lower case")
@@ -64,7 +64,7 @@ def rule_problems(rule: Rule, target: Target, table: LimitTable) -> list[str]:
 
 
 def kind_problems(kind: str, table: LimitTable) -> list[str]:
-    """Whether a layer kind is supported, or a reason stands in the table or its document."""
+    """Return the layer kinds that are neither supported nor have a reason in the table or its document."""
     if table.supported_kinds is None or kind in table.supported_kinds:
         return []
     reasons = {**table.unsupported, **table.unmodelled}
@@ -76,7 +76,7 @@ def kind_problems(kind: str, table: LimitTable) -> list[str]:
 
 
 def unknown_kind_problems(table: LimitTable) -> list[str]:
-    """Supported kinds that no layer has."""
+    """Return the supported kinds that no layer has."""
     unknown = sorted(set(table.supported_kinds or ()) - set(LAYER_KINDS))
     return [f"{kind!r} is supported, but is not a layer kind" for kind in unknown]
 
@@ -86,9 +86,9 @@ QUANTIZATION = ("quantize", "dequantize")
 
 
 def undeclared_quantization(target: Target) -> list[str]:
-    """The kinds of `QUANTIZATION` that the table of a device which computes in INT8 says nothing of.
+    """Return the kinds of `QUANTIZATION` that the table of a device with INT8 does not mention.
 
-    A quantized model has them around each layer, so that it is cut there. A target that leaves its precisions out
+    A quantized model has them around each layer, so it would be split there. A target that omits its precisions
     declares no INT8 of its own.
     """
     table = target.limits
@@ -99,7 +99,7 @@ def undeclared_quantization(target: Target) -> list[str]:
 
 
 def quantization_problems(target: Target) -> list[str]:
-    """What the table of a device which computes in INT8 does not say of quantize and dequantize layers."""
+    """Return what a table with INT8 omits about quantize and dequantize layers."""
     return [
         f"the target computes in INT8, and its limit table does not mention {kind} layers: a quantized model is cut at "
         f"each of them. Add {kind!r} to `supported_kinds`, or say in `unsupported` why the device does not take it"
@@ -108,7 +108,7 @@ def quantization_problems(target: Target) -> list[str]:
 
 
 def verdict_problems(target: Target, kind: str, *, layers: int, seed: int = 0) -> list[str]:
-    """Ask about random layers of a kind, on random platforms, versions and precisions: each gets a whole answer."""
+    """Evaluate random layers of a kind on random platforms, versions and precisions: each must get a verdict."""
     rng = np.random.default_rng(seed)
     known = list(variants(target))
     found: list[str] = []
@@ -148,7 +148,7 @@ def _text_problems(verdict: Verdict, target: Target, layer: Layer) -> Iterator[s
 
 
 def random_layer(kind: str, rng: np.random.Generator) -> Layer:
-    """A valid layer of a kind, in a network of its own: any shape, type and parameters that come up and fit."""
+    """Return a valid layer of a kind in its own network, with random shape, type and parameters."""
     layer = None
     while layer is None:
         network = Network(f"one {kind}")
@@ -162,7 +162,7 @@ def random_layer(kind: str, rng: np.random.Generator) -> Layer:
 
 
 def vary(layer: Layer, rng: np.random.Generator) -> bool:
-    """Change some parameters to anything of their type. Returns whether the layer is still a valid one."""
+    """Change some parameters to random values of their types. Return whether the layer is still valid."""
     try:
         for parameter in layer.parameters():
             if rng.random() < 0.4:

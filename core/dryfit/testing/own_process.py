@@ -1,7 +1,7 @@
-"""Tests of strangers' code in a process of their own: where it crashes, one test fails, and the others go on.
+"""Tests of third-party code in a separate process: a crash fails one test, and the others continue.
 
-The process is a fork, so that it has the target and the test as they are, and starts in milliseconds. Where the system
-cannot fork (Windows) the code runs in pytest's own process.
+The process is a fork, so that it has the target and the test in memory and starts in milliseconds. If the system cannot
+fork (Windows), the code runs in pytest's own process.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _note: mmap.mmap | None = None
 
 
 def can_fork() -> bool:
-    """Whether tests get a process of their own here."""
+    """Return whether tests run in a separate process on this system."""
     return hasattr(os, "fork")
 
 
 def about_to_run(what: str) -> None:
-    """Note what runs next: whoever waits for this process tells it if the process ends meanwhile."""
+    """Record what runs next; it is reported if the process ends before the next call."""
     if _note is not None:
         data = what.encode()[: _NOTE_BYTES - 2]
         _note[:] = len(data).to_bytes(2, "little") + data + bytes(_NOTE_BYTES - 2 - len(data))
@@ -40,8 +40,8 @@ def about_to_run(what: str) -> None:
 def run_in_own_process(test: Callable[[], None]) -> None:
     """Run a test as pytest would, in a fork.
 
-    It passes, fails or skips here as it does there; what it changes in memory is lost. Where its process ends, the test
-    fails, with the signal and the last note.
+    The result (passed, failed, skipped) is that of the fork; changes in memory are lost. If the process ends, the test
+    fails with the signal and the last record.
     """
     if not can_fork():
         test()

@@ -1,4 +1,4 @@
-"""Whether memory pools are sound: their defaults are limits that they take themselves, and plans stay within them."""
+"""Checks of memory pools: defaults are valid limits of the pools, and plans stay within them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPANS = ("segment", "engine")
 
 
 def pool_problems(pool: MemoryPool, target: Target) -> list[str]:
-    """What a pool lacks, and whether it refuses its own defaults or takes less than its least."""
+    """Return what a pool lacks, and whether it rejects its own defaults or accepts less than its minimum."""
     found = []
     if not pool.name or pool.name != pool.name.upper():
         found.append("its name is not in upper case, so that it cannot be found")
@@ -99,12 +99,12 @@ class _Part:
 
 
 def memory_problems(target: Target, precision: DataType, seed: int) -> list[str]:
-    """Plan a random network, and add up what lies in the device's pools.
+    """Plan a random network, and add up the contents of the device's pools.
 
     Args:
-        target: installed.
+        target: an installed target.
         precision: one of `TRIAL_PRECISIONS`.
-        seed: which network.
+        seed: seed of the network.
     """
 
     def look(trial: Trial) -> Iterator[str]:
@@ -116,7 +116,7 @@ def memory_problems(target: Target, precision: DataType, seed: int) -> list[str]
 
 
 def plan_problems(plan: Plan, pools: Sequence[MemoryPool], device: str) -> Iterator[str]:
-    """What does not add up in the pools of a device."""
+    """Return the inconsistencies in the pools of a device."""
     parts = _parts(plan, device)
     segments = [segment for segment in plan.segments if segment.device == device]
     for pool in pools:

@@ -1,6 +1,6 @@
-"""Whether a quantize method is what it says: its record, and what its definitions give for uses of their operators.
+"""Checks of a quantize method: its record, and the results of its definitions for uses of their operators.
 
-Each check returns what is wrong, one sentence a problem.
+Each check returns the problems, one sentence per problem.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SEVERAL = frozenset({"bias_add", "concat", "eltwise_sum"})
 
 
 def rule_title(rule: MethodRule) -> str:
-    """What a rule is about, in a few words."""
+    """Return a short title of a rule."""
     return f"{rule.operator} of {rule.case_title}"
 
 
@@ -44,7 +44,7 @@ def rule_title(rule: MethodRule) -> str:
 
 
 def installation_problems(method: QuantizeMethod) -> list[str]:
-    """Why the method is not found by its name."""
+    """Return why the method is not found by its name."""
     try:
         found = quantize_method(method.name)
     except DryfitError as error:
@@ -53,7 +53,7 @@ def installation_problems(method: QuantizeMethod) -> list[str]:
 
 
 def record_problems(method: QuantizeMethod) -> list[str]:
-    """What the record leaves open, or what of it can never count."""
+    """Return what the record omits, and entries that can never apply."""
     found = [f"the method has no {name}" for name in ("name", "title", "source", "version") if not _text(method, name)]
     if not method.rules:
         found.append("the method has no rule")
@@ -103,18 +103,18 @@ def _covers(before: MethodRule, later: MethodRule) -> bool:
 
 @functools.cache
 def drawn_examples(operator: str) -> Sequence[OperatorCase]:
-    """Uses of an operator in all forms and types, with grids that one library or another takes; always the same."""
+    """Return uses of an operator in all forms and types, with grids of several libraries; always the same."""
     by_family = [trial_cases(operator, family, count=4, is_exhaustive=False) for family in FAMILIES]
     return [case for row in itertools.zip_longest(*by_family) for case in row if case is not None]
 
 
 def cases_of(method: QuantizeMethod, rule: MethodRule, more: Sequence[OperatorCase] = ()) -> list[OperatorCase]:
-    """Some uses that a method computes by a rule.
+    """Return some uses that a method computes by a rule.
 
     Args:
-        method: that has the rule.
+        method: method with the rule.
         rule: one of its rules.
-        more: examples beside those that are drawn.
+        more: examples in addition to the generated ones.
     """
     drawn = drawn_examples(rule.operator) if rule.operator in OPERATORS else ()
     reaching = (case for case in (*more, *drawn) if _reaches(method, rule, case))
@@ -129,7 +129,7 @@ def _reaches(method: QuantizeMethod, rule: MethodRule, case: OperatorCase) -> bo
 
 
 def evaluation_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -> list[str]:
-    """Outputs of another type or shape, inputs that are changed, and results that differ from run to run."""
+    """Return outputs of a wrong type or shape, modified inputs, and results that differ between runs."""
     found = []
     for case in cases:
         given = attrs.evolve(case, inputs=tuple(None if array is None else array.copy() for array in case.inputs))
@@ -148,7 +148,7 @@ def evaluation_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -
 
 
 def limit_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -> list[str]:
-    """Codes of outputs beyond a fused activation's limits, by more than the code that a limit is rounded to."""
+    """Return codes beyond a fused activation's limits, by more than the rounding of a limit."""
     found = []
     for case in cases:
         call = case.call
@@ -167,7 +167,7 @@ def limit_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -> lis
 
 
 def split_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -> list[str]:
-    """Samples of a batch that are computed otherwise beside others than alone."""
+    """Return the samples of a batch whose results differ from those computed alone."""
     found = []
     for case in cases:
         batched = [index for index, array in enumerate(case.inputs) if array is not None and _has_batch(case, index)]
@@ -197,7 +197,7 @@ def _has_batch(case: OperatorCase, index: int) -> bool:
 
 
 def is_divisible(case: OperatorCase) -> bool:
-    """Whether the first axis of an example is its batch: no concatenation, softmax or constant goes along it."""
+    """Return whether the first axis of an example is its batch, with no concatenation, softmax or constant along it."""
     call = case.call
     if call.operator == "softmax":
         return case.call.operand(0).values.ndim > 1 and not int(getattr(call.layer, "axes", 2)) & 1

@@ -1,6 +1,6 @@
-"""Whether a target's record is sound: names, platforms, software ranges, precisions, declarations, kernels.
+"""Checks of a target's record: names, platforms, software ranges, precisions, declarations, kernels.
 
-Each check returns what is wrong, one sentence a problem.
+Each check returns the problems, one sentence per problem.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HEAVY_MODULES = ("numpy", "numba", "llvmlite", "onnx", "ml_dtypes")
 
 
 def name_problems(target: Target) -> list[str]:
-    """Device, title, what is simulated; names of platforms."""
+    """Return problems of the device, title, `simulated` and the names of platforms."""
     found = []
     if not re.fullmatch(r"[A-Z][A-Z0-9_]*", target.device):
         found.append(f"the device name {target.device!r} is not upper-case letters, digits and _")
@@ -69,7 +69,7 @@ def name_problems(target: Target) -> list[str]:
 
 
 def software_problems(target: Target) -> list[str]:
-    """Versions and the platforms' ranges of them; limits of segments by version."""
+    """Return problems of the versions, the platforms' version ranges and the segment limits by version."""
     found = []
     versions = list(target.software_versions)
     if versions != sorted(set(versions)):
@@ -103,7 +103,7 @@ def _range_problems(target: Target, platform: Platform) -> Iterable[str]:
 
 
 def precision_problems(target: Target) -> list[str]:
-    """Computation types and the default."""
+    """Return problems of the computation types and the default."""
     strange = [one for one in target.precisions if not isinstance(one, DataType)]
     found = [f"{one!r} is not a data type" for one in strange]
     if not target.precisions:
@@ -115,7 +115,7 @@ def precision_problems(target: Target) -> list[str]:
 
 
 def declaration(target: Target, name: str) -> tuple[Any, str]:
-    """(what a declaration holds, why it cannot be loaded); the reason is "" where it can."""
+    """Return (loaded declaration, why it cannot be loaded); the reason is "" if it can be loaded."""
     try:
         return getattr(target, name), ""
     except Exception as error:  # noqa: BLE001  the module is the target's: it may raise anything
@@ -123,7 +123,7 @@ def declaration(target: Target, name: str) -> tuple[Any, str]:
 
 
 def declaration_problems(target: Target) -> list[str]:
-    """Whether everything that the record names can be imported, and speaks of this device."""
+    """Return the objects named by the record that cannot be imported or are for another device."""
     found = []
     for name in DECLARATIONS:
         loaded, reason = declaration(target, name)
@@ -137,13 +137,13 @@ def declaration_problems(target: Target) -> list[str]:
 
 
 def declares(target: Target, name: str) -> bool:
-    """Whether a target names a declaration itself, rather than inheriting the host's."""
+    """Return whether a target sets a declaration itself, rather than inheriting the host's."""
     place = getattr(target, f"{name}_at")
     return place is not None and (target.segment_rules.is_host or place != getattr(registry.host(), f"{name}_at"))
 
 
 def installation_problems(target: Target) -> list[str]:
-    """Whether the target is found by its entry point, and its record imports nothing heavy."""
+    """Return why the target is not found by its entry point, or heavy imports of its record."""
     try:
         found = registry.target(target.device)
         entry = registry.entry(TARGETS, target.device)
@@ -186,7 +186,7 @@ _COMPUTED = frozenset(STAND_IN_TYPES)
 
 
 def fusion_problems(fusion: Fusion, target: Target) -> list[str]:
-    """What a fusion lacks: a name of its own, a source, layer kinds that the device has."""
+    """Return what a fusion lacks: a unique name, a source, layer kinds that the device supports."""
     table = target.limits
     known = set(LAYER_KINDS) if table is None or table.supported_kinds is None else set(table.supported_kinds)
     kinds = {kind.rstrip("?") for kind in fusion.kinds}
@@ -201,7 +201,7 @@ def fusion_problems(fusion: Fusion, target: Target) -> list[str]:
 
 
 def kernel_declaration_problems(kernel: Kernel, target: Target) -> list[str]:
-    """What a kernel lacks: a name of its own with its package's, layer kinds, data types, one that the device has."""
+    """Return what a kernel lacks: a unique name with its package, supported layer kinds, data types."""
     found = []
     precisions = target.precisions or registry.host().precisions
     if not re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", kernel.name):

@@ -1,6 +1,6 @@
-"""Whether a target's segment compiler, loader and cost function are sound, on random networks as single segments.
+"""Checks of a target's segment compiler, loader and cost function, on random networks as single segments.
 
-Files that a target exports of its segments are held to the same networks.
+Files that a target exports from its segments are checked on the same networks.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def segment_problems(target: Target, precision: DataType, seed: int, tolerance: 
     """Compile a random network as one segment, load the program and run it.
 
     Args:
-        target: installed, with a compiler and a loader.
+        target: an installed target with a compiler and a loader.
         precision: one of `TRIAL_PRECISIONS`.
-        seed: which network.
-        tolerance: the largest error of an output, as a fraction of its largest magnitude.
+        seed: seed of the network.
+        tolerance: maximum error of an output, as a fraction of its largest magnitude.
     """
 
     def look(trial: Trial) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _results(steps: Sequence[Any], outputs: Mapping[str, GuardedArray]) -> dict[
 
 
 def cost_problems(target: Target, precision: DataType, seed: int) -> list[str]:
-    """Whether the estimate for a random network's layers is one: finite numbers, with a basis and a source."""
+    """Return problems of the estimate for a random network: finite numbers, a basis and a source are required."""
     trial, estimate_cost = make_trial(target, precision, seed), target.estimate_cost
     if not trial.kinds or estimate_cost is None:
         return []
@@ -156,9 +156,9 @@ def export_problems(target: Target, precision: DataType, seed: int) -> list[str]
     """Build the loadables of a random network twice.
 
     Args:
-        target: installed, with an exporter.
+        target: an installed target with an exporter.
         precision: one of `TRIAL_PRECISIONS`.
-        seed: which network.
+        seed: seed of the network.
     """
 
     def look(trial: Trial) -> Iterator[str]:

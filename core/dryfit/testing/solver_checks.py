@@ -1,8 +1,8 @@
-"""Whether a calibrator's solver gives usable ranges, the same ones each time, and leaves the state as it is.
+"""Checks that a calibrator's solver gives usable, reproducible ranges, and does not modify the state.
 
-It is tried on values of known distributions.
+It is tested on values of known distributions.
 
-Each check returns what is wrong, one sentence a problem.
+Each check returns the problems, one sentence per problem.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SAMPLE_FACTORS = (0.25, 2.0**-10, 1.0, 0.5, 4.0, 1.0)
 
 
 def samples_of(distribution: Distribution, factor: float = 1.0) -> list[Array]:
-    """The same float32[batch, channel, height, width] samples in every run, times a factor."""
+    """Return float32[batch, channel, height, width] samples, the same in every run, times a factor."""
     random = np.random.default_rng(7)
     return [
         (distribution(random, int(np.prod(shape))) * (scale * factor)).astype(np.float32).reshape(shape)
@@ -75,7 +75,7 @@ def _one(count: int) -> Array:
 
 
 def installation_problems(calibrator: Calibrator) -> list[str]:
-    """Why the calibrator is not found by its name."""
+    """Return why the calibrator is not found by its name."""
     try:
         found = calibrators.calibrator(calibrator.name)
     except DryfitError as error:
@@ -84,7 +84,7 @@ def installation_problems(calibrator: Calibrator) -> list[str]:
 
 
 def range_problems(calibrator: Calibrator, samples: Named, may_exceed_values: bool) -> list[str]:
-    """A range that is missing or wider than the values."""
+    """Return ranges that are missing or wider than the values."""
     solution = _solution(calibrator, samples)
     if isinstance(solution, str):
         return [solution]
@@ -97,7 +97,7 @@ def range_problems(calibrator: Calibrator, samples: Named, may_exceed_values: bo
 
 
 def scaling_problems(calibrator: Calibrator, distribution: Distribution) -> list[str]:
-    """Factors, powers of two, by which the range does not grow as the values do."""
+    """Return the factors, powers of two, by which the range does not scale with the values."""
     found = []
     plain = _solution(calibrator, named(samples_of(distribution)))
     for factor in (2.0, 0.125):
@@ -113,7 +113,7 @@ def scaling_problems(calibrator: Calibrator, distribution: Distribution) -> list
 
 
 def purity_problems(calibrator: Calibrator, samples: Named) -> list[str]:
-    """Another answer the second time, a state that solving changed, details that no report can hold."""
+    """Return differing repeated results, states modified by solving, and details that no report can store."""
     collector = collected(calibrator, samples)
     before = collector.to_bytes()
     first, second = calibrator.solution(collector), calibrator.solution(collector)
@@ -131,7 +131,7 @@ def purity_problems(calibrator: Calibrator, samples: Named) -> list[str]:
 
 
 def nothing_problems(calibrator: Calibrator) -> list[str]:
-    """Exceptions, ranges, or no reasons, where there is nothing but zeros, or no value at all."""
+    """Return exceptions, ranges or missing reasons for inputs with only zeros or no values."""
     zeros = [np.zeros((2, 3), np.float32), np.full(4, -0.0, np.float32)]
     found = []
     for what, samples in (("zeros only", named(zeros)), ("no value", named([np.empty(0, np.float32)]))):
@@ -146,7 +146,7 @@ def nothing_problems(calibrator: Calibrator) -> list[str]:
 
 
 def stream_problems(calibrator: Calibrator, network: Callable[[], Network]) -> list[str]:
-    """Why a calibrator that brings its samples cannot calibrate a network, or not twice alike."""
+    """Return why a calibrator with its own samples cannot calibrate a network, or not reproducibly."""
     try:
         first, second = (calibrate_ranges(network(), calibrator) for _ in range(2))
     except Exception as error:  # noqa: BLE001  what a stranger's code raises is the finding

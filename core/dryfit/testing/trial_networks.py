@@ -1,4 +1,4 @@
-"""Small random networks for a target, of layers that it supports, and the configs to build them with."""
+"""Small random networks of layers that a target supports, and the builder configs for them."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _LONGEST, _ATTEMPTS, _MOST_ELEMENTS = 6, 40, 1 << 14
 
 @attrs.frozen(eq=False)
 class Trial:
-    """A network for a target, the config to build it with, and what to feed it.
+    """A network for a target, its builder config and its inputs.
 
     Attributes:
-        network: its layers are supported, but for those that a test adds.
-        config: the target by default, the host where it refuses.
+        network: network of supported layers, except those that a test adds.
+        config: builder config with the target as the default device, and the host as fallback.
         feeds: input name to array.
-        kinds: of the layers that the target supports, in order.
+        kinds: kinds of the supported layers, in order.
     """
 
     network: Network
@@ -78,15 +78,15 @@ def trial_problems(
     fallback: bool = True,
     said: str = "",
 ) -> list[str]:
-    """What a check finds wrong with a random network, each after which network it is; nothing where it has no layers.
+    """Return what a check finds wrong with a random network, each with the network; empty without layers.
 
     Args:
         target: see `make_trial`.
         precision: see `make_trial`.
         seed: see `make_trial`.
-        look: the check. What it raises is a finding too: a target may raise anything.
+        look: the check. Its exceptions are findings too, because a target may raise anything.
         fallback: see `make_trial`.
-        said: more about the network.
+        said: additional text about the network.
     """
     trial = make_trial(target, precision, seed, fallback=fallback)
     if not trial.kinds:
@@ -99,17 +99,17 @@ def trial_problems(
 
 
 def make_trial(target: Target, precision: DataType, seed: int, *, fallback: bool = True) -> Trial:
-    """A random network; the same for the same arguments.
+    """Return a random network; the same for the same arguments.
 
-    Each layer takes a tensor that a layer before it gave, and is kept where the target supports it. Tensors that
-    nothing takes are outputs. Without fallback nobody copies between the caller's memory and the device's, so inputs
-    and outputs are then in the device's own type and formats.
+    Each layer reads the output of an earlier layer, and is kept if the target supports it. Unread tensors are outputs.
+    Without fallback, nothing copies between the caller's and the device's memory, so inputs and outputs have the
+    device's own type and formats.
 
     Args:
-        target: installed.
+        target: an installed target.
         precision: computation type.
         seed: which network.
-        fallback: whether the host takes what the target refuses.
+        fallback: whether the host runs the layers that the target does not support.
     """
     rng = np.random.default_rng(seed)
     config = config_for(target, precision, fallback=fallback)
@@ -146,7 +146,7 @@ def _keep_in_device_formats(network: Network, target: Target) -> None:
 
 
 def mixed_trial(target: Target, precision: DataType, *, fallback: bool) -> tuple[Trial, Layer, Verdict] | None:
-    """A supported layer before one that is not, with that one and its verdict; None where the kit has no two such."""
+    """Return a network with a supported layer before an unsupported one, that layer and its verdict; or None."""
     config = config_for(target, precision, fallback=fallback)
     for first in KINDS:
         for second in KINDS:
@@ -165,7 +165,7 @@ def mixed_trial(target: Target, precision: DataType, *, fallback: bool) -> tuple
 
 
 def supported_examples(target: Target, precision: DataType) -> list[str]:
-    """The kinds whose examples the target supports; where there are none, no network can be made for it."""
+    """Return the kinds whose examples the target supports; if empty, no network can be created for it."""
     config, found = config_for(target, precision), []
     for kind in KINDS:
         network = Network(kind)
@@ -177,12 +177,12 @@ def supported_examples(target: Target, precision: DataType) -> list[str]:
 
 
 def config_for(target: Target, precision: DataType, *, fallback: bool = False) -> BuilderConfig:
-    """A config with the target as the default device, and the flag that asks for the precision.
+    """Return a builder config with the target as the default device and the flag for the precision.
 
     Args:
-        target: installed.
+        target: an installed target.
         precision: computation type.
-        fallback: whether the host takes what the target refuses.
+        fallback: whether the host runs the layers that the target does not support.
     """
     config = BuilderConfig()
     config.default_device_type = target.device
