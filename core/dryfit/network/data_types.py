@@ -143,7 +143,7 @@ class DataType(enum.Enum):
 
 
 EXCHANGED_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)
-"""Types that stand for one another in a weakly typed network; the first holds every value of the others."""
+"""Interchangeable types of a weakly typed network; the first can represent every value of the others."""
 
 STAND_IN_TYPES = (*EXCHANGED_TYPES, DataType.INT8)
-"""Types in which a caller may give or find real numbers of a weakly typed network; INT8 needs a scale."""
+"""Types in which a caller may provide or read real numbers of a weakly typed network; INT8 requires a scale."""

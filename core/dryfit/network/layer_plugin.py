@@ -19,9 +19,9 @@ from dryfit.network.layer import Inputs
 from dryfit.network.tensor import Array, TensorSpec
 
 FieldValue = bool | int | float | str | bytes | Array | tuple[Any, ...]
-"""What a field can hold; a tuple holds such values, tuples of them, or None."""
+"""Value of a field; a tuple contains such values, tuples of them, or None."""
 Fields = Mapping[str, Any]
-"""Field name to value, a `FieldValue`; of which kind, the plugin declares."""
+"""Field name to value, a `FieldValue` of the type that the plugin declares."""
 
 
 class MemoryLayout(Protocol):
@@ -50,14 +50,14 @@ class MemoryLayout(Protocol):
 
 
 Slot = DataType | tuple[DataType, str | MemoryLayout]
-"""The type of one input or output, row-major; or the type and a format: `LINEAR`, `HWC`, or the record of any format of
-a device, such as `registry.target("DLA").format("CHW16")`."""
+"""The type of one input or output, row-major; or the type and a format: `LINEAR`, `HWC`, or the record of a device
+format, such as `registry.target("DLA").format("CHW16")`."""
 
 PluginKey = tuple[str, str, str]
 """(name, version, namespace)."""
 
 REQUIRED: Any = object()
-"""The default of a field that has none."""
+"""Marker of a field without a default."""
 
 
 @attrs.frozen
@@ -189,7 +189,7 @@ DEEPEST_TUPLE = 16
 SCALE_FIELDS = {
     name: PluginField(tuple[np.ndarray[Any, Any] | None, ...], default=()) for name in ("input_scales", "output_scales")
 }
-"""The fields that a plugin which takes quantized tensors gets beside its own."""
+"""Additional fields of a plugin that supports quantized tensors."""
 
 
 def kept_fields(fields: Mapping[str, Any], where: str) -> dict[str, FieldValue]:

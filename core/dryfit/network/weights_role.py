@@ -38,7 +38,7 @@ PARAMETERS = {
     WeightsRole.SCALE: "scale",
     WeightsRole.CONSTANT: "weights",
 }
-"""Role to the parameter that layers keep it in. The power of a scale layer has no role in TensorRT, and none here."""
+"""Role to the layer parameter that stores it. As in TensorRT, the power of a scale layer has no role."""
 
 
 def weights_of(layer: Layer) -> Iterator[tuple[WeightsRole, np.ndarray[Any, Any]]]:

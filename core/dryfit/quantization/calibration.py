@@ -26,10 +26,10 @@ from dryfit.quantization.sample_arrays import Feeds, Samples, named_samples
 from dryfit.reference.executor import needed_layers, run_reference
 
 Show = Callable[[Feeds, str], None]
-"""Runs the network on feeds, which are called by a name, and shows collectors its tensors."""
+"""Runs the network on named feeds, and passes its tensors to collectors."""
 
 Executor = Callable[[Network, Mapping[str, Collector]], Show]
-"""Makes ready to run a network, so that the collectors of some of its tensors, by name, see their values."""
+"""Prepares a network to run, so that the collectors, by tensor name, receive the values of their tensors."""
 
 
 def reference_executor(network: Network, collectors: Mapping[str, Collector]) -> Show:

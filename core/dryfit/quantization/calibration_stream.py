@@ -39,7 +39,7 @@ CALIBRATOR_NAMES = {
     CalibrationAlgoType.ENTROPY_CALIBRATION_2: "entropy2",
     CalibrationAlgoType.MINMAX_CALIBRATION: "minmax",
 }
-"""The calibrator that each algorithm means."""
+"""Calibrator of each algorithm."""
 
 
 class CalibrationStream(Protocol):

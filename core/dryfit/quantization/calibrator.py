@@ -46,7 +46,8 @@ class Solution:
 
 
 Solver = Callable[..., Solution]
-"""From a collector, and options by keyword, to a solution. It is a pure function: the same state, the same solution."""
+"""Function from a collector, and options by keyword, to a solution. It must be pure: the same state gives the same
+solution."""
 
 
 @attrs.frozen(kw_only=True)

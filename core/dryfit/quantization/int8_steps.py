@@ -25,7 +25,7 @@ from dryfit.network.tensor import Tensor
 from dryfit.quantization.int8_weights import can_fold
 
 ASSUMED_RANGE = (-1.0, 1.0)
-"""The range of a tensor whose scale is assumed, where one has to stand there. Any would do."""
+"""Placeholder range of a tensor whose scale is assumed. Its value does not matter."""
 
 _LIMITING = frozenset({ActivationType.RELU, ActivationType.CLIP})
 """Activations that only limit, which every INT8 step can end with."""

@@ -25,9 +25,9 @@ class HostLayout(enum.Enum):
     LINEAR = "linear"
     """Row-major, in the order of the axes."""
     CHANNELS_LAST = "channels_last"
-    """Ranks 4 and 5 only: N, (D,) H, W, C in memory, seen as a strided N, C, (D,) H, W array."""
+    """Ranks 4 and 5 only: N, (D,) H, W, C in memory, viewed as a strided N, C, (D,) H, W array."""
     ANY = "any"
-    """No preference: the kernel takes what its neighbours have."""
+    """No preference: the kernel uses the layout of its neighbors."""
 
 
 @attrs.frozen(eq=False)

@@ -1,6 +1,6 @@
-"""Where what can be made again is kept: machine code of kernels, what the processor is, and how long kernels take.
+"""The cache folder for data that can be regenerated: machine code of kernels, processor properties, kernel timings.
 
-What is kept there is executed. So the folder has to be the user's, and nobody else may write to it.
+The machine code in it is executed. The folder must therefore belong to the user, and nobody else may write to it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _LOG = logging.getLogger("dryfit.cache")
 
 
 def named_folder() -> Path:
-    """Return the folder that the user names, or the user's cache folder; it need not exist."""
+    """Return the folder that the user configured, or the user's cache folder; it need not exist."""
     return Path(os.environ.get(ENVIRONMENT_VARIABLE) or platformdirs.user_cache_dir("dryfit", appauthor=False))
 
 
 def cache_folder() -> Path:
-    """The folder of all caches: the named one or, where that cannot be used, one among the system's temporary files.
+    """Return the cache folder: the configured one or, if it cannot be used, a temporary folder.
 
-    That one belongs to the user as well, so that only the first process compiles anew. Which folder is not used, and
-    why, is told once.
+    The temporary folder also belongs to the user, so that only the first process compiles again. The unused
+    folder and the reason are reported once.
     """
     return _usable(named_folder(), Path(tempfile.gettempdir()))
 
@@ -68,10 +68,10 @@ def _of_this_process(temporary: Path) -> Path | None:
 
 
 def require_usable() -> None:
-    """Make sure that the named folder is the one that is used.
+    """Raise unless the configured folder is the one in use.
 
     Raises:
-        ConfigError: it cannot be made, or written to, or others can write to it.
+        ConfigError: The folder cannot be created or written to, or others can write to it.
     """
     problem = refusal(named_folder())
     if problem:
@@ -79,7 +79,7 @@ def require_usable() -> None:
 
 
 def refusal(folder: Path) -> str:
-    """Why a folder cannot be used, in words; "" where it can. It is made where there is none."""
+    """Return why a folder cannot be used, or "". Creates the folder if it does not exist."""
     try:
         make_private(folder)
         problem = distrust(folder.stat())
@@ -92,10 +92,10 @@ def refusal(folder: Path) -> str:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for this user alone.
+    """Create a folder, and its missing parents, with access for this user only.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: The folder cannot be created.
     """
     if not folder.parent.exists():
         make_private(folder.parent)
@@ -103,9 +103,9 @@ def make_private(folder: Path) -> None:
 
 
 def distrust(found: os.stat_result) -> str:
-    """Why others may have written a file or into a folder, in words; "" where only this user can.
+    """Return why others may have written a file or into a folder; "" if only this user can.
 
-    Systems without numbers of users (Windows) keep this in other ways, and are not asked.
+    Not checked on systems without numeric user ids (Windows).
     """
     if not hasattr(os, "geteuid"):
         return ""

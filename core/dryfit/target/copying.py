@@ -1,7 +1,7 @@
-"""Copies between arrays that lie differently in memory: the host's native code where it pays, and numpy elsewhere.
+"""Copies between arrays with different memory layouts: the host's native code where it pays off, numpy otherwise.
 
-The target layer knows no target. `dryfit.front_door` says how the host's copy is found; without one numpy copies
-everything, to the same bits.
+The target layer knows no concrete target. `dryfit.front_door` defines how the host's copy is found; without one, numpy
+copies everything, to the same bits.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ CACHED_BYTES = 128 * 1024
 
 
 class HostCopy:
-    """The host's copy, which is looked for when the first large array is copied."""
+    """The host's copy function, looked up when the first large array is copied."""
 
     def __init__(self) -> None:
         self._found: list[CopyArray | None] = []
 
     @property
     def is_found(self) -> bool:
-        """Whether it has been looked for."""
+        """Whether the lookup has been done."""
         return bool(self._found)
 
     def __call__(self, source: Array, destination: Array) -> bool:
-        """Copy, if there is such a copy and it is quicker than numpy; returns whether it did."""
+        """Copy if there is a host copy that is faster than numpy; return whether it copied."""
         if not self._found:
             self._found.append(installed_packages().copy_array())
         copy = self._found[0]
@@ -55,12 +55,12 @@ host_copy = HostCopy()
 
 
 def copy_array(source: Array, destination: Array) -> None:
-    """Copy all elements, bit by bit, and clear what the destination has more of.
+    """Copy all elements bit by bit, and set extra elements of the destination to zero.
 
     Args:
-        source: of any strides.
-        destination: of the same type and rank, at least as long along each axis, any strides, and other memory. What
-            lies behind the source's extents becomes zero.
+        source: array with any strides.
+        destination: array of the same type and rank, at least as long along each axis, with any strides, in other
+            memory. Elements beyond the source's extents become zero.
     """
     if source.strides == destination.strides and source.shape == destination.shape:
         destination[...] = source
@@ -69,7 +69,7 @@ def copy_array(source: Array, destination: Array) -> None:
 
 
 def clear_beyond(source: Array, destination: Array) -> Array:
-    """Set to zero what the destination has more of than the source; returns the rest of it."""
+    """Set elements of the destination beyond the source's extents to zero; return the remaining part."""
     if source.shape == destination.shape:
         return destination
     padded = [axis for axis, extent in enumerate(source.shape) if extent < destination.shape[axis]]

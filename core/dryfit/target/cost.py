@@ -250,10 +250,10 @@ class CostEstimate:
 
 
 EstimateCost = Callable[[CostQuestion], CostEstimate | None]
-"""What it costs to run these layers as one segment; None for a platform of which the target knows no rates."""
+"""Cost of running these layers as one segment; None for a platform whose rates are unknown."""
 
 EstimateTransfer = Callable[[TransferQuestion], CostEstimate | None]
-"""What it costs to hand one tensor to the device, or from it; None as above."""
+"""Cost of transferring one tensor to or from the device; None as above."""
 
 
 def require_estimate(found: object) -> CostEstimate | None:

@@ -17,7 +17,7 @@ from dryfit.target.first_import import first_import
 
 
 def names(values: Iterable[str]) -> frozenset[str]:
-    """A set of names. One that is frozen already stays what it is, so that a set with rules of its own is kept."""
+    """Return a frozen set of names. A frozen set, including a subclass with its own rules, is kept as it is."""
     return values if isinstance(values, frozenset) else frozenset(values)
 
 
@@ -72,11 +72,11 @@ _DECLARATIONS: Mapping[str, tuple[Walk, str, str]] = {
 
 
 def mistaken(field: str, loaded: Any) -> tuple[str, str]:
-    """(what was found, what is allowed) where a declaration is of another type than its field says; "" where not.
+    """Return (found, allowed) if a declaration has another type than its field requires; "" otherwise.
 
     Args:
-        field: of `Target`, one that ends in `_at`.
-        loaded: what it names.
+        field: field of `Target` that ends in `_at`.
+        loaded: the object that it names.
     """
     if field not in _DECLARATIONS:
         return ("", "") if callable(loaded) else (type(loaded).__name__, "a function")
@@ -96,15 +96,15 @@ for thousands of times in one build, and looking through a device's formats or k
 
 
 def declared_object(place: str, device: str, field: str) -> Any:
-    """Return what `module:attribute` names.
+    """Return the object that `module:attribute` names.
 
     Args:
         place: `module:attribute`.
-        device: the target's, for errors.
-        field: of the target, which says what kind of object is declared.
+        device: device of the target, used in error messages.
+        field: field of the target, which defines the type of the object.
 
     Raises:
-        PluginError: the module cannot be imported, or has no such attribute, or it is something else.
+        PluginError: The module cannot be imported, or has no such attribute, or the attribute has another type.
     """
     known = _examined.get((place, field))
     if known is not None and getattr(sys.modules.get(known[0]), known[1], None) is known[2]:

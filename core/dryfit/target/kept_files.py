@@ -1,11 +1,11 @@
-"""Small files of the cache, each signed with the user's secret: a damaged or foreign one is as good as none.
+"""Small cache files, each signed with the user's secret: a damaged or foreign file is treated as missing.
 
-The secret does not lie in the cache folder. So a cache that came from elsewhere (an archive, a volume, a network drive)
-is not believed, whoever owns its files. It is no protection from a program that runs as the same user: that can read
-the secret, and could as well change dryfit itself.
+The secret is not stored in the cache folder. A cache from elsewhere (an archive, a volume, a network drive) is
+therefore not trusted, whoever owns its files. This is not a protection against programs that run as the same user: they
+can read the secret, and could as well modify dryfit itself.
 
-Writers need no lock: each writes a file of its own and renames it, so that a reader finds either a whole file or none,
-and the last writer wins, with the same contents.
+Writers need no lock: each writes its own file and renames it, so that a reader finds either a complete file or none.
+The last writer wins, with the same contents.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SECRET_BYTES = 32
 
 
 def cache_key() -> bytes:
-    """Return the secret; made where there is none.
+    """Return the secret; created if it does not exist.
 
-    Where the user's data folder cannot be used it lies in the cache folder, which is the user's own; where that is not
-    possible either, it lives as long as this process.
+    If the user's data folder cannot be used, the secret is stored in the cache folder, which belongs to the user; if
+    that is not possible either, it lives as long as this process.
     """
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     data = platformdirs.user_data_dir("dryfit", appauthor=False)
@@ -98,13 +98,13 @@ def sealed(contents: bytes, name: str) -> bytes:
 
 
 def unsealed(data: bytes, name: str) -> bytes | None:
-    """Return the contents of what `sealed` made; None when a byte of it has changed, or somebody else made it."""
+    """Return the contents of what `sealed` created; None if it was modified or written by someone else."""
     signature, contents = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
     return contents if hmac.compare_digest(_signature(contents, name), signature) else None
 
 
 def read(path: Path) -> bytes | None:
-    """Return a file's contents; None when there is none that can be trusted."""
+    """Return a file's contents; None if there is no trusted file."""
     try:
         if distrust(path.parent.stat()):
             return None
@@ -119,10 +119,11 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, contents: bytes) -> None:
-    """Keep contents: a temporary file first, then renamed. Only the user may read it.
+    """Store contents in a temporary file, then rename it. Only the user may read it.
 
     Raises:
-        OSError: the folder cannot be made or written to, or is full, or others can write to it. Nothing is left behind.
+        OSError: The folder cannot be created or written to, or is full, or others can write to it. No partial file
+            remains.
     """
     make_private(path.parent)
     problem = distrust(path.parent.stat())

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 BindFunction = Callable[[Binding], Step | Callable[[], object]]
-"""What makes a step of a binding. A plain function that it gives becomes a step with the group's name."""
+"""Function that creates a step from a binding. A returned plain function becomes a step with the group's name."""
 Accepts = Callable[[LayerGroup, Specs], bool]
 Fuses = Callable[[LayerGroup, Layer], bool]
 Unpack = Callable[[LayerGroup, Mapping[str, Array]], Mapping[str, Array]]

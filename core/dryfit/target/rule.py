@@ -21,7 +21,7 @@ _WORDS = re.compile(r"[\w.-]+(, [\w.-]+)+")
 _TYPES = re.compile(rf"(?<![\w'])({'|'.join(one.name for one in DataType if one.name != one.text)})(?![\w'])")
 
 SEVERITIES = ("violation", "warning", "note")
-"""What a rule that fails means: the layer is refused; the user is warned; what the device does is reported."""
+"""Effect of a rule that fails: the layer is rejected; a warning is reported; the device's behavior is reported."""
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -135,7 +135,7 @@ class LimitRule(Rule):
 
 
 RuleEntry = Callable[[frozenset[str]], LimitRule]
-"""A rule that waits for the kinds it speaks of."""
+"""A rule without its layer kinds, which `rules` adds."""
 
 
 def _message(parameter: str, finding: Finding) -> str:

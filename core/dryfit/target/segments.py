@@ -119,13 +119,13 @@ class LoadedSegment(Protocol):
 
 
 CompileSegment = Callable[[PlannedSegment], bytes]
-"""Makes a program of a segment: the same segment always gives the same bytes. Raises a `BuildError` for one that it
-cannot compile."""
+"""Compiles a segment to a program: the same segment must always give the same bytes. Raises `BuildError` for a segment
+that it cannot compile."""
 
 ExportSegment = Callable[[PlannedSegment], bytes]
-"""Writes a segment that the host runs by kernels as a file for the device's own runtime: the same segment always gives
-the same bytes. Raises a `BuildError` for one that it cannot write."""
+"""Writes a segment that the host runs with kernels as a file for the device's own runtime: the same segment must always
+give the same bytes. Raises `BuildError` for a segment that it cannot write."""
 
 LoadSegment = Callable[[bytes], LoadedSegment]
-"""Makes of a program what can be bound. It may come from a file that nobody vouches for: executes nothing of it, and
-raises where it is not what the compiler wrote, every offset and extent in it included."""
+"""Loads a program as an object that can be bound. The program may come from an untrusted file: the loader must not
+execute any of it, and must raise if it is not what the compiler wrote, including every offset and extent."""

@@ -171,7 +171,7 @@ def _registered(plugin: LayerPlugin) -> PluginKey:
     """The key of a plugin that is given as an object.
 
     Raises:
-        PluginError: it is no layer plugin, or another has its name.
+        PluginError: The object is not a layer plugin, or another plugin has its name.
     """
     check_layer_plugin(plugin)
     register_layer_plugin(plugin)

@@ -19,7 +19,7 @@ QUANTIZED_TYPES = tuple(
     for dtype in DataType
     if (dtype.is_integer and dtype.bits <= 16) or (dtype.is_floating_point and dtype.bits <= 8 and dtype.name != "E8M0")
 )
-"""Types that a tensor can be quantized to. Devices have INT8, FP8, INT4 and FP4; the others are ONNX's."""
+"""Types to which a tensor can be quantized. Devices support INT8, FP8, INT4 and FP4; the others are ONNX's."""
 
 
 @layer_kind("quantize")

@@ -17,9 +17,9 @@ from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.tensor import Shape, Tensor
 
 DEVICE_SCALE_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.E8M0)
-"""Types of scales that devices have: high precision, and the powers of two of MXFP8."""
+"""Scale types that devices support: high precision, and the powers of two of MXFP8."""
 SCALE_TYPES = (*DEVICE_SCALE_TYPES, DataType.DOUBLE, DataType.INT32)
-"""Types of scales; the last two on the host only (ONNX quantizes INT32 by INT32 scales)."""
+"""Supported scale types; the last two are host only (ONNX quantizes INT32 with INT32 scales)."""
 LARGEST_BLOCKED_RANK = 3
 """Axes of data that devices quantize in blocks."""
 

@@ -26,7 +26,7 @@ class SampleMode(enum.Enum):
 
 
 SliceWindow = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""(start, shape, stride), one value an axis of the input."""
+"""(start, shape, stride), one value per axis of the input."""
 
 
 @layer_kind("slice")
