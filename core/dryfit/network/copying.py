@@ -1,10 +1,11 @@
-"""Copies of networks and layers, which share the arrays of weights; also with the types that the caller exchanges.
+"""Copies of networks and layers that share weight arrays, optionally with the types on the caller's side.
 
-In a weakly typed network the stated type of an input or output is how the caller gives or finds it, and changes nothing
-else: a network of FLOAT tensors whose input is given in HALF still gives FLOAT, unless the output's own type is stated.
+In a weakly typed network, the type set on an input or output is the type in which the caller provides or reads it, and
+affects nothing else: a network of FLOAT tensors whose input is provided in HALF still returns FLOAT, unless the type of
+the output is also set.
 
-Source: TensorRT `ITensor::setType`, which for inputs and outputs says how they are exchanged; trtexec
-`--inputIOFormats` and `--outputIOFormats`.
+Source: TensorRT `ITensor::setType`, which defines how inputs and outputs are exchanged; trtexec `--inputIOFormats` and
+`--outputIOFormats`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
     """Return a network with the same layers, tensors, names and notes. Weights are shared, not copied.
 
     Args:
-        network: is not changed.
-        visit: is called with each tensor of the copy as soon as its producer is there: it may add layers behind it.
+        network: network to copy; not modified.
+        visit: function called with each tensor of the copy once its producer exists; it may add layers after the
+            tensor.
 
     Raises:
-        NetworkError: shapes of the network cannot be inferred.
+        NetworkError: The shapes of the network cannot be inferred.
     """
     network.refresh_shapes()
     copy = Network(network.name, network.flags)
@@ -54,7 +56,7 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
 
 
 def copy_layer(layer: LayerT) -> LayerT:
-    """A layer of the same kind, name, notes and parameters that is in no network. Weights are shared, not copied."""
+    """Return a layer outside any network with the same kind, name, notes and parameters. Weights are shared."""
     # The values were checked and converted when they were set: neither is done again.
     copy = object.__new__(type(layer))
     state = vars(copy)
@@ -67,7 +69,7 @@ def copy_layer(layer: LayerT) -> LayerT:
 
 
 def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:
-    """Give a tensor what the user stated of another one: range, formats, location and names of dimensions."""
+    """Copy what the user set on another tensor: range, formats, location and dimension names."""
     # They were checked when they were stated, and a network is copied a tensor at a time.
     old, new = vars(source), vars(destination)
     new["_dynamic_range"], new["_allowed_formats"] = old["_dynamic_range"], old["_allowed_formats"]
@@ -75,13 +77,13 @@ def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:
 
 
 def note_origin(layer: Layer, *origins: Layer) -> None:
-    """Add the ONNX nodes of the layers that a new layer replaces to its own."""
+    """Add the ONNX nodes of the replaced layers to those of a new layer."""
     nodes = dict.fromkeys(node for origin in (layer, *origins) for node in origin.onnx_nodes)
     layer.onnx_nodes = tuple(nodes)
 
 
 def with_network_types(network: Network) -> Network:
-    """The network with inputs in the types in which it computes: a copy, or itself where they are given in those."""
+    """Return the network with inputs in its computation types: a copy, or itself if they already are."""
     if not given_types(network):
         return network
     copy = copy_network(network)
@@ -91,14 +93,14 @@ def with_network_types(network: Network) -> Network:
 
 
 def io_type(tensor: Tensor) -> DataType:
-    """Return the type in which the caller gives an input of a network, or finds an output.
+    """Return the type in which the caller provides an input of a network, or reads an output.
 
-    Of an output: the one that was stated for it, or else for its layer, or else the one that the network gives.
+    For an output: the type set on it, otherwise the type set on its layer, otherwise the inferred type.
     """
     stated = tensor.producer and tensor.producer.output_types.get(tensor.output_index)
     return tensor.io_dtype or stated or tensor.dtype
 
 
 def given_types(network: Network) -> dict[str, DataType]:
-    """Return name to type of the inputs that the caller gives in another type than the network computes on."""
+    """Return name to type for inputs that the caller provides in another type than the computation type."""
     return {tensor.name: tensor.io_dtype for tensor in network.inputs if tensor.io_dtype is not None}

@@ -1,7 +1,7 @@
-"""Parameters of layers are of the types that they are declared with.
+"""Validation of layer parameters against their declared types.
 
-What is the same number in another dress (an integer of numpy, an int for a float, a list for a tuple) is converted;
-nothing is guessed from a name or a number that stands for a member of an enumeration.
+Equivalent representations of the same value (a numpy integer, an int for a float, a list for a tuple) are converted;
+enumeration members are never guessed from names or numbers.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class WrongTypeError(Exception):
     """A value is not of its declared type.
 
     Attributes:
-        found: the value, in words.
-        allowed: what is allowed instead.
-        remedy: what is probably meant, or None.
+        found: description of the value.
+        allowed: description of the allowed values.
+        remedy: suggested correction, or None.
     """
 
     found: str
@@ -68,7 +68,7 @@ def check_for(kind: Any) -> Check:
 
 
 def described(value: Any) -> str:
-    """Return a value in words, with its type; long ones are cut."""
+    """Return a description of a value with its type; long values are truncated."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
     if isinstance(value, np.ndarray):

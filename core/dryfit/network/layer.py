@@ -287,7 +287,7 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
 
     @property
     def where(self) -> str:
-        """Return a description of the layer for messages: its name, its kind and its source ONNX nodes."""
+        """A description of the layer for messages: its name, its kind and its source ONNX nodes."""
         # A parameter may be refused before the layer has any.
         name, nodes = getattr(self, "name", ""), getattr(self, "onnx_nodes", ())
         where = f"layer {name!r} ({self.kind})" if name else f"a new {self.kind} layer"

@@ -1,7 +1,7 @@
-"""Parameters of layers as plain data, and back from data that nobody vouches for.
+"""Conversion of layer parameters to plain data, and back from untrusted data.
 
-Types are compared, never converted: "7" is no number, and true is no 1. Arrays stay apart, under names; the plain data
-holds the names.
+Types are compared, never converted: "7" is not a number, and true is not 1. Arrays are stored separately under names,
+to which the plain data refers.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _DEEPEST_TUPLE = 16
 
 
 class ArrayNames:
-    """The arrays of a network by name; an array that several layers share has one name."""
+    """Arrays of a network by name; an array that several layers share has one name."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self._names: dict[int, str] = {}
 
     def name_of(self, array: Array, wish: str) -> str:
-        """Return the array's name: the wish, or the one it has already, or the wish with a number."""
+        """Return the array's name: the requested one, its existing one, or the requested one with a number."""
         if id(array) in self._names:
             return self._names[id(array)]
         name, number = wish, 1
@@ -42,15 +42,15 @@ class ArrayNames:
 
 
 def to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
-    """A parameter as JSON has it; floats and integers that JSON readers lack, bytes and arrays become small objects.
+    """Return a parameter as JSON data; values that JSON cannot represent, bytes and arrays become small objects.
 
     Args:
         value: an enum member, number, text, bytes, array, None, or a tuple, list or dict of these.
-        arrays: takes the arrays.
-        name: of the parameter, for the names of arrays and for errors.
+        arrays: collects the arrays.
+        name: name of the parameter, used for array names and error messages.
 
     Raises:
-        NetworkError: the parameter holds something else.
+        NetworkError: The parameter has another type.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -80,17 +80,17 @@ def to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
 
 
 def from_plain(data: Any, kind: Any, arrays: Mapping[str, Array], where: str, depth: int = 0) -> Any:
-    """Return the parameter that plain data describes, exactly of its type.
+    """Return the parameter that plain data describes, of exactly its declared type.
 
     Args:
-        data: what `to_plain` wrote, or what somebody forged.
-        kind: the type that the parameter is declared with.
-        arrays: by name.
-        where: for errors.
-        depth: how many tuples it stands in.
+        data: output of `to_plain`, or untrusted data.
+        kind: declared type of the parameter.
+        arrays: arrays by name.
+        where: location used in error messages.
+        depth: number of enclosing tuples.
 
     Raises:
-        NetworkError: the data does not describe a value of the type, or names an array that is not there.
+        NetworkError: The data does not describe a value of the type, or names a missing array.
     """
     if depth > _DEEPEST_TUPLE:
         raise NetworkError(

@@ -143,8 +143,8 @@ class Tensor(KnownAttributes):
         numbers.
 
         Raises:
-            NetworkError: When set: The tensor is neither a network input nor a network output, or an output cannot have
-                the type.
+            NetworkError: On setting, the tensor is neither a network input nor a network output, or an output cannot
+                have the type.
         """
         own = self.spec.dtype
         return own if self.producer is not None else self.io_dtype or own
@@ -169,8 +169,8 @@ class Tensor(KnownAttributes):
         Accepts one `TensorFormat` or name, a collection of these, or a bit mask such as `1 << int(TensorFormat.CHW16)`.
 
         Raises:
-            UnknownNameError: When set: No installed device has a format of this name.
-            NetworkError: When set: The value is not one of these, or allows no format.
+            UnknownNameError: On setting, no installed device has a format of this name.
+            NetworkError: On setting, the value is not one of these, or allows no format.
         """
         return self._allowed_formats
 
@@ -214,7 +214,7 @@ class Tensor(KnownAttributes):
         The scale is max(|minimum|, |maximum|) / 127.
 
         Raises:
-            NetworkError: When set: The value is not a pair of finite numbers with the minimum first, or the scale is
+            NetworkError: On setting, the value is not a pair of finite numbers with the minimum first, or the scale is
                 not a valid binary32 number, as for a range that contains only zero.
         """
         return self._dynamic_range

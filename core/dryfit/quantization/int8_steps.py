@@ -110,7 +110,7 @@ def _has_one_shape(layer: Layer) -> bool:
 
 
 def has_scales(layer: Layer) -> bool:
-    """Return whether every tensor of the layer that needs a dynamic range has one, and it has such tensors."""
+    """Return whether the layer has floating-point tensors and all that need a dynamic range have one."""
     tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
     is_arithmetic = any(tensor.dtype.is_floating_point or tensor.dtype is DataType.INT8 for tensor in tensors)
     return is_arithmetic and not missing_scales(layer)

@@ -1,7 +1,7 @@
-"""Arrays whose surroundings are watched: what a kernel writes beside its output, or into its input, is found.
+"""Arrays with monitored surroundings, which detect writes outside a kernel's outputs and writes to its inputs.
 
-Close by, bytes of a known value show what was written. Far away, pages that nobody may touch end the process: whoever
-runs a stranger's code on such arrays does that in a process of its own (see `own_process`).
+Nearby, bytes of a known value reveal writes. Farther away, protected pages end the process on any access: third-party
+code on such arrays should run in a separate process (see `own_process`).
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ _REGION_FILL = 0xA5
 
 
 class GuardedSide(enum.Enum):
-    """Which end of the memory touches a guard page. The other end is up to a page away from its own."""
+    """End of the memory that touches a guard page. The other end is up to a page away from its guard page."""
 
     END = "end"
     START = "start"
 
 
 class GuardedPages:
-    """Bytes with pages before and behind them that can neither be read nor written.
+    """Bytes between pages that can be neither read nor written.
 
     Args:
-        size: bytes.
-        side: which end of the bytes lies directly at a guard page.
-        alignment: the first byte is at a multiple of this, so that some bytes may lie between the last one and the page
-            behind; `is_intact_outside` says whether they were written.
-        slack: bytes behind the memory that may be read, and not written.
-        guard_bytes: how far the forbidden pages reach on each side: at least one page.
+        size: number of bytes.
+        side: end of the bytes that touches a guard page.
+        alignment: alignment of the first byte. Some bytes may remain between the last byte and the next page;
+            `is_intact_outside` reports whether they were written.
+        slack: number of bytes after the memory that may be read but not written.
+        guard_bytes: size of the protected pages on each side, at least one page.
 
     Attributes:
         memory: `uint8[size]`, filled with 0xA5. The pages live as long as it and its views do.
-        region: where it lies; holds nothing alive.
+        region: location of the memory; does not keep it alive.
 
     Raises:
-        ExecutionError: the system has no `mprotect`, or not enough memory.
+        ExecutionError: The system has no `mprotect`, or not enough memory.
 
     Example:
         >>> GuardedPages(6).memory.size
@@ -82,21 +82,21 @@ class GuardedPages:
         protect(self._address + inner, guard, _NO_ACCESS)
 
     def array(self, shape: Sequence[int], dtype: np.dtype[Any] | type) -> Array:
-        """The memory as a row-major array."""
+        """Return the memory as a row-major array."""
         return self.memory.view(dtype).reshape(shape)
 
     def allow_writes(self, *, are_allowed: bool) -> None:
-        """Allow writes or forbid them: a write that is forbidden ends the process as one outside does."""
+        """Allow or forbid writes: a forbidden write ends the process, as a write outside does."""
         _mprotect()(self._address, self._inner, _READ_WRITE if are_allowed else _READ)
 
     @property
     def is_intact_outside(self) -> bool:
-        """Whether the bytes between the memory and the guard pages are as they were."""
+        """Whether the bytes between the memory and the guard pages are unchanged."""
         return self.region.is_intact_outside
 
 
 class GuardedRegion(NamedTuple):
-    """Bytes between guard pages, for as long as somebody else holds them."""
+    """Bytes between guard pages, which exist while another object holds them."""
 
     mapping: weakref.ref[mmap.mmap]
     guard: int
@@ -105,7 +105,7 @@ class GuardedRegion(NamedTuple):
 
     @property
     def is_intact_outside(self) -> bool:
-        """Whether the bytes between the memory and the guard pages are as they were; True where it is gone."""
+        """Whether the bytes before the guard pages are unchanged; True if the memory no longer exists."""
         mapping = self.mapping()
         if mapping is None:
             return True
@@ -113,14 +113,14 @@ class GuardedRegion(NamedTuple):
         return bool((inside[: self.start] == _REGION_FILL).all() and (inside[self.stop :] == _REGION_FILL).all())
 
     def inside(self, mapping: mmap.mmap) -> Array:
-        """The bytes between the guard pages."""
+        """Return the bytes between the guard pages."""
         return np.frombuffer(mapping, np.uint8, len(mapping) - 2 * self.guard, self.guard)
 
 
 def array_at_guard_page(
     shape: Sequence[int], dtype: np.dtype[Any] | type, side: GuardedSide = GuardedSide.END
 ) -> Array:
-    """An uninitialized row-major array that ends directly before a guard page, or starts directly after one.
+    """Return an uninitialized row-major array that ends directly before, or starts directly after, a guard page.
 
     Example:
         >>> array_at_guard_page((2, 3), np.float32).shape
@@ -130,7 +130,7 @@ def array_at_guard_page(
 
 
 def has_guard_pages() -> bool:
-    """Whether the system can protect pages: Linux and macOS can."""
+    """Return whether the system can protect pages, as Linux and macOS can."""
     try:
         _mprotect()
     except ExecutionError:
@@ -174,11 +174,11 @@ _FILL = 0xFF
 
 @attrs.frozen
 class Arrangement:
-    """In which order a tensor's axes lie in memory, and how far apart.
+    """Order and spacing of a tensor's axes in memory.
 
     Attributes:
         order: axes of the tensor, outermost first; () for the tensor's own order.
-        is_spaced: whether elements that are not the tensor's lie between its elements, lines and planes.
+        is_spaced: whether foreign elements are placed between the tensor's elements, lines and planes.
 
     Example:
         >>> guarded_array((1, 2, 3, 4), np.dtype("float32"), Arrangement((0, 2, 3, 1))).array.strides
@@ -197,12 +197,12 @@ class GuardedArray:
     """An array within a larger memory.
 
     Args:
-        shape: of the array.
-        dtype: of its elements.
-        arrangement: how it lies.
+        shape: shape of the array.
+        dtype: type of its elements.
+        arrangement: memory layout of the array.
 
     Attributes:
-        array: a view of the memory; its first element is at a multiple of 64 bytes. Filled with what no tensor has.
+        array: a view of the memory whose first element is aligned to 64 bytes. Filled with values that no tensor has.
     """
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any], arrangement: Arrangement) -> None:
@@ -212,14 +212,14 @@ class GuardedArray:
         self.array = self._view(self._memory, dtype)
 
     def fill(self, values: Array | None = None) -> None:
-        """Give the array values; without any, what no tensor has."""
+        """Fill the array with values; without values, with values that no tensor has."""
         if values is None:
             self._memory.fill(_FILL)
         else:
             self.array[...] = values
 
     def contents(self) -> bytes:
-        """All of the memory."""
+        """Return the whole memory."""
         return self._memory.tobytes()
 
     @property
@@ -252,5 +252,5 @@ def _aligned(size: int) -> Array:
 
 
 def guarded_array(shape: Sequence[int], dtype: np.dtype[Any], arrangement: Arrangement | None = None) -> GuardedArray:
-    """A guarded array; row-major and dense without an arrangement."""
+    """Return a guarded array; row-major and dense without an arrangement."""
     return GuardedArray(shape, dtype, arrangement or Arrangement())

@@ -63,7 +63,7 @@ class Deconvolution(KernelLayer):
 
     @property
     def least_post_padding(self) -> None:
-        """Return None, because a negative post-padding adds elements."""
+        """None, because a negative post-padding adds elements."""
 
     def paddings(self, spatial: Sequence[int]) -> list[tuple[int, int]]:
         """Return (pre, post) padding per spatial axis, explicit or from the padding mode, for any extents."""

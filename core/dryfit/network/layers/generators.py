@@ -92,7 +92,7 @@ class Fill(Layer):
     seed: int = 0
 
     def is_alpha_beta_int64(self) -> bool:
-        """Whether alpha and beta are INT64, which requires an INT64 output."""
+        """Return whether alpha and beta are INT64; they have the type of the output."""
         return self.to_type is DataType.INT64
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:

@@ -173,5 +173,5 @@ class KernelLayer(WindowLayer):
 
     @property
     def least_post_padding(self) -> int | None:
-        """Return the minimum padding after an axis; None if it may be negative."""
+        """The minimum padding after an axis; None if it may be negative."""
         return 0
