@@ -39,7 +39,7 @@ def first_import(module: str, last_words: str = "") -> Iterator[None]:
 
     Args:
         module: dotted name.
-        last_words: what is printed where the process dies meanwhile; "" for what was said of another module of its
+        last_words: what is printed if the process ends during the import; "" for what was said of another module of its
             top package, and for nothing where none was imported so.
     """
     package = module.partition(".")[0]
