@@ -102,7 +102,7 @@ def test_the_page_for_people_calls_every_figure_an_estimate(dryfit_command: Any,
         _, *rows = tables.split(f"\n{title}\n")[1].split("\nBasis")[0].split(f"\n{TIMED[-1]}\n")[0].splitlines()
         assert rows
         assert all((" ~" in row and "(" in row) or "at least " in row for row in rows)
-    assert "fitted on the published rows" in printed
+    assert "fitted to the published figures of ResNet-50" in printed
 
 
 def test_the_energy_of_a_run_is_that_of_its_segments_and_copies(dryfit_command: Any, digits_model: Any) -> None:
@@ -193,7 +193,7 @@ def test_a_figure_in_int8_has_its_error_and_two_digits(dryfit_command: Any, digi
 
 
 @pytest.mark.parametrize(
-    ("device", "words"), [("CPU", "roofline of this machine"), ("GPU", "NVIDIA T4 stands for the GPU")]
+    ("device", "words"), [("CPU", "roofline of this machine"), ("GPU", "no board given, so NVIDIA T4 is assumed")]
 )
 def test_the_host_and_a_gpu_without_a_board_are_estimated_and_what_they_rest_on_is_said(
     dryfit_command: Any, digits_model: Any, device: str, words: str
@@ -222,7 +222,7 @@ def test_boards_have_their_power_modes(dryfit_command: Any, digits_model: Any, p
 
 
 @pytest.mark.parametrize(
-    ("platform", "reason"), [("orin-nx-16", "no clock of the DLA is known to us"), ("xavier-nx", "20W modes")]
+    ("platform", "reason"), [("orin-nx-16", "we have no DLA clocks for other modes"), ("xavier-nx", "20W modes")]
 )
 def test_a_power_mode_that_is_missing_is_told_with_the_reason(
     dryfit_command: Any, digits_model: Any, platform: str, reason: str

@@ -164,7 +164,7 @@ def test_caffe2_has_no_mixed_types():
         ("tflite", "concat", "int8", {"scale": 0.25}, "one scale and one zero point"),
         ("tflite", "average_pool", "uint8", {"scale": 0.25}, "one scale and one zero point"),
         ("tflite", "resize_bilinear", "uint8", {"scale": 0.25}, "one scale and one zero point"),
-        ("tflite", "eltwise_sum", "int8", {"scale": 2.0**-30}, "below 2\\*\\*20 output scales"),
+        ("tflite", "eltwise_sum", "int8", {"scale": 2.0**-30}, "must be less than 2\\*\\*20 \\* the output scale"),
         ("tflite-ruy", "eltwise_sum", "int8", {"scale": 2.0**-8}, "INT16"),
         ("caffe2", "eltwise_sum", "uint8", {"scale": 1024.0}, "larger input scale"),
         ("caffe2", "leaky_relu", "uint8", {"scale": 1024.0}, "2\\*\\*-8"),

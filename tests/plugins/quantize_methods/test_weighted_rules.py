@@ -155,7 +155,7 @@ def test_caffe2_rounds_as_the_reference_kernels_do():
     [
         ("caffe2", "convolution", "int8", {"per_channel": True}, "does not have this operator"),
         ("caffe2", "convolution", "uint8", {"per_channel": True}, "does not have this operator"),
-        ("caffe2", "convolution", "uint8", {"scale": 0.125}, "the multiplier must be less than 1"),
+        ("caffe2", "convolution", "uint8", {"scale": 0.125}, "allowed: 2\\*\\*-32 <= multiplier < 1"),
         ("caffe2", "matrices", "uint8", {}, "does not have this operator"),
         ("onnx", "deconvolution", "int8", {}, "does not have this operator"),
         ("tflite", "convolution", "uint8", {"per_channel": True}, "does not have this operator"),

@@ -302,7 +302,7 @@ def test_a_manifest_that_contradicts_itself_is_refused(path, value, words):
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("kernel", "cpu.missing", "host kernel that is not installed.*no kernel named 'cpu.missing'"),
+        ("kernel", "cpu.missing", "host kernel that is not installed.*Unknown kernel: 'cpu.missing'"),
         ("kernel", "cpu.softmax", "The segment uses a host kernel that does not support its layers"),
         ("kernel", "cpu.depthwise_convolution", "it does not support the layer's parameters or shapes"),
         ("kernel", "cpu.grouped_convolution", "it does not support the layer's parameters or shapes"),
