@@ -47,7 +47,7 @@ generated: $(VENV)/development.stamp ## the generated pages of docs are current
 	$(python) docs/generate.py --check
 
 unit: $(VENV)/development.stamp ## the tests; TESTS=path and JOBS=n choose which and how many at a time
-	$(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal $(TESTS)
+	$(python) -m pytest --quiet --durations=15 --durations-min=10 --numprocesses=$(JOBS) --dist=worksteal $(TESTS)
 
 site: $(VENV)/site.stamp ## the documentation site, in build/site/html; warnings are errors
 	$(python) docs/build_site.py

@@ -28,6 +28,21 @@ if "DRYFIT_CACHE_DIR" not in os.environ:
 LONGEST = ("tests/targets/cpu/test_tiers.py", "tests/targets/cpu/test_instruction_counts.py")
 """Files whose tests run for a minute each: they come first, so that at the end no worker waits for them alone."""
 
+SLOW = (
+    *LONGEST,
+    "tests/core/cli/test_plugins_new.py",
+    "tests/core/testing/test_wrong_targets.py",
+    "tests/integration/test_engines.py",
+    "tests/integration/test_forged_engines.py",
+    "tests/repository/test_generated_docs.py",
+    "tests/repository/test_guides.py",
+    "tests/repository/test_resnet_example.py",
+    "tests/targets/cpu/compiler/test_object_cache.py",
+    "tests/targets/cpu/test_inner_loops.py",
+)
+"""Files whose tests run for five seconds to three minutes each, measured with two workers on a cold kernel cache: they
+start processes, compile all kernels of a tier, or run pages and networks whole."""
+
 
 QUICK = (
     "tests/core/builder/placement",
@@ -54,6 +69,7 @@ SHARED_FIXTURES = {"shared", "shared_models", "shared_images"}
 def pytest_configure(config: pytest.Config) -> None:
     """Tell pytest the marks that are given here."""
     config.addinivalue_line("markers", "quick: part of the representative tests that `make quick` runs")
+    config.addinivalue_line("markers", "slow: in a file whose tests take long; `-m 'not slow'` leaves them out")
     config.addinivalue_line("markers", "shared: needs models or pictures that are not part of the repository")
 
 
@@ -80,10 +96,12 @@ def _guard_pages(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is quick and what needs files outside of the repository, and put the longest tests first."""
+    """Mark tests that are quick, slow or need files outside of the repository, and put the longest first."""
     for item in items:
         if item.nodeid.startswith(QUICK):
             item.add_marker("quick")
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
         if SHARED_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("shared")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
