@@ -101,7 +101,7 @@ def print_decisions(engine: dryfit.Engine, config: dryfit.BuilderConfig) -> None
     with log_to_stderr(None):
         reasons = assess(digits_network(), config).reasons
     rows = [
-        (layer.layer, layer.device, layer.precision.name, reasons[layer.layer].text) for layer in engine.plan.layers
+        (layer.layer, layer.device, layer.precision.text, reasons[layer.layer].text) for layer in engine.plan.layers
     ]
     show([Table("Precisions", ["layer", "device", "precision", "because"], rows)])
     print_line()

@@ -214,7 +214,7 @@ class TensorFormat:
         if shape and min(shape) < 0:
             return tuple(shape), "extents that are known"
         if self.data_types and dtype not in self.data_types:
-            return dtype.text, ", ".join(sorted(one.name for one in self.data_types))
+            return dtype.text, ", ".join(sorted(one.text for one in self.data_types))
         axis = self._channel_axis(len(shape))
         if not self.is_plain and axis < 0:
             return f"shape {tuple(shape)}", f"at least {self.spatial_axes + 1} axes"

@@ -101,7 +101,7 @@ def test_the_batch_of_a_tensor_of_rank_five_is_its_first_two_axes():
 @pytest.mark.parametrize(
     ("one", "shape", "dtype", "found", "allowed"),
     [
-        (CHW16, (1, 3, 4, 4), INT8, "INT8", "HALF"),
+        (CHW16, (1, 3, 4, 4), INT8, "INT8", "FP16"),
         (DLA_HWC4, (1, 2, 4, 4), INT8, "2 channels", "1, 3, 4"),
         (CHW32, (1, 3), INT8, "shape (1, 3)", "at least 3 axes"),
         (LINEAR, (-1, 3), INT8, "(-1, 3)", "extents that are known"),
