@@ -53,16 +53,19 @@ class DryfitError(Exception):
         # Without this a subclass with arguments of its own could not come back from another process.
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
-    def _text(self) -> str:
+    @property
+    def description(self) -> str:
+        """The message with its place and facts, without the remedy."""
         facts = [
             *([f"found {self.found}"] if self.found is not None else []),
             *([f"allowed: {self.allowed}"] if self.allowed is not None else []),
             *([f"source: {self.source}"] if self.source is not None else []),
         ]
         text = f"{self.where}: {self.message}" if self.where else self.message
-        if facts:
-            text = f"{text} ({'; '.join(facts)})"
-        return f"{text}. {self.remedy}" if self.remedy else text
+        return f"{text} ({'; '.join(facts)})" if facts else text
+
+    def _text(self) -> str:
+        return f"{self.description}. {self.remedy}" if self.remedy else self.description
 
 
 def described_failure(error: BaseException) -> str:
@@ -76,7 +79,7 @@ def failure_line(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, DryfitError):
         # The closest name belongs to what was found; other remedies are for the users of the plugin.
-        text = str(error) if isinstance(error, UnknownNameError) else str(error).removesuffix(f". {error.remedy}")
+        text = str(error) if isinstance(error, UnknownNameError) else error.description
     line = (text.strip().splitlines() or [type(error).__name__])[0]
     guess = _closest_keyword(error)
     return f"{line}. Did you mean {guess!r}?" if guess else line

@@ -52,8 +52,7 @@ def plugin_key(proto: NodeProto) -> PluginKey | None:
             if find_plugin(key) is not None:
                 return key
         except PluginError as error:
-            message = str(error).removesuffix(f". {error.remedy}")
-            raise NodeRefusedError(message, remedy=error.remedy) from error
+            raise NodeRefusedError(error.description, remedy=error.remedy) from error
     return None
 
 

@@ -102,7 +102,7 @@ def described(error: BaseException) -> tuple[str, str]:
     if isinstance(error, UnknownNameError):
         return str(error), ""  # the closest name belongs to what was found
     if isinstance(error, DryfitError):
-        return str(error).removesuffix(f". {error.remedy}"), error.remedy or ""
+        return error.description, error.remedy or ""
     return failure_line(error), ""
 
 
