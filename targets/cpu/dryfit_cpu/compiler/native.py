@@ -72,7 +72,7 @@ class NativeFunction:
             DryfitError: an argument is missing, unknown, or not of the descriptor that the function takes.
         """
         work = Work(self, arguments, max(1, int(chunks)))
-        if self.is_ready:
+        if self._load(may_compile=False):
             work.descriptor  # noqa: B018  what is wrong with the arguments is raised here
         return work
 
@@ -110,15 +110,18 @@ class NativeFunction:
             object_cache.write(self.full_name, function)
         return function
 
-    def _load(self) -> None:
+    def _load(self, *, may_compile: bool = True) -> bool:
+        """Whether its machine code is loaded: from the cache, or compiled where that is allowed."""
         if self._address:
-            return
+            return True
         with _LOCK:
-            if self._address:
-                return
-            function = object_cache.read(self.full_name) or self.compile()
-            self._fields = dict(function.fields)
-            self._address = loading.load(function.code, function.symbol)
+            if not self._address:
+                function = object_cache.read(self.full_name) or (self.compile() if may_compile else None)
+                if function is None:
+                    return False
+                self._fields = dict(function.fields)
+                self._address = loading.load(function.code, function.symbol)
+        return True
 
 
 def _fields(name: str, value: Any) -> Iterator[tuple[str, float]]:
