@@ -17,7 +17,7 @@ python := $(VENV)/bin/python
 pip := $(python) -m pip --quiet --quiet --disable-pip-version-check
 wheel_pip := build/wheel/venv/bin/python -m pip --quiet --quiet --disable-pip-version-check
 strangers := dryfit-npu quantized-plugin
-packaged := pyproject.toml README.md $(shell find core targets plugins -type f -not -name '*.pyc')
+packaged := pyproject.toml README.md $(shell find core targets plugins frontends -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick lint types contracts generated unit site stranger bench docs pictures wheel clean

@@ -27,7 +27,7 @@ def test_imports_run_one_way(repository: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-SOURCE_ROOTS = ("core", "targets/cpu", "targets/gpu", "targets/dla", "plugins")
+SOURCE_ROOTS = ("core", "targets/cpu", "targets/gpu", "targets/dla", "plugins", "frontends/tensorrt")
 
 
 def run_time_imports(tree: ast.AST, modules: Collection[str]) -> Iterator[str]:
@@ -117,9 +117,9 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(repositor
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [one for name in ("testing", "images") for one in project["optional-dependencies"][name]]
     declared = {re.match(r"[\w-]+", requirement)[0].lower() for requirement in (*project["dependencies"], *extras)}
-    ours = {"dryfit", "dryfit_cpu", "dryfit_gpu", "dryfit_dla", "dryfit_plugins"}
+    ours = {"dryfit", "dryfit_cpu", "dryfit_gpu", "dryfit_dla", "dryfit_plugins", "dryfit_tensorrt"}
     found: set[str] = set()
-    for folder in ("core", "targets", "plugins"):
+    for folder in ("core", "targets", "plugins", "frontends"):
         for path in (repository / folder).rglob("*.py"):
             tree = ast.parse(path.read_text(encoding="utf-8"))
             for node in ast.walk(tree):
@@ -137,7 +137,7 @@ def test_only_the_conformance_kits_import_pytest(repository: Path) -> None:
     kits = repository / "core" / "dryfit" / "testing"
     found = [
         path
-        for folder in ("core", "targets", "plugins")
+        for folder in ("core", "targets", "plugins", "frontends")
         for path in (repository / folder).rglob("*.py")
         if re.search(r"^\s*(import|from) pytest\b", path.read_text(encoding="utf-8"), re.MULTILINE)
     ]
@@ -149,7 +149,7 @@ def test_only_the_doctor_of_plugins_asks_the_conformance_kits(repository: Path) 
     kits = repository / "core" / "dryfit" / "testing"
     assert [
         path.relative_to(repository)
-        for folder in ("core", "targets", "plugins")
+        for folder in ("core", "targets", "plugins", "frontends")
         for path in (repository / folder).rglob("*.py")
         if not path.is_relative_to(kits) and "dryfit.testing" in path.read_text(encoding="utf-8")
     ] == [Path("core/dryfit/answers/target_examination.py")]

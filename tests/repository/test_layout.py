@@ -15,6 +15,7 @@ SOURCES = (
     "targets/gpu/dryfit_gpu",
     "targets/dla/dryfit_dla",
     "plugins/dryfit_plugins",
+    "frontends/tensorrt/dryfit_tensorrt",
 )
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
 
@@ -35,7 +36,7 @@ def text_files(repository: Path) -> list[Path]:
     if listed.returncode == 0:
         paths = [repository / line for line in listed.stdout.splitlines()]
     else:
-        folders = ("core", "targets", "plugins", "tests", "docs", "examples", "benchmarks")
+        folders = ("core", "targets", "plugins", "frontends", "tests", "docs", "examples", "benchmarks")
         paths = [path for folder in folders for path in (repository / folder).rglob("*")] + list(repository.glob("*.*"))
     suffixes = {".py", ".md", ".toml", ".json", ".txt", ".engine", ".tmp", ".log", ""}
     return [path for path in paths if path.is_file() and path.suffix in suffixes]

@@ -16,7 +16,7 @@ import pytest
 from dryfit import errors
 from dryfit.errors import DryfitError, MissingAttributeError, UnknownNameError
 
-SOURCES = ("core", "targets", "plugins")
+SOURCES = ("core", "targets", "plugins", "frontends")
 
 SUPPLY_THEIR_OWN = {
     "UnknownNameError": "the closest name, or the names that exist",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-CHECKED = ("core/dryfit", "targets", "plugins")
+CHECKED = ("core/dryfit", "targets", "plugins", "frontends")
 """Folders whose messages follow the rules."""
 
 BANNED = (
