@@ -1,0 +1,29 @@
+"""What members do that no table can say, one file a family. `CLASSES` has each class by its TensorRT name."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_FILES = {
+    "values": ("Dims", "DimsHW", "Permutation", "Weights", "IHostMemory"),
+    "monitoring": (
+        *("ILogger", "Logger", "IErrorRecorder", "IProfiler", "Profiler", "IProgressMonitor", "IDebugListener"),
+        *("IGpuAllocator", "IOutputAllocator", "IStreamReader", "IStreamReaderV2", "IStreamWriter"),
+    ),
+    "network": ("ITensor", "ILayer", "INetworkDefinition"),
+    "build": ("Builder", "IBuilderConfig", "IOptimizationProfile", "ITimingCache"),
+    "calibrators": (
+        *("IInt8Calibrator", "IInt8EntropyCalibrator", "IInt8EntropyCalibrator2", "IInt8LegacyCalibrator"),
+        "IInt8MinMaxCalibrator",
+    ),
+    "parsers": ("ParserError", "OnnxParser", "OnnxParserRefitter"),
+    "engines": ("Runtime", "ICudaEngine", "EngineInspector", "Refitter"),
+    "contexts": ("IExecutionContext",),
+}
+
+CLASSES: dict[str, Any] = {
+    name: getattr(importlib.import_module(f"{__name__}.{file}"), name)
+    for file, names in _FILES.items()
+    for name in names
+}

@@ -1,0 +1,622 @@
+"""Runtimes, engines and inspectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dryfit
+from dryfit_tensorrt.behaviour.base import Base, Scoped
+from dryfit_tensorrt.behaviour.monitoring import report, report_failure
+from dryfit_tensorrt.behaviour.values import of_enum, to_core
+from dryfit_tensorrt.settings import Settings
+
+
+class Runtime(Base, Scoped):
+    """Loads engines."""
+
+    _beyond_tables = frozenset({"__enter__", "__exit__"})
+
+    def __init__(self, logger: Any) -> None:
+        self._logger = logger
+        self._core = dryfit.Runtime()
+        self._recorder = None
+        self._host_code_allowed = False
+        settings = Settings.from_environment()
+        self._builder = dryfit.Builder()
+        if settings.platform:
+            self._builder.set_platform("DLA", settings.platform)
+
+    @property
+    def logger(self) -> Any:
+        """The logger that was passed."""
+        return self._logger
+
+    def deserialize_cuda_engine(self, serialized_engine: Any) -> Any:
+        """Return the engine of a file's bytes, or of a stream reader; None and a message for other bytes."""
+        api = self._api
+        try:
+            if api.has("IStreamReader") and isinstance(serialized_engine, api.IStreamReader):
+                contents = _read(serialized_engine.read)
+            elif api.has("IStreamReaderV2") and isinstance(serialized_engine, api.IStreamReaderV2):
+                contents = _read(lambda size: serialized_engine.read(size, 0))
+            else:
+                contents = bytes(serialized_engine)
+            return api.ICudaEngine._of(dryfit.Engine.load(contents), self._logger)
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
+            return None
+
+    @property
+    def DLA_core(self) -> int:
+        """DLA core that runs the engines."""
+        return self._core.DLA_core
+
+    @DLA_core.setter
+    def DLA_core(self, core: int) -> None:
+        try:
+            self._core.DLA_core = core
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
+
+    @property
+    def num_DLA_cores(self) -> int:
+        """Number of DLA cores of the platform that is simulated."""
+        return self._builder.num_DLA_cores
+
+    @property
+    def engine_host_code_allowed(self) -> bool:
+        """Whether engines may contain host code. Stored: an engine of dryfit never does."""
+        return self._host_code_allowed
+
+    @engine_host_code_allowed.setter
+    def engine_host_code_allowed(self, allowed: bool) -> None:
+        self._host_code_allowed = bool(allowed)
+
+    @property
+    def error_recorder(self) -> Any:
+        """The recorder of errors, or None."""
+        return self._recorder
+
+    @error_recorder.setter
+    def error_recorder(self, recorder: Any) -> None:
+        self._recorder = recorder
+
+    def get_plugin_registry(self) -> Any:
+        """Return the plugin registry of this process."""
+        return self._api.get_plugin_registry()
+
+
+_CHUNK = 1 << 20
+
+
+def _read(read: Any) -> bytes:
+    """Everything that a stream reader has."""
+    parts = []
+    while part := bytes(read(_CHUNK) or b""):
+        parts.append(part)
+    return b"".join(parts)
+
+
+class ICudaEngine(Base, Scoped):
+    """A built network."""
+
+    _beyond_tables = frozenset({"__enter__", "__exit__", "get_tensor_profile_values"})
+
+    def __init__(self) -> None:
+        raise TypeError("tensorrt.ICudaEngine: No constructor defined!")
+
+    @classmethod
+    def _of(cls, core: dryfit.Engine, logger: Any) -> Any:
+        self = cls._blank()
+        self._core, self._logger = core, logger
+        self._recorder = None
+        self._shown = None
+        return self
+
+    @property
+    def num_layers(self) -> int:
+        """Number of engine layers; a loadable of the DLA counts as one."""
+        return len(self._layers())
+
+    def _layers(self) -> list[dict[str, Any]]:
+        return merged_layers(json.loads(self._core.create_engine_inspector().get_engine_information("json"))["Layers"])
+
+    def _shown_names(self) -> dict[str, str]:
+        """Name of each engine layer of dryfit to the name that is shown: of a DLA loadable, its one name."""
+        shown: dict[str, str] | None = vars(self)["_shown"]
+        if shown is None:
+            inside = {source: layer["Name"] for layer in self._layers() for source in layer["SourceLayers"]}
+            shown = vars(self)["_shown"] = {
+                one.name: inside.get(one.source_layers[0], one.name)
+                for one in self._core.plan.operations
+                if one.device == "DLA" and one.source_layers
+            }
+        return shown
+
+    def serialize(self) -> Any:
+        """Return the bytes of the engine file."""
+        return self._api.IHostMemory(self._core.serialize())
+
+    def serialize_with_config(self, config: Any) -> Any:
+        """Return the bytes of the engine file."""
+        del config
+        return self.serialize()
+
+    def create_serialization_config(self) -> Any:
+        """Return a serialization config; its flags are stored."""
+        return self._api.ISerializationConfig()
+
+    def create_runtime_config(self) -> Any:
+        """Return a runtime config; its strategy is stored."""
+        return self._api.IRuntimeConfig()
+
+    def create_execution_context(self, strategy: Any = None) -> Any:
+        """Return an execution context; None and a message if the engine cannot run."""
+        del strategy
+        try:
+            return self._api.IExecutionContext._of(self, self._core.create_execution_context())
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
+            return None
+
+    def create_execution_context_without_device_memory(self) -> Any:
+        """Return an execution context. It has its own memory."""
+        return self.create_execution_context()
+
+    def create_engine_inspector(self) -> Any:
+        """Return an inspector."""
+        return self._api.EngineInspector._of(self)
+
+    def __getitem__(self, index: int | str) -> Any:
+        """Return the name of an input or output by its index; in version 8 also the index by the name."""
+        return self._index(index) if isinstance(index, str) else self.get_tensor_name(index)
+
+    def __len__(self) -> int:
+        """Return the number of inputs and outputs."""
+        return self._core.num_io_tensors
+
+    def get_tensor_name(self, index: int) -> str:
+        """Return the name of an input or output."""
+        return self._core.get_tensor_name(index)
+
+    def get_tensor_mode(self, name: str) -> Any:
+        """Return whether a tensor is an input, an output, or neither."""
+        return of_enum(self._api, "TensorIOMode", self._core.get_tensor_mode(name))
+
+    def get_tensor_dtype(self, name: str) -> Any:
+        """Return the type of an input or output."""
+        return self._known(lambda: of_enum(self._api, "DataType", self._core.get_tensor_dtype(name)), "FLOAT")
+
+    def get_tensor_shape(self, name: str) -> Any:
+        """Return the shape of an input or output; -1 for a dynamic extent."""
+        return self._known(lambda: self._api.Dims(self._core.get_tensor_shape(name)), None)
+
+    def get_tensor_location(self, name: str) -> Any:
+        """Return where an input or output is read: HOST for dimensions."""
+        return self._known(lambda: of_enum(self._api, "TensorLocation", self._core.get_tensor_location(name)), None)
+
+    def get_tensor_format(self, name: str, profile_index: int = 0) -> Any:
+        """Return the format of an input or output."""
+        del profile_index
+        return self._known(lambda: of_enum(self._api, "TensorFormat", self._core.get_tensor_format(name)), None)
+
+    def get_tensor_format_desc(self, name: str, profile_index: int = 0) -> str:
+        """Return the format of an input or output in words."""
+        del profile_index
+        return self._known(lambda: self._core.get_tensor_format_desc(name), None) or ""
+
+    def get_tensor_vectorized_dim(self, name: str, profile_index: int = 0) -> int:
+        """Return the vectorized axis; -1 for none."""
+        del profile_index
+        return self._core.get_tensor_vectorized_dim(name)
+
+    def get_tensor_components_per_element(self, name: str, profile_index: int = 0) -> int:
+        """Return the elements of a vector; -1 without vectors."""
+        del profile_index
+        return self._core.get_tensor_components_per_element(name)
+
+    def get_tensor_bytes_per_component(self, name: str, profile_index: int = 0) -> int:
+        """Return the bytes of an element of a vector; -1 without vectors."""
+        del profile_index
+        return self._core.get_tensor_bytes_per_component(name)
+
+    def get_tensor_profile_shape(self, name: str, profile_index: int) -> list[Any]:
+        """Return minimum, optimum and maximum of an input in a profile."""
+        try:
+            return [self._api.Dims(shape) for shape in self._core.get_tensor_profile_shape(name, profile_index)]
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
+            return []
+
+    def get_tensor_profile_values(self, name: Any, profile_index: Any) -> list[Any]:
+        """Return minimum, optimum and maximum values of an input that carries dimensions."""
+        name, profile_index = (profile_index, name) if isinstance(profile_index, str) else (name, profile_index)
+        try:
+            return [list(values) for values in self._core.get_tensor_profile_values(profile_index, name)]
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
+            return []
+
+    def get_aliased_input_tensor(self, name: str) -> str:
+        """Return the input whose memory an output shares; "" for none."""
+        del name
+        return ""
+
+    def is_debug_tensor(self, name: str) -> bool:
+        """Return whether a tensor was marked for debugging."""
+        return bool(self._core.is_debug_tensor(name))
+
+    @property
+    def name(self) -> str:
+        """Name of the network."""
+        return self._core.name
+
+    @property
+    def engine_capability(self) -> Any:
+        """Kind of engine."""
+        return of_enum(self._api, "EngineCapability", self._core.engine_capability)
+
+    @property
+    def profiling_verbosity(self) -> Any:
+        """Level of detail of the inspector."""
+        return of_enum(self._api, "ProfilingVerbosity", self._core.profiling_verbosity)
+
+    @property
+    def hardware_compatibility_level(self) -> Any:
+        """NONE."""
+        return self._api.HardwareCompatibilityLevel.NONE
+
+    @property
+    def tactic_sources(self) -> int:
+        """Every source of the version: they choose nothing here."""
+        return sum(1 << int(one) for one in self._api.TacticSource)
+
+    @property
+    def has_implicit_batch_dimension(self) -> bool:
+        """False."""
+        return False
+
+    def get_device_memory_size_for_profile(self, profile_index: int) -> int:
+        """Return the bytes of a context for a profile."""
+        del profile_index
+        return self._core.device_memory_size
+
+    def get_device_memory_size_for_profile_v2(self, profile_index: int) -> int:
+        """Return the bytes of a context for a profile."""
+        return self.get_device_memory_size_for_profile(profile_index)
+
+    def get_weight_streaming_automatic_budget(self) -> int:
+        """Return 0: weights are not streamed."""
+        return 0
+
+    def get_engine_stat(self, stat: Any) -> int:
+        """Return a size in bytes: of all weights, or of those that a stripped engine lacks."""
+        total = sum(array.nbytes for one in self._core.plan.operations for array in one.weights.values())
+        return total if stat.name == "TOTAL_WEIGHTS_SIZE" else 0
+
+    @property
+    def error_recorder(self) -> Any:
+        """The recorder of errors, or None."""
+        return self._recorder
+
+    @error_recorder.setter
+    def error_recorder(self, recorder: Any) -> None:
+        self._recorder = recorder
+
+    def _known(self, ask: Any, otherwise: str | None) -> Any:
+        try:
+            return ask()
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
+            return None if otherwise is None else self._api.DataType[otherwise]
+
+    # The binding interface of version 8 ---------------------------------------------------------------------------
+
+    @property
+    def num_bindings(self) -> int:
+        """Number of inputs and outputs."""
+        return self._core.num_io_tensors
+
+    @property
+    def max_batch_size(self) -> int:
+        """1: the batch is explicit."""
+        return 1
+
+    def _index(self, name: str) -> int:
+        names = [self._core.get_tensor_name(index) for index in range(self._core.num_io_tensors)]
+        return names.index(name) if name in names else -1
+
+    def _binding(self, binding: int | str) -> str:
+        return binding if isinstance(binding, str) else self._core.get_tensor_name(binding)
+
+    def get_binding_name(self, index: int) -> str:
+        """Return the name of a binding."""
+        return self._core.get_tensor_name(index)
+
+    def get_binding_index(self, name: str) -> int:
+        """Return the index of a binding; -1 for none."""
+        return self._index(name)
+
+    def binding_is_input(self, index: int | str) -> bool:
+        """Return whether a binding is an input."""
+        return bool(self._core.get_tensor_mode(self._binding(index)).name == "INPUT")
+
+    def get_binding_shape(self, index: int | str) -> Any:
+        """Return the shape of a binding."""
+        return self.get_tensor_shape(self._binding(index))
+
+    def get_binding_dtype(self, index: int | str) -> Any:
+        """Return the type of a binding."""
+        return self.get_tensor_dtype(self._binding(index))
+
+    def get_binding_format(self, index: int | str) -> Any:
+        """Return the format of a binding."""
+        return self.get_tensor_format(self._binding(index))
+
+    def get_binding_format_desc(self, index: int | str) -> str:
+        """Return the format of a binding in words."""
+        return self.get_tensor_format_desc(self._binding(index))
+
+    def get_binding_vectorized_dim(self, index: int | str) -> int:
+        """Return the vectorized axis of a binding."""
+        return self.get_tensor_vectorized_dim(self._binding(index))
+
+    def get_binding_components_per_element(self, index: int | str) -> int:
+        """Return the elements of a vector of a binding."""
+        return self.get_tensor_components_per_element(self._binding(index))
+
+    def get_binding_bytes_per_component(self, index: int | str) -> int:
+        """Return the bytes of an element of a vector of a binding."""
+        return self.get_tensor_bytes_per_component(self._binding(index))
+
+    def get_location(self, index: int | str) -> Any:
+        """Return where a binding is read."""
+        return self.get_tensor_location(self._binding(index))
+
+    def get_profile_shape(self, profile_index: int, binding: int | str) -> list[Any]:
+        """Return minimum, optimum and maximum of a binding."""
+        return self.get_tensor_profile_shape(self._binding(binding), profile_index)
+
+    def get_profile_shape_input(self, profile_index: int, binding: int | str) -> list[Any]:
+        """Return minimum, optimum and maximum values of a binding that carries dimensions."""
+        return self.get_tensor_profile_values(self._binding(binding), profile_index)
+
+    def is_shape_binding(self, binding: int) -> bool:
+        """Return whether a binding carries dimensions."""
+        return self._core.is_shape_inference_io(self._binding(binding))
+
+    def is_execution_binding(self, binding: int) -> bool:
+        """Return whether a binding carries data."""
+        return not self.is_shape_binding(binding)
+
+
+class EngineInspector(Base):
+    """Engine layers as text or JSON, in the form of the version."""
+
+    def __init__(self) -> None:
+        raise TypeError("tensorrt.EngineInspector: No constructor defined!")
+
+    @classmethod
+    def _of(cls, engine: Any) -> Any:
+        self = cls._blank()
+        self._engine, self._logger = engine, engine._logger
+        self._core = engine._core.create_engine_inspector()
+        self._context = None
+        self._recorder = None
+        return self
+
+    @property
+    def execution_context(self) -> Any:
+        """The context whose shapes are used, or None."""
+        return self._context
+
+    @execution_context.setter
+    def execution_context(self, context: Any) -> None:
+        self._context = context
+        self._core.execution_context = None if context is None else context._core
+
+    def get_layer_information(self, layer_index: int, format: Any) -> str:
+        """Return one engine layer."""
+        layers = self._layers()
+        if not 0 <= layer_index < len(layers):
+            report(self, "ERROR", f"get_layer_information: layer {layer_index} does not exist (0 to {len(layers) - 1})")
+            return ""
+        layer = layers[layer_index]
+        if format.name == "JSON":
+            return json.dumps(layer, indent=2)
+        return layer if isinstance(layer, str) else one_line(layer)
+
+    def get_engine_information(self, format: Any) -> str:
+        """Return all engine layers, and the inputs and outputs."""
+        layers = self._layers()
+        engine = self._engine._core
+        names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
+        if format.name != "JSON":
+            lines = [layer if isinstance(layer, str) else one_line(layer) for layer in layers]
+            return "\n".join(["Layers:", *lines, "", "Bindings:", *names])
+        if self._api.major < 11:
+            return json.dumps({"Layers": layers, "Bindings": names}, indent=2)
+        return json.dumps({"Layers": layers, "I/O Tensors": [self._io_tensor(name) for name in names]}, indent=2)
+
+    def _layers(self) -> list[Any]:
+        verbosity = self._engine._core.profiling_verbosity
+        layers = merged_layers(json.loads(self._core.get_engine_information("json"))["Layers"])
+        if verbosity == "NONE":
+            return ["" for _ in layers]
+        if verbosity == "LAYER_NAMES_ONLY":
+            return [layer["Name"] for layer in layers]
+        return [_split(layer) for layer in layers] if self._api.major >= 11 else layers
+
+    def _io_tensor(self, name: str) -> dict[str, Any]:
+        engine = self._engine
+        profiles = []
+        if engine.get_tensor_mode(name).name == "INPUT":
+            for index in range(engine._core.num_optimization_profiles):
+                low, middle, high = (list(one) for one in engine.get_tensor_profile_shape(name, index))
+                form = engine.get_tensor_format_desc(name)
+                profiles.append({"MinShape": low, "OptShape": middle, "MaxShape": high, "Format": form})
+        return {
+            "Name": name,
+            "IOMode": engine.get_tensor_mode(name).name.title(),
+            "DataType": engine.get_tensor_dtype(name).name,
+            "Dimensions": list(engine.get_tensor_shape(name)),
+            "Location": engine.get_tensor_location(name).name.title(),
+            "IsShapeInferenceIO": engine._core.is_shape_inference_io(name),
+            "ProfileInfo": profiles,
+        }
+
+    @property
+    def error_recorder(self) -> Any:
+        """The recorder of errors, or None."""
+        return self._recorder
+
+    @error_recorder.setter
+    def error_recorder(self, recorder: Any) -> None:
+        self._recorder = recorder
+
+
+def merged_layers(layers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return engine layers with those of one DLA loadable as one, `{ForeignNode[first...last]}`."""
+    found: list[dict[str, Any]] = []
+    group: list[dict[str, Any]] = []
+    for layer in (*layers, {}):
+        if group and (layer.get("Device"), layer.get("Segment")) != ("DLA", group[0]["Segment"]):
+            found.append(_foreign_node(group, layers))
+            group = []
+        if layer.get("Device") == "DLA" and layer["LayerType"] != "ForeignNode":
+            group.append(layer)
+        elif layer:
+            found.append(layer)
+    return found
+
+
+def _foreign_node(group: Sequence[dict[str, Any]], layers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    inside = {id(layer) for layer in group}
+    made = {tensor["Name"]: tensor for layer in group for tensor in layer["Outputs"]}
+    read = {tensor["Name"] for layer in layers if id(layer) not in inside for tensor in layer["Inputs"]}
+    used = {tensor["Name"] for layer in group for tensor in layer["Inputs"]}
+    sources = [name for layer in group for name in layer["SourceLayers"]]
+    inputs: dict[str, Any] = {
+        tensor["Name"]: tensor for layer in group for tensor in layer["Inputs"] if tensor["Name"] not in made
+    }
+    return {
+        "Name": f"{{ForeignNode[{sources[0]}...{sources[-1]}]}}",
+        "LayerType": "DLA",
+        "Inputs": list(inputs.values()),
+        "Outputs": [tensor for name, tensor in made.items() if name in read or name not in used],
+        "ParameterType": "ForeignNode",
+        "TacticName": "",
+        "StreamId": 0,
+        "Metadata": "\x1e".join(layer["Metadata"] for layer in group if layer["Metadata"]),
+        "Device": "DLA",
+        "Segment": group[0]["Segment"],
+        "Precision": group[0]["Precision"],
+        "MultiplyAccumulates": sum(layer["MultiplyAccumulates"] for layer in group),
+        "SourceLayers": sources,
+    }
+
+
+def _split(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """A layer with format and type of its tensors as two members, as version 11 has them."""
+
+    def split(tensor: Mapping[str, Any]) -> dict[str, Any]:
+        both = tensor.get("Format/Datatype", "")
+        kind = next(
+            (name for name in ("FP32", "FP16", "BF16", "Int8", "INT8", "Int32", "Int64", "Bool") if name in both), ""
+        )
+        rest = {key: value for key, value in tensor.items() if key != "Format/Datatype"}
+        return {**rest, "Format": both, "Datatype": kind}
+
+    return {
+        **layer,
+        "Inputs": [split(one) for one in layer["Inputs"]],
+        "Outputs": [split(one) for one in layer["Outputs"]],
+    }
+
+
+def one_line(layer: Mapping[str, Any]) -> str:
+    """Return an engine layer as a line."""
+
+    def tensors(key: str) -> str:
+        return ", ".join(f"{one['Name']} {one['Dimensions']}" for one in layer[key])
+
+    flow = f"{tensors('Inputs')} -> {tensors('Outputs')}"
+    return f"{layer['LayerType']}(Name: {layer['Name']}, Tactic: {layer['TacticName']}), {flow}"
+
+
+class Refitter(Base, Scoped):
+    """Exchanges the weights of an engine."""
+
+    _beyond_tables = frozenset({"__enter__", "__exit__"})
+
+    def __init__(self, engine: Any, logger: Any) -> None:
+        self._logger, self._engine = logger, engine
+        self._recorder = None
+        self._core = dryfit.Refitter(engine._core)
+
+    @property
+    def logger(self) -> Any:
+        """The logger that was passed."""
+        return self._logger
+
+    def _tried(self, call: Any, otherwise: Any = False) -> Any:
+        try:
+            return call()
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
+            return otherwise
+
+    def set_weights(self, layer_name: str, role: Any, weights: Any) -> bool:
+        """Set the weights of a layer; returns whether they fit."""
+        return self._tried(lambda: self._core.set_weights(layer_name, dryfit.WeightsRole[role.name], to_core(weights)))
+
+    def set_named_weights(self, name: str, weights: Any, location: Any = None) -> bool:
+        """Set weights by name; returns whether they fit."""
+        del location
+        return self._tried(lambda: self._core.set_named_weights(name, to_core(weights)))
+
+    def refit_cuda_engine(self) -> bool:
+        """Put the new weights into the engine; returns whether that was possible."""
+        return self._tried(self._core.refit_cuda_engine)
+
+    def refit_cuda_engine_async(self, stream_handle: int) -> bool:
+        """Put the new weights into the engine; it is done when the call returns."""
+        del stream_handle
+        return self.refit_cuda_engine()
+
+    def get_missing(self) -> Any:
+        """Return the layers and roles that must be set before a refit."""
+        layers, roles = self._core.get_missing()
+        return list(layers), [of_enum(self._api, "WeightsRole", role) for role in roles]
+
+    def get_all(self) -> Any:
+        """Return the layers and roles that can be set."""
+        layers, roles = self._core.get_all()
+        return list(layers), [of_enum(self._api, "WeightsRole", role) for role in roles]
+
+    def get_named_weights(self, weights_name: str) -> Any:
+        """Return the current weights of a name."""
+        return self._tried(lambda: self._api.Weights(self._core.get_named_weights(weights_name)), None)
+
+    def get_weights_prototype(self, weights_name: str) -> Any:
+        """Return type and size of the weights of a name, without values."""
+        return self._tried(lambda: self._api.Weights(self._core.get_named_weights(weights_name)), None)
+
+    def get_dynamic_range(self, tensor_name: str) -> Any:
+        """Return (minimum, maximum) of a tensor."""
+        return self._tried(lambda: self._core.get_dynamic_range(tensor_name), None)
+
+    def set_dynamic_range(self, tensor_name: str, range: Any) -> bool:
+        """Set the range of a tensor; returns whether it is valid."""
+        return self._tried(lambda: self._core.set_dynamic_range(tensor_name, tuple(range)))
+
+    @property
+    def error_recorder(self) -> Any:
+        """The recorder of errors, or None."""
+        return self._recorder
+
+    @error_recorder.setter
+    def error_recorder(self, recorder: Any) -> None:
+        self._recorder = recorder

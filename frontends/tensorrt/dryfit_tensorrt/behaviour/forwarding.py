@@ -1,0 +1,129 @@
+"""Members that need no behaviour of their own: the object of dryfit behind has one of the same name and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+import dryfit
+from dryfit.network.layer import LAYER_KINDS
+from dryfit_tensorrt.behaviour.base import Origin
+from dryfit_tensorrt.behaviour.monitoring import report
+from dryfit_tensorrt.behaviour.values import from_core, to_core
+from dryfit_tensorrt.surface.class_parents import LAYER_CLASSES
+from dryfit_tensorrt.surface.tables import Member
+
+
+def _cores() -> dict[str, Any]:
+    import dryfit.network.layers
+
+    by_type = {
+        LAYER_CLASSES[kind.layer_type]: kind for kind in LAYER_KINDS.values() if kind.layer_type in LAYER_CLASSES
+    }
+    return {
+        **by_type,
+        "ILayer": dryfit.Layer,
+        "INetworkDefinition": dryfit.Network,
+        "ITensor": dryfit.Tensor,
+        "IBuilderConfig": dryfit.BuilderConfig,
+        "ICudaEngine": dryfit.Engine,
+        "Refitter": dryfit.Refitter,
+    }
+
+
+CORES: Mapping[str, Any] = _cores()
+"""Class of TensorRT's to the class of dryfit behind it."""
+
+RENAMED: Mapping[tuple[str, str], str] = {
+    ("IActivationLayer", "type"): "activation_type",
+    ("IPoolingLayer", "type"): "pooling_type",
+    **{
+        (layer, old): f"{old}_nd"
+        for layer in ("IConvolutionLayer", "IDeconvolutionLayer")
+        for old in ("kernel_size", "stride", "padding", "dilation")
+    },
+    **{("IPoolingLayer", old): f"{old}_nd" for old in ("window_size", "stride", "padding")},
+    **{("IPaddingLayer", old): f"{old}_nd" for old in ("pre_padding", "post_padding")},
+    ("INetworkDefinition", "add_convolution"): "add_convolution_nd",
+    ("INetworkDefinition", "add_deconvolution"): "add_deconvolution_nd",
+    ("INetworkDefinition", "add_pooling"): "add_pooling_nd",
+    ("INetworkDefinition", "add_padding"): "add_padding_nd",
+}
+"""(class, member) to the name in dryfit, where it differs. The older two-dimensional forms are their `_nd` forms."""
+
+
+def forwarded(owner: str, member: Member) -> Any:
+    """Return the member that forwards to dryfit, or None where dryfit has none of this name."""
+    core = CORES.get(owner)
+    name = RENAMED.get((owner, member.name), member.name)
+    if core is None or name.startswith("_") or not _has(core, name):
+        return None
+    made = _method(member, name) if member.is_method else _property(member, name)
+    _mark(made, Origin.FORWARDED)
+    return made
+
+
+def _has(core: Any, name: str) -> bool:
+    return hasattr(core, name) or (attrs.has(core) and name in attrs.fields_dict(core)) or name in _annotations(core)
+
+
+def _annotations(core: type) -> set[str]:
+    return {name for cls in core.__mro__ for name in vars(cls).get("__annotations__", {})}
+
+
+def _mark(made: Any, origin: Origin) -> None:
+    function: Any = made.fget if isinstance(made, property) else made
+    function.origin = origin
+
+
+def _method(member: Member, name: str) -> Any:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        arguments = bound(member, args, kwargs)
+        core = getattr(self._core, name)
+        try:
+            return from_core(self._api, self, core(**{key: to_core(value) for key, value in arguments.items()}))
+        except dryfit.DryfitError as error:
+            report(self, "ERROR", str(error))
+            return None
+
+    call.__name__ = member.name
+    call.__doc__ = f"See dryfit's `{name}`. Logs and returns None where that raises."
+    return call
+
+
+def _property(member: Member, name: str) -> property:
+    def get(self: Any) -> Any:
+        return from_core(self._api, self, getattr(self._core, name))
+
+    def set_(self: Any, value: Any) -> None:
+        try:
+            setattr(self._core, name, to_core(value))
+        except dryfit.DryfitError as error:
+            report(self, "ERROR", str(error))
+
+    return property(get, None if member.is_read_only else set_, doc=f"See dryfit's `{name}`.")
+
+
+def bound(member: Member, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by parameter, as one of the overloads takes them.
+
+    Raises:
+        TypeError: No overload takes these arguments.
+    """
+    for overload in member.overloads:
+        names = [parameter.name for parameter in overload]
+        if len(args) > len(names) or any(key not in names[len(args) :] for key in kwargs):
+            continue
+        found = {**dict(zip(names, args, strict=False)), **kwargs}
+        if all(parameter.is_optional or parameter.name in found for parameter in overload):
+            return found
+    forms = "\n".join(
+        f"    {number}. {member.name}({', '.join(one.name for one in overload)})"
+        for number, overload in enumerate(member.overloads, 1)
+    )
+    raise TypeError(
+        f"{member.name}(): incompatible function arguments. The following argument types are supported:\n{forms}\n\n"
+        f"Invoked with: {', '.join([*map(repr, args), *(f'{key}={value!r}' for key, value in kwargs.items())])}"
+    )

@@ -1,0 +1,243 @@
+"""Values on both sides: TensorRT's `Dims`, `Weights` and enumerations, and what stands for them in dryfit."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import dryfit
+from dryfit_tensorrt.behaviour.base import Base
+
+if TYPE_CHECKING:
+    from dryfit_tensorrt.namespace import Namespace
+
+CORE_NAMES = {"LayerType": None}
+"""Enumerations of dryfit under another name than TensorRT's; None for those that it keeps as text."""
+
+
+def of_enum(api: Namespace, kind: str, value: Any) -> Any:
+    """Return the member of an enumeration of a version that has the name of a member, or of a text, of dryfit."""
+    return getattr(api, kind)[value if isinstance(value, str) else value.name]
+
+
+def core_dtype(dtype: Any) -> dryfit.DataType:
+    """Return the data type of dryfit for a `DataType` of a version, or for what numpy takes as one."""
+    if isinstance(dtype, dryfit.DataType):
+        return dtype
+    if isinstance(dtype, enum.Enum):
+        return dryfit.DataType[dtype.name]
+    raise TypeError(f"incompatible function arguments: {dtype!r} is not a DataType")
+
+
+def to_core(value: Any) -> Any:
+    """Return what dryfit takes for a value of TensorRT's."""
+    if isinstance(value, enum.Enum):
+        kind = getattr(dryfit, type(value).__name__, None)
+        return value.name if kind is None else kind[value.name]
+    if isinstance(value, Weights):
+        return value._for_core()
+    if isinstance(value, Dims):
+        return tuple(value)
+    if isinstance(value, Base):
+        return value._core
+    if isinstance(value, list):
+        return [to_core(one) for one in value]
+    return value
+
+
+def from_core(api: Namespace, owner: Any, value: Any) -> Any:
+    """Return what a program of TensorRT's expects for a value of dryfit's.
+
+    Args:
+        api: names of the version.
+        owner: the object whose value it is; it knows the tensors and layers of its network.
+        value: the value.
+    """
+    if isinstance(value, enum.Enum):
+        kind = type(value).__name__
+        return getattr(api, kind)[value.name] if api.has(kind) else value.name
+    if isinstance(value, dryfit.Tensor):
+        return owner._network._tensor(value)
+    if isinstance(value, dryfit.Layer):
+        return owner._network._layer(value)
+    if isinstance(value, dryfit.Weights):
+        return value.numpy()
+    if isinstance(value, tuple) and all(isinstance(one, (int, np.integer)) for one in value):
+        return api.Dims(value)
+    return value
+
+
+class Dims(Base, list[int]):
+    """Extents, which compare with lists and tuples and can be assigned to."""
+
+    MAX_DIMS = 8
+
+    def __init__(self, *shape: Any) -> None:
+        extents = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
+        list.__init__(self, map(int, extents))
+        if len(self) > self.MAX_DIMS:
+            raise ValueError(f"Dims holds at most {self.MAX_DIMS} extents (found {len(self)})")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (list, tuple)) and tuple(self) == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, index: Any) -> Any:
+        found = list.__getitem__(self, index)
+        return tuple(found) if isinstance(index, slice) else found
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    __str__ = __repr__
+
+
+class DimsHW(Base):
+    """Height and width."""
+
+    @property
+    def h(self) -> int:
+        """Height."""
+        return int(self[0])  # type: ignore[index]
+
+    @h.setter
+    def h(self, extent: int) -> None:
+        self[0] = extent  # type: ignore[index]
+
+    @property
+    def w(self) -> int:
+        """Width."""
+        return int(self[1])  # type: ignore[index]
+
+    @w.setter
+    def w(self, extent: int) -> None:
+        self[1] = extent  # type: ignore[index]
+
+
+class Permutation(Base, list[int]):
+    """The order of dimensions of a transpose; the identity if it is made of nothing."""
+
+    def __init__(self, order: Iterable[int] = range(8)) -> None:
+        list.__init__(self, map(int, order))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (list, tuple)) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class Weights(Base):
+    """An array, or a type with the address and number of elements. Memory is read when a layer takes the weights."""
+
+    def __init__(self, a: Any = None, ptr: int = 0, count: int = 0, *, type: Any = None) -> None:
+        api = self._api
+        contents = type if a is None else a
+        if contents is None:
+            contents = api.DataType.FLOAT
+        if isinstance(contents, api.DataType):
+            self._dtype = core_dtype(contents)
+            size = self._dtype.bytes_of(count)
+            data = ctypes.string_at(ptr, size) if count else b""
+            self._values = dryfit.Weights(self._dtype, data, count)
+            self._array = None
+        else:
+            self._array = np.asarray(contents)
+            self._values = dryfit.Weights(self._array)
+            self._dtype = self._values.dtype
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the elements."""
+        return of_enum(self._api, "DataType", self._dtype)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._values.size
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self._values.nbytes
+
+    def numpy(self) -> Any:
+        """Return the elements as an array."""
+        return self._values.numpy() if self._array is None else self._array
+
+    def __len__(self) -> int:
+        return self._values.size
+
+    def _for_core(self) -> Any:
+        if not self._values.size:
+            return None
+        return self._values if self._array is None else self._array
+
+
+class IHostMemory(bytes):
+    """The bytes of an engine or a cache."""
+
+    _beyond_tables = frozenset({"__enter__", "__exit__"})
+    _api: Any
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return len(self)
+
+    @property
+    def dtype(self) -> Any:
+        """INT8: plain bytes."""
+        return self._api.DataType.INT8
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+def volume(iterable: Iterable[int]) -> int:
+    """Return the product of extents; 1 if there are none."""
+    return math.prod(iterable)
+
+
+_NUMPY = {
+    "FLOAT": np.float32,
+    "HALF": np.float16,
+    "INT8": np.int8,
+    "INT32": np.int32,
+    "INT64": np.int64,
+    "BOOL": np.bool_,
+    "UINT8": np.uint8,
+}
+
+
+def nptype(trt_type: Any) -> Any:
+    """Return the numpy type of a data type.
+
+    Raises:
+        TypeError: numpy has no such type, as for FP8 and BF16.
+    """
+    if trt_type.name not in _NUMPY:
+        raise TypeError(f"Could not resolve TensorRT datatype to an equivalent numpy datatype: {trt_type}")
+    return _NUMPY[trt_type.name]
+
+
+_SIZES = {"FLOAT": 4, "HALF": 2, "BF16": 2, "INT8": 1, "INT32": 4, "INT64": 8, "BOOL": 1, "UINT8": 1, "FP8": 1}
+
+
+def itemsize(dtype: Any) -> float | None:
+    """Return the bytes of an element: 0.5 for 4-bit types, None for E8M0, as TensorRT has it."""
+    return 0.5 if dtype.name in ("INT4", "FP4") else _SIZES.get(dtype.name)

@@ -1,0 +1,53 @@
+"""Enumerations as TensorRT's bindings make them.
+
+Members have a number but are not one: `int(member)`, `1 << int(member)`, `str(member) == "LayerType.CONVOLUTION"`,
+construction from the number, and `__members__`. Only those that TensorRT declares arithmetic are ordered and equal to
+their number.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from dryfit_tensorrt.surface.enum_tables import ARITHMETIC
+
+
+class _Named:
+    """How a member prints."""
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"<{self}: {int(self)}>"  # type: ignore[call-overload]
+
+
+class Enumeration(_Named, enum.Enum):
+    """Members that are no numbers, and equal only to themselves."""
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __index__(self) -> int:
+        return int(self.value)
+
+
+class ArithmeticEnumeration(_Named, enum.IntEnum):
+    """Members that are ordered, equal to their number, and can be combined with numbers."""
+
+    __str__ = _Named.__str__
+    __repr__ = _Named.__repr__
+
+
+def make_enumeration(name: str, members: Mapping[str, int], module: str) -> Any:
+    """Return the class of an enumeration.
+
+    Args:
+        name: name of the enumeration.
+        members: number by member name; of members with the same number, the first one names it.
+        module: name of the module that shows it.
+    """
+    base: Any = ArithmeticEnumeration if name in ARITHMETIC else Enumeration
+    return base(name, list(members.items()), module=module)

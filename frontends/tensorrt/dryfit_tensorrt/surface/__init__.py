@@ -1,0 +1,1 @@
+"""TensorRT's Python surface as data: what each version has, with which values, and what of it has no effect here."""

@@ -1,0 +1,65 @@
+"""What is not supported, and why: each such member raises an error that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dryfit
+from dryfit_tensorrt.behaviour.base import Origin
+from dryfit_tensorrt.surface.tables import Member
+
+
+class UnsupportedError(dryfit.DryfitError, NotImplementedError):
+    """A feature of TensorRT that dryfit does not have."""
+
+
+_RNN = "TensorRT deprecated it in version 7.2: export the network with ILoop, or with ONNX's LSTM or GRU"
+_ALGORITHM = "dryfit chooses kernels itself; BuilderConfig.set_kernel and the timing cache change the choice"
+
+REASONS: Mapping[str, str] = {
+    "INetworkDefinition.add_rnn_v2": _RNN,
+    "INetworkDefinition.add_moe": "no device that is simulated has mixtures of experts",
+    "INetworkDefinition.add_dist_collective": "there is one device",
+    "INetworkDefinition.serialize": "it belongs to safety builds; Builder.build_serialized_network builds an engine",
+    "IRNNv2Layer": _RNN,
+    "IMoELayer": "no device that is simulated has mixtures of experts",
+    "IDistCollectiveLayer": "there is one device",
+    "IAlgorithm": _ALGORITHM,
+    "IAlgorithmContext": _ALGORITHM,
+    "IAlgorithmIOInfo": _ALGORITHM,
+    "IAlgorithmVariant": _ALGORITHM,
+    "IExecutionContext.set_communicator": "there is one device",
+    "Runtime.load_runtime": "no library of NVIDIA's is loaded",
+    "IPluginRegistry.load_library": "a compiled plugin library needs NVIDIA's runtime: write the plugin in Python",
+    "IPluginRegistry.deregister_library": "no library can be loaded",
+    "KernelLaunchParams": "a kernel that is compiled ahead of time needs a GPU",
+    "ISymExpr": "a kernel that is compiled ahead of time needs a GPU",
+    "ISymExprs": "a kernel that is compiled ahead of time needs a GPU",
+}
+"""Class, or `Class.member`, to why it is not supported."""
+
+NOT_YET = "dryfit does not have it yet"
+
+
+def reason(owner: str, member: str) -> str:
+    """Return why a member is not supported."""
+    return REASONS.get(f"{owner}.{member}") or REASONS.get(owner) or NOT_YET
+
+
+def refused(owner: str, member: Member) -> Any:
+    """Return a member that raises: a method when it is called, a property when it is read or set."""
+    why = reason(owner, member.name)
+
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        del args, kwargs
+        raise UnsupportedError(
+            f"{owner}.{member.name} is not supported",
+            where=f"TensorRT {self._api.level.version}",
+            remedy=f"Reason: {why}",
+        )
+
+    refuse.__name__ = member.name
+    refuse.__doc__ = f"Not supported: {why}."
+    refuse.origin = Origin.REFUSED  # type: ignore[attr-defined]
+    return refuse if member.is_method else property(refuse, refuse, doc=refuse.__doc__)
