@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from dryfit_tensorrt.surface.tables import MAJORS, classes, enumerations
 
 NESTED = {"Severity"}
