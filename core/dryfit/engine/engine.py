@@ -6,17 +6,19 @@ import enum
 import os
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dryfit.engine import engine_file
-from dryfit.engine.device_tensors import format_description, tensor_format
+from dryfit.engine.device_tensors import format_description, platform_family, tensor_format
 from dryfit.engine.execution_context import ExecutionContext
 from dryfit.engine.file_source import EngineSource
 from dryfit.engine.plan import Plan
 from dryfit.engine.plan_check import check_plan
-from dryfit.errors import ExecutionError, UnknownNameError
+from dryfit.errors import ConfigError, ExecutionError, UnknownNameError
 from dryfit.forking import ForkSafeLock
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
-from dryfit.network.tensor import Shape, Tensor, TensorLocation
+from dryfit.network.tensor import Array, Shape, Tensor, TensorLocation
 
 if TYPE_CHECKING:
     from dryfit.engine.inspector import EngineInspector
@@ -223,6 +225,52 @@ class Engine(KnownAttributes):
         """Return the number of bytes per vector element; -1 without vectorization."""
         vectorized = self.get_tensor_vectorized_dim(name) >= 0
         return self._tensor(name).dtype.bytes_of(1) if vectorized else -1
+
+    def tensor_bytes(self, name: str, shape: Shape) -> int:
+        """Return the bytes of an input or output of a shape in its format on the device.
+
+        Raises:
+            UnknownNameError: The engine has no such input or output.
+            ConfigError: The format is not defined for this shape.
+        """
+        return tensor_format(self.plan, name).size_bytes(shape, self._tensor(name).dtype, self._family(name))
+
+    def pack_tensor(self, name: str, array: Array) -> Array:
+        """Return the bytes of an input or output in its format on the device, such as CHW32; padding is zero.
+
+        `ExecutionContext.run` takes and returns plain arrays; a board's runtime takes these bytes.
+
+        Raises:
+            UnknownNameError: The engine has no such input or output.
+            ConfigError: The format is not defined for this shape.
+        """
+        values = np.ascontiguousarray(array, self._tensor(name).dtype.numpy)
+        packed = tensor_format(self.plan, name).pack(values, self._family(name))
+        return np.ascontiguousarray(packed).reshape(-1).view(np.uint8)
+
+    def unpack_tensor(self, name: str, memory: Array, shape: Shape) -> Array:
+        """Return the array of a shape that the bytes of `pack_tensor` hold; padding is not read.
+
+        Raises:
+            UnknownNameError: The engine has no such input or output.
+            ConfigError: The format is not defined for this shape, or the number of bytes is not `tensor_bytes`.
+        """
+        dtype, described, family = self._tensor(name).dtype, tensor_format(self.plan, name), self._family(name)
+        expected = described.size_bytes(shape, dtype, family)
+        if memory.nbytes != expected:
+            raise ConfigError(
+                "The memory does not have the size of the tensor",
+                where=f"tensor {name!r}, {shape} in {described.name}",
+                found=f"{memory.nbytes} bytes",
+                allowed=f"{expected} bytes",
+                remedy="Pass as many bytes as tensor_bytes returns",
+            )
+        stored = memory.view(dtype.numpy).reshape(described.array_shape(shape, dtype, family))
+        return described.unpack(stored, shape, family)
+
+    def _family(self, name: str) -> str:
+        placement = self.plan.placements.get(name)
+        return "" if placement is None else platform_family(self.plan, placement.device)
 
     # Profiles -----------------------------------------------------------------------------------------------------
 

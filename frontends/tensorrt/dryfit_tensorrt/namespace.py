@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dryfit_tensorrt.behaviour.base import Base, Origin
-from dryfit_tensorrt.behaviour.forwarding import forwarded
+from dryfit_tensorrt.behaviour.forwarding import RENAMED, forwarded
 from dryfit_tensorrt.behaviour.values import itemsize
 from dryfit_tensorrt.enumeration import make_enumeration
 from dryfit_tensorrt.settings import ApiLevel
@@ -87,7 +87,7 @@ class Namespace:
             if member.name in contents:
                 found: Any = contents[member.name]
             else:
-                found = _inherited(member.name, own, parent)
+                found = None if (name, member.name) in RENAMED else _inherited(member.name, own, parent)
                 if found is None:
                     found = contents[member.name] = _made(name, member)
             self.origins[name, member.name] = _origin(found)

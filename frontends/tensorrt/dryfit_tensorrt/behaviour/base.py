@@ -39,6 +39,10 @@ class Base:
         """An object without what its constructor would do: most classes have none that a program may call."""
         return object.__new__(cls)
 
+    def _for_core(self) -> Any:
+        """What dryfit takes for this object."""
+        return self._core
+
     def __dir__(self) -> Iterable[str]:
         return [name for name in object.__dir__(self) if not name.startswith("_") or name.startswith("__")]
 

@@ -110,15 +110,18 @@ class Builder(Base, Scoped):
 
     def build_engine_with_config(self, network: Any, config: Any) -> Any:
         """Build an engine and return it, or None with messages in the log."""
+        return self._built(network, config)
+
+    def build_engine(self, network: Any, config: Any) -> Any:
+        """Build an engine and return it, or None with messages in the log."""
+        return self._built(network, config)
+
+    def _built(self, network: Any, config: Any) -> Any:
         engine = self._tried(network, config, self._core.build_engine, None)
         if engine is None:
             return None
         log_placement(self, engine.plan)
         return self._api.ICudaEngine._of(engine, self._logger)
-
-    def build_engine(self, network: Any, config: Any) -> Any:
-        """Build an engine and return it, or None with messages in the log."""
-        return self.build_engine_with_config(network, config)
 
     def build_serialized_network(self, network: Any, config: Any, kernel_text: Any = None) -> Any:
         """Build an engine and return its bytes, or None with messages in the log.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,7 @@ class IExecutionContext(Base, Scoped):
         self._times = {}
         self._listener = None
         self._recorder = None
+        self._fixed = {}
         for name in self._inputs:
             if -1 not in own.get_tensor_shape(name):
                 core.set_input_shape(name, own.get_tensor_shape(name))
@@ -66,6 +68,7 @@ class IExecutionContext(Base, Scoped):
 
     def set_input_shape(self, name: str, shape: Sequence[int]) -> bool:
         """Set the shape of an input; returns whether the profile allows it."""
+        self._fixed.clear()
         try:
             return self._core.set_input_shape(name, tuple(map(int, shape)))
         except dryfit.DryfitError as error:
@@ -75,10 +78,17 @@ class IExecutionContext(Base, Scoped):
     def get_tensor_shape(self, name: str) -> Any:
         """Return the shape of an input or output; -1 for an extent that is not known."""
         try:
-            return self._api.Dims(self._core.get_tensor_shape(name))
+            return self._api.Dims(self._shape(name))
         except dryfit.DryfitError as error:
             report_failure(self, error)
             return self._api.Dims()
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an input or output for the shapes that are set, which a run asks for each time."""
+        found = self._fixed.get(name)
+        if found is None:
+            found = self._fixed[name] = self._core.get_tensor_shape(name)
+        return found
 
     def get_tensor_strides(self, name: str) -> Any:
         """Return the strides of an input or output."""
@@ -120,8 +130,8 @@ class IExecutionContext(Base, Scoped):
 
     def _size(self, name: str, shape: Sequence[int]) -> int:
         if self._linear[name]:
-            return self._dtypes[name].bytes_of(int(np.prod(shape, dtype=np.int64)))
-        return self._engine._core.device_bytes(name, tuple(shape))
+            return self._dtypes[name].bytes_of(math.prod(shape))
+        return self._engine._core.tensor_bytes(name, tuple(shape))
 
     @property
     def active_optimization_profile(self) -> int:
@@ -143,6 +153,7 @@ class IExecutionContext(Base, Scoped):
             self._core.set_optimization_profile(profile_index)
         except dryfit.DryfitError as error:
             raise RuntimeError(str(error)) from None
+        self._fixed.clear()
         for name in self._inputs:
             shape = self._engine._core.get_tensor_shape(name)
             if -1 not in shape:
@@ -204,7 +215,7 @@ class IExecutionContext(Base, Scoped):
             targets = {}
             for name in self._outputs:
                 if name not in self._allocators and self._linear[name]:
-                    shape = self._core.get_tensor_shape(name)
+                    shape = self._shape(name)
                     if -1 not in shape:
                         targets[name] = self._array(name, addresses.get(name, 0), shape)
             outputs = self._core.run(inputs, out=targets)
@@ -219,8 +230,9 @@ class IExecutionContext(Base, Scoped):
         return True
 
     def _array(self, name: str, address: int, shape: Sequence[int]) -> Any:
+        """The values at an address as an array that shares the memory."""
         dtype = self._dtypes[name]
-        size = dtype.bytes_of(int(np.prod(shape, dtype=np.int64)))
+        size = dtype.bytes_of(math.prod(shape))
         if name in self._on_host and not memory.is_device_address(address):
             if not address:
                 raise dryfit.ExecutionError("The tensor has no address", where=name, remedy="Call set_tensor_address")
@@ -229,7 +241,7 @@ class IExecutionContext(Base, Scoped):
         return memory.view(address, size).view(dtype.numpy).reshape(shape)
 
     def _input(self, name: str, addresses: Mapping[str, int]) -> Any:
-        shape = self._core.get_tensor_shape(name)
+        shape = self._shape(name)
         if -1 in shape:
             raise dryfit.ExecutionError(
                 "The shape of the input is not set", where=f"input {name!r}", found=shape, remedy="Call set_input_shape"
@@ -237,13 +249,13 @@ class IExecutionContext(Base, Scoped):
         if self._linear[name]:
             return self._array(name, addresses.get(name, 0), shape)
         held = memory.view(addresses.get(name, 0), self._size(name, shape))
-        return self._engine._core.from_device_memory(name, held, shape)
+        return self._engine._core.unpack_tensor(name, held, shape)
 
     def _deliver(self, name: str, array: Any, addresses: Mapping[str, int]) -> None:
         contents = (
             np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             if self._linear[name]
-            else self._engine._core.to_device_memory(name, array)
+            else self._engine._core.pack_tensor(name, array)
         )
         allocator, address = self._allocators.get(name), addresses.get(name, 0)
         if allocator is not None:

@@ -16,9 +16,6 @@ from dryfit_tensorrt.behaviour.base import Base
 if TYPE_CHECKING:
     from dryfit_tensorrt.namespace import Namespace
 
-CORE_NAMES = {"LayerType": None}
-"""Enumerations of dryfit under another name than TensorRT's; None for those that it keeps as text."""
-
 
 def of_enum(api: Namespace, kind: str, value: Any) -> Any:
     """Return the member of an enumeration of a version that has the name of a member, or of a text, of dryfit."""
@@ -39,14 +36,11 @@ def to_core(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         kind = getattr(dryfit, type(value).__name__, None)
         return value.name if kind is None else kind[value.name]
-    if isinstance(value, Weights):
-        return value._for_core()
-    if isinstance(value, Dims):
-        return tuple(value)
     if isinstance(value, Base):
-        return value._core
+        return value._for_core()
     if isinstance(value, list):
-        return [to_core(one) for one in value]
+        found = [to_core(one) for one in value]
+        return tuple(found) if all(isinstance(one, (int, np.integer)) for one in found) else found
     return value
 
 
@@ -82,6 +76,9 @@ class Dims(Base, list[int]):
         list.__init__(self, map(int, extents))
         if len(self) > self.MAX_DIMS:
             raise ValueError(f"Dims holds at most {self.MAX_DIMS} extents (found {len(self)})")
+
+    def _for_core(self) -> tuple[int, ...]:
+        return tuple(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, (list, tuple)) and tuple(self) == tuple(other)
@@ -128,6 +125,9 @@ class Permutation(Base, list[int]):
 
     def __init__(self, order: Iterable[int] = range(8)) -> None:
         list.__init__(self, map(int, order))
+
+    def _for_core(self) -> tuple[int, ...]:
+        return tuple(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, (list, tuple)) and tuple(self) == tuple(other)
