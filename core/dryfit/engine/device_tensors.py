@@ -12,18 +12,33 @@ from dryfit.plugins import registry
 from dryfit.target.formats import LINEAR, TensorFormat
 
 _DESCRIPTIONS = {
-    "LINEAR": "Row major linear {type}",
-    "CHW2": "Two wide channel vectorized row major {type}",
-    "CHW4": "Four wide channel vectorized row major {type}",
-    "CHW16": "Sixteen wide channel vectorized row major {type}",
-    "CHW32": "Thirty-two wide channel vectorized row major {type}",
-    "HWC": "Channel major {type}",
+    "CHW2": "Two wide channel vectorized row major {type} format",
+    "CHW4": "Four wide channel vectorized row major {type} format",
+    "CHW16": "Sixteen wide channel vectorized row major {type} format",
+    "CHW32": "Thirty-two wide channel vectorized row major {type} format",
+    "HWC": "Channel major {type} format",
     "HWC8": "Channel major {type} format where channel % 8 == 0",
     "HWC16": "Channel major {type} format where channel % 16 == 0",
-    "DLA_LINEAR": "Row major {type} format where column stride % 64 == 0",
-    "DLA_HWC4": "Channel major {type} format where channel == 4 and column stride % {alignment} == 0",
+    "DLA_LINEAR": "Row major {capitals} format where column stride % 64 == 0",
+    "DLA_HWC4": "Channel major {capitals} format where channel == 4 and column stride % 32 == 0",
 }
-_TYPE_NAMES = {DataType.FLOAT: "FP32", DataType.HALF: "FP16", DataType.INT8: "Int8", DataType.INT32: "INT32"}
+"""What TensorRT writes for each format. The stride of DLA_HWC4 is Xavier's in the text of every platform."""
+_LINEAR = {
+    DataType.FLOAT: "Row major linear FP32",
+    DataType.INT32: "Row major linear Int32",
+    DataType.BOOL: "Row major linear BOOL",
+    DataType.INT8: "Row major Int8 format",
+}
+"""What TensorRT writes for LINEAR where it is not `Row major linear TYPE format`."""
+_TYPE_NAMES = {
+    DataType.FLOAT: "FP32",
+    DataType.HALF: "FP16",
+    DataType.BF16: "BFloat16",
+    DataType.INT8: "Int8",
+    DataType.INT32: "Int32",
+    DataType.INT64: "Int64",
+    DataType.UINT8: "UInt8",
+}
 
 
 def tensor_format(plan: Plan, name: str) -> TensorFormat:
@@ -68,10 +83,8 @@ def device_strides(plan: Plan, name: str, shape: Shape, dtype: DataType) -> Sequ
 def format_description(plan: Plan, name: str, dtype: DataType) -> str:
     """Return the format as TensorRT's `get_tensor_format_desc` describes it, which tools search for."""
     described = tensor_format(plan, name)
-    text = _DESCRIPTIONS.get(described.name, f"{described.name} {{type}}")
-    alignment = 64
-    if described.line_alignment_bytes:
-        family = platform_family(plan, plan.placements[name].device)
-        alignment = described.line_alignment_bytes.get(family, described.line_alignment_bytes.get("", alignment))
-    text = text.format(type=_TYPE_NAMES.get(dtype, dtype.name), alignment=alignment)
-    return text if " format" in text else f"{text} format"
+    kind = _TYPE_NAMES.get(dtype, dtype.name)
+    if described.name == LINEAR.name:
+        return _LINEAR.get(dtype, f"Row major linear {kind} format")
+    text = _DESCRIPTIONS.get(described.name, f"{described.name} {{type}} format")
+    return text.format(type=kind, capitals=kind.upper())

@@ -9,6 +9,7 @@ import abc
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from dryfit.network.tensor import Shape
 from dryfit.plugins.contributions import RunObserver
@@ -52,6 +53,29 @@ class LayerTimes(Profiler):
         from statistics import median
 
         return {name: median(times) for name, times in self.milliseconds.items()}
+
+    def trtexec_profile(self) -> list[dict[str, Any]]:
+        """Return the times in the form of `trtexec --exportProfile`, which the TensorRT engine explorer reads.
+
+        The first record is the number of runs; the others are engine layers, with times in ms and their share in %.
+        """
+        from statistics import fmean, median
+
+        runs = max((len(times) for times in self.milliseconds.values()), default=0)
+        total = sum(map(sum, self.milliseconds.values()))
+        return [
+            {"count": runs},
+            *(
+                {
+                    "name": name,
+                    "timeMs": sum(times),
+                    "averageMs": fmean(times),
+                    "medianMs": median(times),
+                    "percentage": 100 * sum(times) / total if total else 0.0,
+                }
+                for name, times in self.milliseconds.items()
+            ),
+        ]
 
     def total(self) -> float:
         """Return the sum of the medians: approximately the time of one run in ms."""

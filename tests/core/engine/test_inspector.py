@@ -54,7 +54,7 @@ def test_the_json_has_tensorrt_keys_and_our_own(engine):
     assert {key: layer[key] for key in expected} == expected
     assert [tensor["Name"] for tensor in layer["Inputs"]] == ["x"]
     assert layer["Inputs"][0]["Dimensions"] == [-1, 3, 8, 8]
-    assert layer["Inputs"][0]["Format/Datatype"] == "Row major linear FP32 format"
+    assert layer["Inputs"][0]["Format/Datatype"] == "Row major linear FP32"
     assert layer["Outputs"][0]["Name"] == "y"
 
 

@@ -351,7 +351,7 @@ def test_the_inspector_has_the_form_of_the_version(trt: Any) -> None:
         assert {"Format", "Datatype"} <= set(tensor)
         assert [one["Name"] for one in found["I/O Tensors"]] == ["x", "y"]
     else:
-        assert tensor["Format/Datatype"] == "Row major linear FP32 format"
+        assert tensor["Format/Datatype"] == "Row major linear FP32"
         assert found["Bindings"] == ["x", "y"]
 
 

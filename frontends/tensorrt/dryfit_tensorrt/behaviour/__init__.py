@@ -18,7 +18,8 @@ _FILES = {
         "IInt8MinMaxCalibrator",
     ),
     "parsers": ("ParserError", "OnnxParser", "OnnxParserRefitter"),
-    "engines": ("Runtime", "ICudaEngine", "EngineInspector", "Refitter"),
+    "engines": ("Runtime", "ICudaEngine", "Refitter"),
+    "inspectors": ("EngineInspector",),
     "contexts": ("IExecutionContext",),
 }
 
