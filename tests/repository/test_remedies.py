@@ -23,6 +23,7 @@ SUPPLY_THEIR_OWN = {
     "MissingAttributeError": "as UnknownNameError",
     "UnknownSettingError": "as UnknownNameError",
     "ModelRefusedError": "lists errors of nodes, each with its remedy",
+    "KernelRequiredError": "says what to do instead of running a kernel",
     "ParserError": "is a record of the parser, made from an error with a remedy",
 }
 """Errors whose constructors say what to do."""

@@ -88,6 +88,7 @@ def install() -> Names:
 def uninstall() -> None:
     """Remove the names, and the modules that were imported by them, from this process."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Names)]
+    _restore_ctypes()
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _REPLACED and isinstance(getattr(module, "__loader__", None), OwnModule):
             del sys.modules[name]
@@ -215,5 +216,24 @@ def _patch_polygraphy(module: ModuleType) -> None:
     use_in_polygraphy(module)
 
 
-_PATCHED: dict[str, Callable[[ModuleType], None]] = {"polygraphy.cuda.cuda": _patch_polygraphy}
+def _patch_ctypes(module: ModuleType) -> None:
+    def made(kind: type, name: Any = None, *arguments: Any, **named: Any) -> Any:  # noqa: ARG001  what CDLL takes
+        if not isinstance(name, str) or not ("cudart" in name or "nvinfer" in name):
+            return object.__new__(kind)
+        from dryfit_tensorrt.cuda.libraries import library_for
+
+        return library_for(name) or object.__new__(kind)
+
+    module.CDLL.__new__ = staticmethod(made)
+
+
+def _restore_ctypes() -> None:
+    if "ctypes" in sys.modules and "__new__" in vars(sys.modules["ctypes"].CDLL):
+        del sys.modules["ctypes"].CDLL.__new__
+
+
+_PATCHED: dict[str, Callable[[ModuleType], None]] = {
+    "ctypes": _patch_ctypes,
+    "polygraphy.cuda.cuda": _patch_polygraphy,
+}
 """Modules of others that load CUDA's libraries by file name, to what replaces the libraries."""

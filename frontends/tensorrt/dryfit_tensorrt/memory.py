@@ -46,7 +46,9 @@ class DeviceMemoryError(DryfitError):
         size: number of bytes that were requested from it.
     """
 
-    def __init__(self, message: str, *, address: int, size: int, found: str, allowed: str, remedy: str) -> None:
+    def __init__(
+        self, message: str, *, address: int, size: int, found: str, allowed: str | None = None, remedy: str
+    ) -> None:
         self.address = address
         self.size = size
         super().__init__(message, found=found, allowed=allowed, remedy=remedy)
@@ -207,7 +209,7 @@ class DeviceMemory:
             message, remedy = "The size of an access must not be negative", "Check how the size was computed"
         elif found is not None:
             message = "The access ends outside of its allocation"
-            wanted += f", {address + size - found.address - found.size} bytes past the end of {found}"
+            wanted += f", to {address + size - found.address - found.size} bytes past the end of {found}"
             remedy = "Allocate as many bytes as the tensor has, with the item size of its type"
         elif was := self._freed_at(address):
             message = "The memory was freed"
@@ -216,9 +218,9 @@ class DeviceMemory:
         else:
             message = "The address is not one of device memory"
             remedy = "Pass an address that a CUDA allocation function returned; copy host data to the device first"
-        return DeviceMemoryError(
-            message, address=address, size=size, found=wanted, allowed=self._nearest(address), remedy=remedy
-        )
+        if found is None:
+            wanted += f"; {self._nearest(address)}"
+        return DeviceMemoryError(message, address=address, size=size, found=wanted, remedy=remedy)
 
     def _wrong_free(self, address: int, found: Allocation | None, kind: MemoryKind | None) -> DeviceMemoryError:
         wanted = f"{address:#x}"
@@ -236,10 +238,9 @@ class DeviceMemory:
             remedy = "Free each allocation once"
         else:
             message = "The address is not one of an allocation"
+            wanted += f"; {self._nearest(address)}"
             remedy = "Free an address that a CUDA allocation function returned"
-        return DeviceMemoryError(
-            message, address=address, size=0, found=wanted, allowed=self._nearest(address), remedy=remedy
-        )
+        return DeviceMemoryError(message, address=address, size=0, found=wanted, remedy=remedy)
 
     def _freed_at(self, address: int) -> tuple[int, int] | None:
         return next((one for one in reversed(self._freed) if 0 <= address - one[0] < max(one[1], 1)), None)

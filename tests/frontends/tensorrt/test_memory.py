@@ -55,7 +55,7 @@ def test_an_access_past_the_end_names_the_allocation():
     assert memory.view(address, 64).size == 64
     text = refused(memory, address + 60, 5)
     assert text.startswith("The access ends outside of its allocation (found 5 bytes at ")
-    assert f"1 bytes past the end of 64 bytes of device memory at {address:#x}" in text
+    assert f"to 1 bytes past the end of 64 bytes of device memory at {address:#x}" in text
 
 
 def test_null_freed_and_foreign_addresses_are_refused_by_name():
