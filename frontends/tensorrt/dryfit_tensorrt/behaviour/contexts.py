@@ -299,6 +299,19 @@ class IExecutionContext(Base, Scoped):
         self._times.clear()
         return True
 
+    def set_debug_listener(self, listener: Any) -> bool:
+        """Set what receives the debug tensors that are switched on."""
+        self._listener = listener
+        return True
+
+    def get_debug_listener(self) -> Any:
+        """Return what receives debug tensors, or None."""
+        return self._listener
+
+    def set_all_tensors_debug_state(self, flag: bool) -> bool:
+        """Switch all tensors that were marked for debugging on or off."""
+        return True
+
     @property
     def error_recorder(self) -> Any:
         """The recorder of errors, or None."""
