@@ -66,7 +66,6 @@ _BUILDER_NAMES = (
     "SubGraph",
     "IAlgorithm",
     "IInt8",
-    "Refitter",
 )
 _LAYER_NAMES = ("ILayer", "ILoop", "IIfConditional", "IAttention", "Layer")
 """Beginnings and ends of names that the runtime-only packages do not have."""

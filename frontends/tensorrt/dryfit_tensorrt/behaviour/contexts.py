@@ -13,6 +13,7 @@ import dryfit
 from dryfit_tensorrt import memory
 from dryfit_tensorrt.behaviour.base import Base, Scoped, called_back
 from dryfit_tensorrt.behaviour.monitoring import report, report_failure
+from dryfit_tensorrt.behaviour.values import core_dtype
 
 ALIGNMENT = 256
 """Alignment that an output allocator is asked for, in bytes. Source: TensorRT's headers."""
@@ -34,7 +35,8 @@ class IExecutionContext(Base, Scoped):
         names = [own.get_tensor_name(index) for index in range(own.num_io_tensors)]
         self._inputs = [name for name in names if own.get_tensor_mode(name).name == "INPUT"]
         self._outputs = [name for name in names if name not in self._inputs]
-        self._dtypes = {name: own.get_tensor_dtype(name) for name in names}
+        self._dtypes = {name: core_dtype(engine.get_tensor_dtype(name)) for name in names}
+        self._converted = {name for name in names if self._dtypes[name] is not own.get_tensor_dtype(name)}
         self._linear = {name: own.get_tensor_format(name) == "LINEAR" for name in names}
         self._on_host = {name for name in names if own.get_tensor_location(name).name == "HOST"}
         self._addresses = {}
@@ -199,10 +201,13 @@ class IExecutionContext(Base, Scoped):
     def execute_v2(self, bindings: Sequence[int]) -> bool:
         """Run once on addresses in the order of the engine's inputs and outputs."""
         names = (*self._inputs, *self._outputs)
-        if len(bindings) != len(names):
+        # In version 8 each profile has bindings of its own, and those of the others are padding.
+        first = len(names) * self._core.active_optimization_profile if self._api.major == 8 else 0
+        own = bindings[first : first + len(names)] if len(bindings) > len(names) else bindings
+        if len(own) != len(names):
             report(self, "ERROR", f"execute_v2: {len(bindings)} addresses for {len(names)} inputs and outputs")
             return False
-        return self._run(dict(zip(names, map(int, bindings), strict=True)))
+        return self._run(dict(zip(names, map(int, own), strict=True)))
 
     def execute_async_v2(self, bindings: Sequence[int], stream_handle: int, input_consumed: Any = None) -> bool:
         """Run once on addresses in the order of the engine's inputs and outputs."""
@@ -214,7 +219,7 @@ class IExecutionContext(Base, Scoped):
             inputs = {name: self._input(name, addresses) for name in self._inputs}
             targets = {}
             for name in self._outputs:
-                if name not in self._allocators and self._linear[name]:
+                if name not in self._allocators and self._linear[name] and name not in self._converted:
                     shape = self._shape(name)
                     if -1 not in shape:
                         targets[name] = self._array(name, addresses.get(name, 0), shape)
@@ -247,11 +252,14 @@ class IExecutionContext(Base, Scoped):
                 "The shape of the input is not set", where=f"input {name!r}", found=shape, remedy="Call set_input_shape"
             )
         if self._linear[name]:
-            return self._array(name, addresses.get(name, 0), shape)
+            array = self._array(name, addresses.get(name, 0), shape)
+            return array.astype(np.int64) if name in self._converted else array
         held = memory.view(addresses.get(name, 0), self._size(name, shape))
         return self._engine._core.unpack_tensor(name, held, shape)
 
     def _deliver(self, name: str, array: Any, addresses: Mapping[str, int]) -> None:
+        if name in self._converted:
+            array = array.astype(self._dtypes[name].numpy)
         contents = (
             np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             if self._linear[name]
@@ -310,6 +318,7 @@ class IExecutionContext(Base, Scoped):
 
     def set_all_tensors_debug_state(self, flag: bool) -> bool:
         """Switch all tensors that were marked for debugging on or off."""
+        del flag
         return True
 
     @property
@@ -339,26 +348,26 @@ class IExecutionContext(Base, Scoped):
 
     def set_binding_shape(self, binding: int, shape: Sequence[int]) -> bool:
         """Set the shape of an input."""
-        return self.set_input_shape(self._engine.get_tensor_name(binding), shape)
+        return self.set_input_shape(self._engine._binding(binding), shape)
 
     def get_binding_shape(self, binding: int) -> Any:
         """Return the shape of an input or output."""
-        return self.get_tensor_shape(self._engine.get_tensor_name(binding))
+        return self.get_tensor_shape(self._engine._binding(binding))
 
     def get_strides(self, binding: int) -> Any:
         """Return the strides of an input or output."""
-        return self.get_tensor_strides(self._engine.get_tensor_name(binding))
+        return self.get_tensor_strides(self._engine._binding(binding))
 
     def set_shape_input(self, binding: int, shape: Sequence[int]) -> bool:
         """Set the values of an input that carries dimensions."""
-        name = self._engine.get_tensor_name(binding)
+        name = self._engine._binding(binding)
         held = np.ascontiguousarray(shape, self._dtypes[name].numpy)
         self._shape_values = {**getattr(self, "_shape_values", {}), name: held}
         return self.set_tensor_address(name, held.ctypes.data)
 
     def get_shape(self, binding: int) -> list[int]:
         """Return the values of an input that carries dimensions."""
-        name = self._engine.get_tensor_name(binding)
+        name = self._engine._binding(binding)
         return [int(one) for one in getattr(self, "_shape_values", {}).get(name, ())]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import dryfit
 from dryfit_tensorrt.behaviour.base import Base, Scoped
@@ -170,11 +173,11 @@ class ICudaEngine(Base, Scoped):
 
     def __getitem__(self, index: int | str) -> Any:
         """Return the name of an input or output by its index; in version 8 also the index by the name."""
-        return self._index(index) if isinstance(index, str) else self.get_tensor_name(index)
+        return self._index(index) if isinstance(index, str) else self._core.get_tensor_name(index)
 
     def __len__(self) -> int:
-        """Return the number of inputs and outputs."""
-        return self._core.num_io_tensors
+        """Return the number of bindings."""
+        return self.num_bindings
 
     def get_tensor_name(self, index: int) -> str:
         """Return the name of an input or output."""
@@ -222,12 +225,31 @@ class ICudaEngine(Base, Scoped):
         return self._core.get_tensor_bytes_per_component(name)
 
     def get_tensor_profile_shape(self, name: str, profile_index: int) -> list[Any]:
-        """Return minimum, optimum and maximum of an input in a profile."""
+        """Return minimum, optimum and maximum of an input or output in a profile."""
         try:
-            return [self._api.Dims(shape) for shape in self._core.get_tensor_profile_shape(name, profile_index)]
+            if self._core.get_tensor_mode(name).name == "OUTPUT":
+                shapes = self._output_shapes(name, profile_index)
+            else:
+                shapes = self._core.get_tensor_profile_shape(name, profile_index)
         except dryfit.DryfitError as error:
             report_failure(self, error)
             return []
+        return [self._api.Dims(shape) for shape in shapes]
+
+    def _output_shapes(self, name: str, profile_index: int) -> list[tuple[int, ...]]:
+        """The shapes of an output at minimum, optimum and maximum of the inputs."""
+        declared = self._core.get_tensor_shape(name)
+        if -1 not in declared:
+            return [declared] * 3
+        context, found = self._core.create_execution_context(1), []
+        context.set_optimization_profile(profile_index)
+        inputs = [self._core.get_tensor_name(index) for index in range(self._core.num_io_tensors)]
+        inputs = [one for one in inputs if self._core.get_tensor_mode(one).name == "INPUT"]
+        for which in range(3):
+            for one in inputs:
+                context.set_input_shape(one, self._core.get_tensor_profile_shape(one, profile_index)[which])
+            found.append(context.get_tensor_shape(name))
+        return found
 
     def get_tensor_profile_values(self, name: Any, profile_index: Any) -> list[Any]:
         """Return minimum, optimum and maximum values of an input that carries dimensions."""
@@ -315,8 +337,8 @@ class ICudaEngine(Base, Scoped):
 
     @property
     def num_bindings(self) -> int:
-        """Number of inputs and outputs."""
-        return self._core.num_io_tensors
+        """Number of inputs and outputs, of every profile."""
+        return self._core.num_io_tensors * self._core.num_optimization_profiles
 
     @property
     def max_batch_size(self) -> int:
@@ -324,15 +346,19 @@ class ICudaEngine(Base, Scoped):
         return 1
 
     def _index(self, name: str) -> int:
-        names = [self._core.get_tensor_name(index) for index in range(self._core.num_io_tensors)]
+        count = self._core.num_io_tensors * self._core.num_optimization_profiles
+        names = [self.get_binding_name(index) for index in range(count)]
         return names.index(name) if name in names else -1
 
     def _binding(self, binding: int | str) -> str:
-        return binding if isinstance(binding, str) else self._core.get_tensor_name(binding)
+        if isinstance(binding, str):
+            return binding.partition(" [profile ")[0]
+        return self._core.get_tensor_name(binding % self._core.num_io_tensors)
 
     def get_binding_name(self, index: int) -> str:
-        """Return the name of a binding."""
-        return self._core.get_tensor_name(index)
+        """Return the name of a binding; after those of the first profile, with ` [profile N]`."""
+        profile = index // self._core.num_io_tensors
+        return self._binding(index) + (f" [profile {profile}]" if profile else "")
 
     def get_binding_index(self, name: str) -> int:
         """Return the index of a binding; -1 for none."""
@@ -399,6 +425,7 @@ class Refitter(Base, Scoped):
     def __init__(self, engine: Any, logger: Any) -> None:
         self._logger, self._engine = logger, engine
         self._recorder = None
+        self._sources: dict[tuple[str, ...], Callable[[], bool]] = {}
         self._core = dryfit.Refitter(engine._core)
 
     @property
@@ -414,16 +441,38 @@ class Refitter(Base, Scoped):
             return otherwise
 
     def set_weights(self, layer_name: str, role: Any, weights: Any) -> bool:
-        """Set the weights of a layer; returns whether they fit."""
-        return self._tried(lambda: self._core.set_weights(layer_name, dryfit.WeightsRole[role.name], to_core(weights)))
+        """Set the weights of a layer; returns whether they fit. Their memory is read again by the refit."""
+        core_role = dryfit.WeightsRole[role.name]
+        return self._given(
+            ("layer", layer_name, role.name), lambda: self._core.set_weights(layer_name, core_role, _array(weights))
+        )
 
     def set_named_weights(self, name: str, weights: Any, location: Any = None) -> bool:
-        """Set weights by name; returns whether they fit."""
+        """Set weights by name; returns whether they fit. Their memory is read again by the refit.
+
+        Args:
+            name: name of the weights.
+            weights: the weights.
+            location: where their address is; both kinds of memory are the host's here.
+        """
         del location
-        return self._tried(lambda: self._core.set_named_weights(name, to_core(weights)))
+        return self._given(("name", name), lambda: self._core.set_named_weights(name, _array(weights)))
+
+    def _given(self, key: tuple[str, ...], give: Callable[[], bool]) -> bool:
+        if not self._tried(give):
+            return False
+        self._sources[key] = give
+        return True
+
+    def unset_named_weights(self, weights_name: str) -> bool:
+        """Forget the weights of a name; returns whether there were any."""
+        self._sources.pop(("name", weights_name), None)
+        return self._tried(lambda: self._core.unset_named_weights(weights_name))
 
     def refit_cuda_engine(self) -> bool:
-        """Put the new weights into the engine; returns whether that was possible."""
+        """Put the new weights into the engine, as they are now; returns whether that was possible."""
+        if not all(self._tried(give) for give in self._sources.values()):
+            return False
         return self._tried(self._core.refit_cuda_engine)
 
     def refit_cuda_engine_async(self, stream_handle: int) -> bool:
@@ -465,3 +514,9 @@ class Refitter(Base, Scoped):
     @error_recorder.setter
     def error_recorder(self, recorder: Any) -> None:
         self._recorder = recorder
+
+
+def _array(weights: Any) -> Any:
+    """The values of weights, or of an array, at this moment, in one axis: TensorRT's weights have no shape."""
+    found = to_core(weights)
+    return np.asarray(found.numpy() if isinstance(found, dryfit.Weights) else found).reshape(-1)

@@ -113,6 +113,13 @@ class OnnxParser(Base, Scoped):
             fits = parse()
         for index in range(before, self._core.num_errors):
             report(self, "ERROR", str(self._core.get_error(index)))
+        if self._api.major == 8 and any(tensor.dtype.name == "INT64" for tensor in self._network._core.tensors):
+            report(
+                self,
+                "WARNING",
+                "Your ONNX model has been generated with INT64 weights, while TensorRT does not natively support INT64."
+                " Attempting to cast down to INT32.",
+            )
         return bool(fits)
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import dryfit
+from dryfit_tensorrt import memory
 from dryfit_tensorrt.behaviour.base import Base
 
 if TYPE_CHECKING:
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
 
 
 def of_enum(api: Namespace, kind: str, value: Any) -> Any:
-    """Return the member of an enumeration of a version that has the name of a member, or of a text, of dryfit."""
-    return getattr(api, kind)[value if isinstance(value, str) else value.name]
+    """Return the member of an enumeration of a version that has the name of a member, or of a text, of dryfit.
+
+    Version 8 has no INT64: its parser takes such tensors as INT32, and a run converts them.
+    """
+    name = value if isinstance(value, str) else value.name
+    return getattr(api, kind)["INT32" if name == "INT64" and api.major == 8 else name]
 
 
 def core_dtype(dtype: Any) -> dryfit.DataType:
@@ -54,7 +59,7 @@ def from_core(api: Namespace, owner: Any, value: Any) -> Any:
     """
     if isinstance(value, enum.Enum):
         kind = type(value).__name__
-        return getattr(api, kind)[value.name] if api.has(kind) else value.name
+        return of_enum(api, kind, value) if api.has(kind) else value.name
     if isinstance(value, dryfit.Tensor):
         return owner._network._tensor(value)
     if isinstance(value, dryfit.Layer):
@@ -139,23 +144,19 @@ class Permutation(Base, list[int]):
 
 
 class Weights(Base):
-    """An array, or a type with the address and number of elements. Memory is read when a layer takes the weights."""
+    """An array, or a type with the address and number of elements. Memory is read when the weights are used."""
 
     def __init__(self, a: Any = None, ptr: int = 0, count: int = 0, *, type: Any = None) -> None:
-        api = self._api
         contents = type if a is None else a
         if contents is None:
-            contents = api.DataType.FLOAT
-        if isinstance(contents, api.DataType):
+            contents = self._api.DataType.FLOAT
+        if isinstance(contents, self._api.DataType):
+            self._array, self._address, self._count = None, int(ptr), int(count)
             self._dtype = core_dtype(contents)
-            size = self._dtype.bytes_of(count)
-            data = ctypes.string_at(ptr, size) if count else b""
-            self._values = dryfit.Weights(self._dtype, data, count)
-            self._array = None
         else:
-            self._array = np.asarray(contents)
-            self._values = dryfit.Weights(self._array)
-            self._dtype = self._values.dtype
+            self._array, self._address = np.asarray(contents), 0
+            self._dtype = dryfit.Weights(self._array).dtype
+            self._count = self._array.size
 
     @property
     def dtype(self) -> Any:
@@ -165,24 +166,31 @@ class Weights(Base):
     @property
     def size(self) -> int:
         """Number of elements."""
-        return self._values.size
+        return self._count
 
     @property
     def nbytes(self) -> int:
         """Size in bytes."""
-        return self._values.nbytes
+        return self._dtype.bytes_of(self._count)
 
     def numpy(self) -> Any:
         """Return the elements as an array."""
-        return self._values.numpy() if self._array is None else self._array
+        return self._values().numpy() if self._array is None else self._array
 
     def __len__(self) -> int:
-        return self._values.size
+        return self._count
+
+    def _values(self) -> dryfit.Weights:
+        """The elements that are at the address now: in device memory, or in memory of the program's."""
+        size = self._dtype.bytes_of(self._count) if self._address else 0
+        is_device = memory.is_device_address(self._address)
+        data = memory.view(self._address, size).tobytes() if is_device else ctypes.string_at(self._address, size)
+        return dryfit.Weights(self._dtype, data if size else b"", self._count if size else 0)
 
     def _for_core(self) -> Any:
-        if not self._values.size:
+        if not self._count:
             return None
-        return self._values if self._array is None else self._array
+        return self._values() if self._array is None else self._array
 
 
 class IHostMemory(bytes):
