@@ -19,6 +19,7 @@ from dryfit.network.printing import network_text
 from dryfit.network.tensor import Shape, Tensor, TensorLocation, TensorSpec
 from dryfit.network.verify import check
 from dryfit.passes.canonical import canonical_pipeline, specialise
+from dryfit.passes.decompose import DecomposedNetwork, decomposed, without_known_assertions
 from dryfit.passes.findings import PassFindings
 from dryfit.passes.quantized_operators.operator_of_group import chosen_methods
 from dryfit.reference.inference import infer_specs
@@ -33,12 +34,14 @@ class CanonicalNetwork:
         own_devices: name of each layer to which the user gave a device, to that device.
         passes: names of the passes that it went through, in order.
         found: what became of its layers.
+        decomposed: what became of composite layers, assertions and debug tensors before the passes.
     """
 
     network: Network
     own_devices: Mapping[str, str]
     passes: Sequence[str]
     found: PassFindings
+    decomposed: DecomposedNetwork
 
     def lines(self) -> Iterator[str]:
         """What a dump says of it."""
@@ -82,14 +85,17 @@ def canonicalise(network: Network, config: BuilderConfig) -> CanonicalNetwork:
     typed, profiles = with_network_types(network), profiles_of(config)
     for profile in profiles:
         profile.check(typed)
-    copy = specialise(typed, _agreed_shapes(typed, profiles))
+    plain = decomposed(typed)
+    own_devices |= {name: own_devices[one] for name, one in plain.origins.items() if one in own_devices}
+    copy = specialise(plain.network, _agreed_shapes(typed, profiles))
+    plain = without_known_assertions(plain, copy)
     pipeline = canonical_pipeline(CodesOnDevices(config, own_devices))
     found = pipeline.run(copy).found
     for index, profile in enumerate(profiles):
         _require_shapes(copy, profile, index)
     copies = {layer.name: found.rewrites.origin(layer.name) for layer in copy.layers}
     own_devices |= {name: own_devices[origin] for name, origin in copies.items() if origin in own_devices}
-    return CanonicalNetwork(copy, own_devices, pipeline.names, found)
+    return CanonicalNetwork(copy, own_devices, pipeline.names, found, plain)
 
 
 def _require_shapes(network: Network, profile: OptimizationProfile, index: int) -> None:

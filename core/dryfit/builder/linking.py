@@ -89,6 +89,10 @@ def link(
             settings={**config.settings(network), "passes": list(design.canonical.passes)},
             plugins=registry.active_plugins(),
             packages=used_packages(lowered.network, operations),
+            hidden_outputs=design.canonical.decomposed.hidden_outputs,
+            debug_tensors=design.canonical.decomposed.debug_tensors,
+            has_unfused_debug_tensors=network.has_unfused_debug_tensors,
+            assertions=design.canonical.decomposed.assertions,
         ),
     )
     return plan, exported

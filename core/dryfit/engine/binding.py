@@ -30,6 +30,8 @@ from dryfit.target.kernels import Array, HostLayout, Schedule, Step
 from dryfit.target.memory import is_watched, read_only
 
 Observe = Callable[[str, float], None]
+Show = Callable[[str, Array], None]
+"""Receives the name and the contents of a tensor, which are valid during the call."""
 
 
 def specs_for(plan: Plan, input_shapes: Mapping[str, Shape]) -> dict[str, TensorSpec]:
@@ -65,6 +67,8 @@ class BoundEngine:
         operations: resolved operations of the plan.
         input_shapes: shape of every input.
         num_threads: number of threads.
+        shows_tensors: whether runs show each tensor once it is computed, which prevents operations from running
+            together. Results do not depend on it.
 
     Raises:
         ExecutionError: A layer does not support the resulting shapes, or memory is insufficient.
@@ -76,23 +80,31 @@ class BoundEngine:
         operations: Sequence[ResolvedOperation],
         input_shapes: Mapping[str, Shape],
         num_threads: int,
+        *,
+        shows_tensors: bool = False,
     ) -> None:
         self._plan = plan
+        self._shows_tensors = shows_tensors
         self._num_threads = num_threads
         self._create_schedule = host_schedule()
         self.specs = specs_for(plan, input_shapes)
         running = [resolved for resolved in operations if not self._is_known(resolved)]
         self._late = {id(resolved) for resolved in running if not self._is_static(resolved)}
         self._arrays = self._known_values(running)
+        self._known = list(self._arrays)
         workspaces = self._allocate(running)
         self._parts = self._bind(running, workspaces)
 
-    def run(self, inputs: Mapping[str, Array], observe: Observe | None = None) -> dict[str, Array]:
+    def run(
+        self, inputs: Mapping[str, Array], observe: Observe | None = None, show: Show | None = None
+    ) -> dict[str, Array]:
         """Run the engine once.
 
         Args:
             inputs: array of every input, in the bound shapes and types.
             observe: function that receives (engine layer name, seconds) after each layer.
+            show: function that receives inputs and known values, and then each stored tensor once it is computed. The
+                engine must be bound to show tensors.
 
         Returns:
             Arrays by output name. They belong to the binding: copy them before the next run.
@@ -104,10 +116,15 @@ class BoundEngine:
         for name, array in inputs.items():
             np.copyto(self._arrays[name], array)
         late: dict[str, Array] = {}
+        if show is not None:
+            for name in (*inputs, *self._known):
+                show(name, self._arrays[name])
         try:
             for part in self._parts:
                 if isinstance(part, ScaleCheck):
                     part.run(ChainMap(late, self._arrays))
+                elif isinstance(part, ComputedTensors):
+                    part.run(ChainMap(late, self._arrays), show)
                 elif isinstance(part, LateStep):
                     late.update(part.run(ChainMap(late, self._arrays), self._arrays, observe))
                 else:
@@ -177,8 +194,8 @@ class BoundEngine:
 
     def _bind(
         self, running: Sequence[ResolvedOperation], workspaces: Sequence[Array]
-    ) -> list[Schedule | LateStep | ScaleCheck]:
-        parts: list[Schedule | LateStep | ScaleCheck] = []
+    ) -> list[Schedule | LateStep | ScaleCheck | ComputedTensors]:
+        parts: list[Schedule | LateStep | ScaleCheck | ComputedTensors] = []
         steps: list[Step] = []
 
         def finish() -> None:
@@ -198,6 +215,9 @@ class BoundEngine:
                 steps.append(_ReferenceStep(resolved, self._arrays))
             elif self._has_kernel(resolved):
                 steps.append(self._step(resolved, workspace))
+            if self._shows_tensors:
+                finish()
+                parts.append(ComputedTensors([tensor.name for tensor in resolved.group.outputs]))
         finish()
         return parts
 
@@ -231,6 +251,23 @@ class ScaleCheck:
         """
         for layer in self.group.layers:
             check_run_time_scale(layer, arrays)
+
+
+@attrs.frozen(eq=False)
+class ComputedTensors:
+    """Tensors that are shown at this point of a run.
+
+    Attributes:
+        names: outputs of the operation that ran last.
+    """
+
+    names: Sequence[str]
+
+    def run(self, arrays: Mapping[str, Array], show: Show | None) -> None:
+        """Show the tensors."""
+        if show is not None:
+            for name in self.names:
+                show(name, arrays[name])
 
 
 class _ReferenceStep:

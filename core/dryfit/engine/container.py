@@ -67,7 +67,7 @@ class FileKind:
         return f"Save the {self.noun} again; if the file was copied, compare its size and checksum with the original"
 
 
-ENGINE = FileKind("engine", "dryfit-engine", 6, "Build the engine again")
+ENGINE = FileKind("engine", "dryfit-engine", 7, "Build the engine again")
 
 _NAME = re.compile(r"[A-Za-z0-9_./:-]{1,200}")
 _SAFETENSORS_TYPES = {

@@ -14,11 +14,14 @@ from dryfit.engine.execution_context import ExecutionContext
 from dryfit.engine.file_source import EngineSource
 from dryfit.engine.plan import Plan
 from dryfit.engine.plan_check import check_plan
+from dryfit.engine.stripping import stripped
 from dryfit.errors import ConfigError, ExecutionError, UnknownNameError
 from dryfit.forking import ForkSafeLock
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
+from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.tensor import Array, Shape, Tensor, TensorLocation
+from dryfit.network.weights_role import weights_of
 
 if TYPE_CHECKING:
     from dryfit.engine.inspector import EngineInspector
@@ -30,6 +33,13 @@ class TensorIOMode(enum.IntEnum):
     NONE = 0
     INPUT = 1
     OUTPUT = 2
+
+
+class EngineStat(enum.IntEnum):
+    """A number about an engine; TensorRT's `EngineStat`."""
+
+    TOTAL_WEIGHTS_SIZE = 0
+    STRIPPED_WEIGHTS_SIZE = 1
 
 
 class Engine(KnownAttributes):
@@ -65,7 +75,7 @@ class Engine(KnownAttributes):
         check_plan(plan)
         self.plan = plan
         self._inputs = {tensor.name: tensor for tensor in plan.network.inputs}
-        self._outputs = {tensor.name: tensor for tensor in plan.network.outputs}
+        self._outputs = {tensor.name: tensor for tensor in plan.outputs}
 
     def __repr__(self) -> str:
         devices = ", ".join(sorted({segment.device for segment in self.plan.segments}))
@@ -89,9 +99,25 @@ class Engine(KnownAttributes):
         """
         engine_file.save(self.plan, path)
 
-    def serialize(self) -> bytes:
-        """Return the bytes of the engine file. The same network, config and versions give the same bytes."""
-        return engine_file.serialize(self.plan)
+    def serialize(self, *, exclude_weights: bool = False) -> bytes:
+        """Return the bytes of the engine file. The same network, config and versions give the same bytes.
+
+        Args:
+            exclude_weights: whether to leave out the weights that a refit can provide; TensorRT's
+                `SerializationFlag.EXCLUDE_WEIGHTS`.
+
+        Raises:
+            ExecutionError: `exclude_weights` is set, and the engine does not support refit.
+        """
+        if not exclude_weights or self.is_stripped:
+            return engine_file.serialize(self.plan)
+        if not self.refittable:
+            raise ExecutionError(
+                "Only the weights of an engine that supports refit can be excluded",
+                where=f"engine {self.name!r}",
+                remedy="Build it with `BuilderFlag.REFIT`, REFIT_IDENTICAL or STRIP_PLAN",
+            )
+        return engine_file.serialize(stripped(self.plan))
 
     def create_execution_context(self, num_threads: int | None = None) -> ExecutionContext:
         """Create an execution context. Its memory is allocated at the first run with new input shapes.
@@ -150,6 +176,21 @@ class Engine(KnownAttributes):
     def is_stripped(self) -> bool:
         """Whether the engine has no weights and cannot run until a refit."""
         return self.plan.is_stripped
+
+    def get_engine_stat(self, stat: EngineStat) -> int:
+        """Return the bytes of weights; TensorRT's `get_engine_stat`.
+
+        TOTAL_WEIGHTS_SIZE counts all weights, as the network states them and before kernels pack them;
+        STRIPPED_WEIGHTS_SIZE those among them that a stripped engine lacks, 0 for another engine.
+        """
+        arrays = [array for layer in self.plan.network.layers for _, array in weights_of(layer)]
+        if EngineStat(stat) is EngineStat.STRIPPED_WEIGHTS_SIZE:
+            arrays = [array for array in arrays if self.is_stripped and is_stand_in(array)]
+        return sum(DataType.from_numpy(array.dtype).bytes_of(array.size) for array in arrays)
+
+    def is_debug_tensor(self, name: str) -> bool:
+        """Return whether a tensor was marked with `Network.mark_debug`; TensorRT's `is_debug_tensor`."""
+        return name in self.plan.debug_tensors
 
     # Inputs and outputs -------------------------------------------------------------------------------------------
 

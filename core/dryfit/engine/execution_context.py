@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dryfit.engine.binding import BoundEngine, Observe, specs_for
+from dryfit.engine.buffers import size_of
+from dryfit.engine.debug_tensors import DebugFunction, DebugListener, DebugStates
 from dryfit.engine.device_tensors import device_strides
 from dryfit.engine.input_arrays import (
     as_input,
@@ -20,6 +22,7 @@ from dryfit.engine.input_arrays import (
     check_values,
     name_inputs,
 )
+from dryfit.engine.output_allocators import OutputAllocator, allocated, largest_size
 from dryfit.engine.plan import Plan
 from dryfit.engine.profiler import Profiler, watched_run
 from dryfit.engine.resolved_operation import resolve_operations
@@ -78,16 +81,18 @@ class ExecutionContext(KnownAttributes):
         self.name = ""
         self.num_threads = threads
         self.profiler = None
-        self._bindings: OrderedDict[tuple[Shape, ...], BoundEngine] = OrderedDict()
+        self._bindings: OrderedDict[tuple[bool, tuple[Shape, ...]], BoundEngine] = OrderedDict()
         self._inferred: tuple[object, Mapping[str, TensorSpec]] | None = None
         self._take_plan(engine.plan)
         self._inputs = {tensor.name: tensor.spec for tensor in engine.plan.network.inputs}
-        self._outputs = {tensor.name: tensor.spec for tensor in engine.plan.network.outputs}
+        self._outputs = {tensor.name: tensor.spec for tensor in engine.plan.outputs}
         self._dimension_names = {tensor.name: tensor.dimension_names for tensor in engine.plan.network.inputs}
         self._profile = 0
         self._checked: tuple[int, Mapping[str, Shape]] | None = None
         self._shapes: dict[str, Shape] = {}
         self._tensors: dict[str, Array] = {}
+        self._allocators: dict[str, OutputAllocator] = {}
+        self._debug = DebugStates()
         self._observer = facade.run_observers(engine.name, sorted({one.device for one in engine.plan.segments}))
         self._lock = threading.RLock()
         watch_forks(self)
@@ -116,7 +121,8 @@ class ExecutionContext(KnownAttributes):
         Raises:
             ExecutionError: A name is unknown or missing, an array has the wrong type or a shape that the engine was not
                 built for, dimensions with the same name differ, the values of an input that carries dimensions are
-                outside the optimization profile, or an output does not fit its array.
+                outside the optimization profile, an output does not fit its array, an assertion of the network does
+                not hold, or a debug listener stops the run.
         """
         named = name_inputs(inputs, self._inputs, self._where)
         arrays = {name: as_input(name, named[name], spec.dtype) for name, spec in self._inputs.items()}
@@ -128,7 +134,7 @@ class ExecutionContext(KnownAttributes):
         targets = {name: as_output(name, array, self._output(name).dtype) for name, array in (out or {}).items()}
         observer, times = self._observer, dict[str, float]()
         with self._lock, _UNWATCHED if observer is None else watched_run(observer, shapes, times):
-            outputs = _deliver(self._binding(shapes).run(arrays, self._timing(times)), targets)
+            outputs = self._deliver(self._found(arrays, shapes, self._timing(times)), targets)
         if self.profiler is not None:
             for name, seconds in times.items():
                 self.profiler.report_layer_time(name, seconds * 1e3)
@@ -172,7 +178,7 @@ class ExecutionContext(KnownAttributes):
                     allowed=self._shapes[name],
                     remedy="Pass an array of this shape, or call set_input_shape first",
                 )
-        return self.run(inputs, out={name: self._tensors[name] for name in self._outputs if name in self._tensors})
+        return self.run(inputs, out=self._given_outputs())
 
     # Shapes -------------------------------------------------------------------------------------------------------
 
@@ -239,6 +245,95 @@ class ExecutionContext(KnownAttributes):
         return tuple(device_strides(self._plan, name, spec.shape, spec.dtype))
 
     get_tensor_strides = get_strides
+
+    # Outputs ------------------------------------------------------------------------------------------------------
+
+    def get_max_output_size(self, name: str) -> int:
+        """Return an upper bound of an output's bytes for the shapes that are set; TensorRT's `get_max_output_size`.
+
+        -1 if an input shape is not set, or if the size depends on data without a bound. Such extents are those of
+        `NonZero` and of non-maximum suppression at their largest.
+
+        Raises:
+            UnknownNameError: The engine has no such output.
+        """
+        self._output(name)
+        if self.infer_shapes():
+            return -1
+        spec = self.tensor_spec(name)
+        return size_of(spec) if spec.is_static else largest_size(self._plan.network, self._shapes, name)
+
+    def set_output_allocator(self, name: str, allocator: OutputAllocator | None) -> None:
+        """Set what provides the memory of an output, in each run; TensorRT's `set_output_allocator`. None removes it.
+
+        The allocator is called as `allocator(name, size, alignment)` once the shape is known, and returns a writable
+        array of at least `size` bytes. If it has a method `notify_shape(name, shape)`, that is called after the output
+        is written. An array passed as `out` to `run` takes precedence; one of `set_tensor` does not.
+
+        Raises:
+            UnknownNameError: The engine has no such output.
+        """
+        self._output(name)
+        if allocator is None:
+            self._allocators.pop(name, None)
+        else:
+            self._allocators[name] = allocator
+
+    def get_output_allocator(self, name: str) -> OutputAllocator | None:
+        """Return the allocator of an output; None without one."""
+        self._output(name)
+        return self._allocators.get(name)
+
+    # Debug tensors ------------------------------------------------------------------------------------------------
+
+    def set_debug_listener(self, listener: DebugListener | DebugFunction | None) -> None:
+        """Set what receives debug tensors; TensorRT's `set_debug_listener`. None removes it.
+
+        The listener is an object with `process_debug_tensor(name, array, dtype, shape)`, or a function with these
+        arguments. It is called in the thread of the run, in execution order, as soon as a tensor is computed: for the
+        tensors that were marked with `Network.mark_debug` and whose state is on, and with
+        `unfused_tensors_debug_state` for all tensors that the engine stores. If it returns False, the run fails.
+        While a state is on, operations run one by one, with the same results.
+        """
+        self._debug.listener = listener
+
+    def get_debug_listener(self) -> DebugListener | DebugFunction | None:
+        """Return what receives debug tensors, or None."""
+        return self._debug.listener
+
+    def set_tensor_debug_state(self, name: str, is_on: bool) -> None:
+        """Set whether the listener receives a debug tensor; TensorRT's `set_tensor_debug_state`. Off at first.
+
+        Raises:
+            UnknownNameError: The tensor is not marked as a debug tensor.
+        """
+        self._debug.set(self._plan, name, is_on=bool(is_on))
+
+    def get_debug_state(self, name: str) -> bool:
+        """Return whether the listener receives a debug tensor.
+
+        Raises:
+            UnknownNameError: The tensor is not marked as a debug tensor.
+        """
+        return self._debug.get(self._plan, name)
+
+    def set_all_tensors_debug_state(self, is_on: bool) -> None:
+        """Set the state of all tensors that were marked with `Network.mark_debug`."""
+        for name in self._plan.debug_tensors:
+            self._debug.set(self._plan, name, is_on=bool(is_on))
+
+    @property
+    def unfused_tensors_debug_state(self) -> bool:
+        """Whether the listener receives every tensor that the engine stores, in addition to the marked ones.
+
+        Raises:
+            ExecutionError: On setting, the network was not marked with `mark_unfused_tensors_as_debug_tensors`.
+        """
+        return self._debug.shows_unfused
+
+    @unfused_tensors_debug_state.setter
+    def unfused_tensors_debug_state(self, is_on: bool) -> None:
+        self._debug.set_unfused(self._plan, is_on=bool(is_on))
 
     # Profiles -----------------------------------------------------------------------------------------------------
 
@@ -337,33 +432,65 @@ class ExecutionContext(KnownAttributes):
         self._inferred = None
         self._plan = plan
 
-    def _binding(self, shapes: Mapping[str, Shape]) -> BoundEngine:
+    def _found(
+        self, arrays: Mapping[str, Array], shapes: Mapping[str, Shape], observe: Observe | None
+    ) -> Mapping[str, Array]:
+        """Run the engine, and return the arrays of all outputs, which belong to the binding.
+
+        Raises:
+            ExecutionError: An assertion does not hold, or a debug listener stops the run.
+        """
+        if self._debug.is_active():
+            bound = self._binding(shapes, shows_tensors=True)
+            found = bound.run(arrays, observe, lambda name, array: self._debug.show(self._plan, name, array))
+        else:
+            found = self._binding(shapes).run(arrays, observe)
+        for assertion in self._plan.assertions:
+            name = assertion.condition
+            assertion.check(found[name] if name in found else arrays[name])
+        return found
+
+    def _given_outputs(self) -> dict[str, Array]:
+        """The arrays of `set_tensor` for outputs; those with an allocator get new memory in each run."""
+        names = self._outputs.keys() & self._tensors.keys() - self._allocators.keys()
+        return {name: self._tensors[name] for name in self._outputs if name in names}
+
+    def _deliver(self, found: Mapping[str, Array], targets: Mapping[str, Array]) -> dict[str, Array]:
+        """Return copies of the outputs, in the given arrays, in memory of their allocators or in new arrays."""
+        for name, target in targets.items():
+            if target.shape != found[name].shape:
+                raise ExecutionError(
+                    "The output must fit the array that was given for it",
+                    where=f"output {name!r}",
+                    found=target.shape,
+                    allowed=found[name].shape,
+                    remedy="Allocate an array of the allowed shape",
+                )
+        outputs = {}
+        for name, spec in self._outputs.items():
+            array = found[name]
+            if name in targets:
+                outputs[name] = targets[name]
+            elif name in self._allocators:
+                outputs[name] = allocated(self._allocators[name], name, TensorSpec(array.shape, spec.dtype))
+            else:
+                outputs[name] = np.empty(array.shape, array.dtype)
+            np.copyto(outputs[name], array)
+        for name, allocator in self._allocators.items():
+            if name not in targets and hasattr(allocator, "notify_shape"):
+                allocator.notify_shape(name, outputs[name].shape)
+        return outputs
+
+    def _binding(self, shapes: Mapping[str, Shape], *, shows_tensors: bool = False) -> BoundEngine:
         """Return the engine bound to these shapes: a cached one, or a new one that replaces the least recently used."""
         if (plan := self.engine.plan) is not self._plan:
             self._take_plan(plan)
-        key = tuple(shapes.values())
+        key = (shows_tensors, tuple(shapes.values()))
         if key not in self._bindings:
             while len(self._bindings) >= KEPT_BINDINGS:
                 self._bindings.popitem(last=False)
-            self._bindings[key] = BoundEngine(self._plan, self._operations, shapes, self.num_threads)
+            self._bindings[key] = BoundEngine(
+                self._plan, self._operations, shapes, self.num_threads, shows_tensors=shows_tensors
+            )
         self._bindings.move_to_end(key)
         return self._bindings[key]
-
-
-def _deliver(found: Mapping[str, Array], targets: Mapping[str, Array]) -> dict[str, Array]:
-    """Return copies of the outputs, in the given arrays or in new ones."""
-    for name, target in targets.items():
-        if target.shape != found[name].shape:
-            raise ExecutionError(
-                "The output must fit the array that was given for it",
-                where=f"output {name!r}",
-                found=target.shape,
-                allowed=found[name].shape,
-                remedy="Allocate an array of the allowed shape",
-            )
-    outputs = {
-        name: targets[name] if name in targets else np.empty(array.shape, array.dtype) for name, array in found.items()
-    }
-    for name, array in found.items():
-        np.copyto(outputs[name], array)
-    return outputs

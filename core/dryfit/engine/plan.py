@@ -13,8 +13,9 @@ import attrs
 
 from dryfit.engine.refit_record import RefitRecord
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.assertion import AssertionRecord
 from dryfit.network.network import Network
-from dryfit.network.tensor import Array, Shape
+from dryfit.network.tensor import Array, Shape, Tensor
 from dryfit.target.cost import CostEstimate
 from dryfit.target.kernels import HostLayout
 from dryfit.target.verdict import Verdict
@@ -259,6 +260,11 @@ class BuildRecord(Decisions):
         plugins: active plugins: `name version (distribution)`.
         packages: package that provided each `target DEVICE`, `layer namespace::Name version` or `quantize_method NAME`
             at build time, as `distribution version`; these must be installed to run the engine.
+        hidden_outputs: outputs of the plan's network that callers do not get: debug tensors, and conditions of
+            assertions.
+        debug_tensors: tensors that the user marked as debug tensors.
+        has_unfused_debug_tensors: whether the user marked all tensors that the engine stores as debug tensors.
+        assertions: conditions that every run must satisfy.
     """
 
     placements: Mapping[str, TensorPlacement]
@@ -267,6 +273,10 @@ class BuildRecord(Decisions):
     settings: Mapping[str, Any]
     plugins: Sequence[str]
     packages: Mapping[str, str] = attrs.field(factory=dict)
+    hidden_outputs: Sequence[str] = ()
+    debug_tensors: Sequence[str] = ()
+    has_unfused_debug_tensors: bool = False
+    assertions: Sequence[AssertionRecord] = ()
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -284,6 +294,11 @@ class Plan(BuildRecord):
     network: Network
     operations: Sequence[Operation]
     refit: RefitRecord | None = None
+
+    @property
+    def outputs(self) -> Sequence[Tensor]:
+        """The outputs that callers get: those of the network without the hidden ones."""
+        return [tensor for tensor in self.network.outputs if tensor.name not in self.hidden_outputs]
 
     @property
     def is_stripped(self) -> bool:

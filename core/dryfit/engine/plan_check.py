@@ -105,6 +105,7 @@ def check_plan(plan: Plan) -> None:
         _refuse("An engine must have at least one output", f"network {plan.network.name!r}", "none")
     _check_operations(plan)
     check_left_out(plan)
+    _check_watched_tensors(plan)
     for name, placement in plan.placements.items():
         _check_placement(name, placement, plan.network)
     for index, profile in enumerate(plan.profiles):
@@ -117,6 +118,20 @@ def check_plan(plan: Plan) -> None:
         # Both stand in the message that says what to install.
         if not _PACKAGE.fullmatch(package) or not what.isprintable() or len(what) > _LONGEST_NAME:
             _refuse("A package must be named by distribution and version", f"package of {what[:100]!r}", package[:100])
+
+
+def _check_watched_tensors(plan: Plan) -> None:
+    """Check that hidden outputs, debug tensors and conditions of assertions are tensors of the network."""
+    outputs = {tensor.name for tensor in plan.network.outputs}
+    if set(plan.hidden_outputs) - outputs or len(set(plan.hidden_outputs)) != len(plan.hidden_outputs):
+        _refuse("A hidden output must be an output of the network", "hidden_outputs", list(plan.hidden_outputs)[:10])
+    border = outputs | {tensor.name for tensor in plan.network.inputs}
+    for what, names in (
+        ("A debug tensor", plan.debug_tensors),
+        ("The condition of an assertion", [one.condition for one in plan.assertions]),
+    ):
+        if set(names) - border:
+            _refuse(f"{what} must be an input or an output of the network", what, sorted(set(names) - border)[:10])
 
 
 def _check_operations(plan: Plan) -> None:

@@ -52,6 +52,10 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
     for tensor in network.outputs:
         copy.mark_output(tensors[tensor.name])
         tensors[tensor.name].io_dtype = tensor.io_dtype
+    for tensor in network.debug_tensors:
+        copy.mark_debug(tensors[tensor.name])
+    if network.has_unfused_debug_tensors:
+        copy.mark_unfused_tensors_as_debug_tensors()
     return copy
 
 

@@ -246,6 +246,16 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
             NetworkError: The parameters do not match the inputs. Use `self.problem(...)` to create this error.
         """
 
+    def largest_outputs(self, inputs: Inputs, outputs: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
+        """Return upper bounds of outputs whose shapes depend on data; kinds with such outputs override this.
+
+        Args:
+            inputs: specs of the inputs, with the largest shapes.
+            outputs: what `infer_outputs` returns for them; an extent of -1 has no bound.
+        """
+        del inputs
+        return outputs
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join([repr(self.name), *parameter_texts(self)])})"
 

@@ -9,6 +9,7 @@ from dryfit.errors import NetworkError, UnfinishedLayerError, UnknownNameError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.creation_flags import CreationFlags
 from dryfit.network.data_types import DataType
+from dryfit.network.debug_marks import DebugMarks
 from dryfit.network.layer import Layer, LayerT
 from dryfit.network.layers import LayerMethods
 from dryfit.network.operand_types import check_operand_types
@@ -17,7 +18,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.network.weights_role import WeightsNames
 
 
-class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
+class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugMarks):
     """Layers and tensors, ordered so that every tensor is produced before it is used.
 
     Shapes and types are inferred when a layer is added, and again when one of its parameters changes.
@@ -48,6 +49,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
     def __init__(self, name: str = "network", flags: int = 0) -> None:
         CreationFlags.__init__(self, flags)
         WeightsNames.__init__(self)
+        DebugMarks.__init__(self)
         self.name = name
         self.metadata = {}
         self.quantize_method = ""
@@ -232,6 +234,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames):
         for layer in layers:
             for output in layer.outputs:
                 del self._tensors[output.name]
+                self.unmark_debug(output)
             self._release_layer_name(layer.name)
             layer.network = None
         # Positions change, so what was noted as stale from some position on is stale from the first gap on.

@@ -43,6 +43,7 @@ def network_text(network: Network) -> str:
     lines += [f"input {_name(tensor.name)}: {_type(tensor)}{_wanted(tensor)}" for tensor in network.inputs]
     lines += [layer_text(layer) for layer in network.layers]
     lines += [f"output {_name(tensor.name)}{_wanted(tensor)}" for tensor in network.outputs]
+    lines += [f"debug {_name(tensor.name)}" for tensor in network.debug_tensors]
     return "\n".join(lines)
 
 

@@ -32,6 +32,9 @@ _NETWORK_KEYS: dict[str, Any] = {
     "outputs": tuple[str, ...],
     "io_types": dict[str, DataType],
 }
+_DEBUG = "debug"
+"""Key of the debug marks; absent without any."""
+_DEBUG_KEYS: dict[str, Any] = {"tensors": tuple[str, ...], "unfused": bool}
 _LAYER_KEYS: dict[str, Any] = {
     "kind": str,
     "name": str,
@@ -77,6 +80,11 @@ def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
             tensor.name: tensor.io_dtype.name for tensor in (*network.inputs, *network.outputs) if tensor.io_dtype
         },
     }
+    if network.debug_tensors or network.has_unfused_debug_tensors:
+        data[_DEBUG] = {
+            "tensors": [tensor.name for tensor in network.debug_tensors],
+            "unfused": network.has_unfused_debug_tensors,
+        }
     return data, arrays.arrays
 
 
@@ -87,7 +95,7 @@ def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
         NetworkError: The data does not describe a valid network: a kind, parameter, array or tensor does not exist, or
             a value has the wrong type or is inconsistent. The message names the location.
     """
-    fields = _fields(data, _NETWORK_KEYS, "network")
+    fields = _fields({key: value for key, value in data.items() if key != _DEBUG}, _NETWORK_KEYS, "network")
     network = Network(fields["name"], fields["flags"])
     network.metadata.update(fields["metadata"])
     network.quantize_method = fields["quantize_method"]
@@ -106,6 +114,8 @@ def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
             )
         network.mark_output(tensor)
     _read_io_types(network, fields)
+    if _DEBUG in data:
+        _read_debug_marks(network, data[_DEBUG])
     return network
 
 
@@ -172,6 +182,14 @@ def _read_io_types(network: Network, fields: Plain) -> None:
                 remedy="Build the engine again",
             )
         border[name].io_dtype = dtype
+
+
+def _read_debug_marks(network: Network, data: Any) -> None:
+    fields = _fields(data, _DEBUG_KEYS, _DEBUG)
+    for index, name in enumerate(fields["tensors"]):
+        network.mark_debug(_tensor(network, name, f"{_DEBUG}.tensors[{index}]"))
+    if fields["unfused"]:
+        network.mark_unfused_tensors_as_debug_tensors()
 
 
 def _read_layer(network: Network, data: Any, arrays: Mapping[str, Array], where: str) -> None:

@@ -16,7 +16,6 @@ _PLUGINS = "Call `register_layer_plugin`, or install a package that registers th
 "entry point"
 _EXPLICIT_BATCH = "The batch is always explicit: set it in the shapes of `Network.add_input`"
 _NO_STREAMING = "Weight streaming is not supported: an engine file is memory-mapped"
-_DEBUG_TENSORS = "Call `Network.mark_output` on the tensors to inspect"
 _NO_STREAMS = "CUDA streams and events are not supported: `ExecutionContext.run` is synchronous"
 _CONFIG_PLACEMENT = "It moved to the config: `BuilderConfig.{}`"
 
@@ -75,21 +74,14 @@ _NETWORK = {
     "add_deconvolution": "Call `add_deconvolution_nd`",
     "add_pooling": "Call `add_pooling_nd`",
     "add_padding": "Call `add_padding_nd`",
-    **_all(
-        "Call `add_normalization`, whose scale and bias have the shape that its docstring states",
-        "add_normalization_v2",
-    ),
-    "add_dynamic_quantize_v2": "Call `add_dynamic_quantize`, which takes one axis and a block size",
     "add_plugin_v2": "Call `add_plugin` with the plugin's name, or `add_plugin_v3`",
     **_all(
         "Loops and conditionals are not supported: unroll them, or export the model without them",
         *("add_loop", "add_if_conditional", "add_rnn_v2"),
     ),
-    "add_assertion": "Assertions are not supported: remove it",
-    "add_ragged_softmax": "Call `add_softmax`",
     **_all(
         "Not supported as one layer: use `add_matrix_multiply`, `add_softmax` and `add_elementwise`",
-        *("add_attention", "add_attention_v2", "add_rotary_embedding", "add_kv_cache_update", "add_moe"),
+        "add_moe",
     ),
     "add_dist_collective": "Multi-device collectives are not supported",
     "has_implicit_batch_dimension": _EXPLICIT_BATCH,
@@ -97,11 +89,6 @@ _NETWORK = {
     "remove_tensor": "Call `unmark_output`; an unused tensor has no overhead",
     **_all("Call `mark_output`", "mark_output_for_shapes"),
     **_all("Call `unmark_output`", "unmark_output_for_shapes"),
-    **_all(
-        _DEBUG_TENSORS,
-        *("mark_debug", "unmark_debug", "is_debug_tensor"),
-        *("mark_unfused_tensors_as_debug_tensors", "unmark_unfused_tensors_as_debug_tensors"),
-    ),
     "builder": "A network is not bound to a builder; any `Builder` builds it",
     "serialize": "Call `Builder.build_serialized_network`",
     "error_recorder": _ERRORS,
@@ -134,7 +121,7 @@ _ENGINE = {
     "create_execution_context_without_device_memory": "Call `create_execution_context`",
     "create_runtime_config": "Pass the settings to `create_execution_context`",
     **_all("Read `device_memory_size`", "get_device_memory_size_for_profile", "get_device_memory_size_for_profile_v2"),
-    **_all("Call `serialize`", "create_serialization_config", "serialize_with_config"),
+    **_all("Call `serialize` with its arguments", "create_serialization_config", "serialize_with_config"),
     **_all(
         _NO_STREAMING,
         *("streamable_weights_size", "weight_streaming_budget", "weight_streaming_budget_v2"),
@@ -142,10 +129,8 @@ _ENGINE = {
         *("weight_streaming_scratch_memory_size",),
     ),
     "tactic_sources": "Call `create_engine_inspector`: it shows the kernel of each layer",
-    "get_engine_stat": "Call `create_engine_inspector`: it shows the weights of each layer",
     "hardware_compatibility_level": "An engine runs on the host, for the platform that it was built for",
     "get_aliased_input_tensor": "Input and output aliasing is not supported",
-    "is_debug_tensor": _DEBUG_TENSORS,
     "num_aux_streams": _NO_STREAMS,
     "error_recorder": _ERRORS,
 }
@@ -162,7 +147,7 @@ _EXECUTION_CONTEXT = {
     "all_shape_inputs_specified": "Read `all_binding_shapes_specified`",
     **_all(
         "`run` returns new arrays, or writes to the arrays of its argument out",
-        *("set_output_allocator", "get_output_allocator", "get_max_output_size", "temporary_allocator"),
+        "temporary_allocator",
     ),
     **_all("Set `profiler`: it is called for each layer after each run", "report_to_profiler", "enqueue_emits_profile"),
     **_all(
@@ -170,11 +155,6 @@ _EXECUTION_CONTEXT = {
         *("device_memory", "set_device_memory", "update_device_memory_size_for_shapes", "persistent_cache_limit"),
     ),
     **_all(_NO_STREAMS, "debug_sync", "set_input_consumed_event", "get_input_consumed_event", "set_aux_streams"),
-    **_all(
-        _DEBUG_TENSORS,
-        *("set_debug_listener", "get_debug_listener", "set_tensor_debug_state", "get_debug_state"),
-        *("set_all_tensors_debug_state", "unfused_tensors_debug_state"),
-    ),
     "nvtx_verbosity": "Set `profiler`: it is called for each layer after each run",
     "get_runtime_config": "Pass the settings to `Engine.create_execution_context`",
     "set_communicator": "Multi-device execution is not supported",
@@ -271,7 +251,9 @@ _MODULE = {
     "IHostMemory": "`Builder.build_serialized_network` returns bytes",
     "LayerType": "`Layer.type` is an uppercase string, such as 'CONVOLUTION'",
     **_all(_ERRORS, "IErrorRecorder", "ErrorCodeTRT"),
-    **_all(_NO_ALLOCATOR, "IGpuAllocator", "IOutputAllocator"),
+    "IGpuAllocator": _NO_ALLOCATOR,
+    "IOutputAllocator": "Pass a function to `ExecutionContext.set_output_allocator`",
+    "IDebugListener": "Pass an object or a function to `ExecutionContext.set_debug_listener`",
     "IAlgorithmSelector": "Call `BuilderConfig.set_kernel` to choose kernels",
     "TacticSource": "Call `BuilderConfig.forbid_kernels` to exclude kernels",
     "PreviewFeature": "Preview features are not supported",

@@ -59,7 +59,7 @@ def fold_layers(network: Network, kept: Container[str]) -> Sequence[Layer]:
             outputs = infer_with_values(layer, inputs, 0 if layer.kind in kept else LARGEST_FOLDED_ELEMENTS)
         specs.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
         known = {t.name: spec.value for t, spec in zip(layer.outputs, outputs, strict=True) if spec.value is not None}
-        if layer.kind not in kept and len(known) == len(outputs):
+        if layer.kind not in kept and 0 < len(outputs) == len(known):
             folded.append(layer)
             values.update(known)
     replace_by_constants(network, folded, values)

@@ -1,6 +1,8 @@
 """What each layer kind means, in numpy, one file per family of kinds: the oracle for kernels and for constant folding.
 
-    activation      activation, parametric_relu, normalization, lrn, softmax
+    activation      activation, parametric_relu, normalization, lrn, softmax, ragged_softmax
+    assertion       assertion
+    attention       attention, rotary_embedding, kv_cache_update
     convolution     convolution, deconvolution, fully_connected, matrix_multiply, einsum, pooling
     elementwise     elementwise, unary, select, scale
     grid_sample     grid_sample

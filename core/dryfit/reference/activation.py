@@ -14,6 +14,7 @@ import numpy as np
 
 from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu
 from dryfit.network.layers.normalization import Lrn, Normalization, Softmax
+from dryfit.network.layers.ragged_softmax import RaggedSoftmax
 from dryfit.network.layers.shape_inference import axes_in
 from dryfit.network.tensor import Array
 from dryfit.reference.precision import computed_in, rounded, widened
@@ -146,3 +147,16 @@ def softmax(layer: Softmax, inputs: Sequence[Array]) -> list[Array]:
         return [inputs[0]]
     y = np.exp(x - x.max(axis=layer.axis, keepdims=True))
     return [rounded(y / y.sum(axis=layer.axis, keepdims=True), inputs[0].dtype)]
+
+
+@reference(RaggedSoftmax)
+def ragged_softmax(layer: RaggedSoftmax, inputs: Sequence[Array]) -> list[Array]:  # noqa: ARG001  it has no parameter
+    """The softmax of the elements before each bound, and 0 from there on."""
+    x, bounds = widened(inputs[0]), inputs[1]
+    if not x.size:
+        return [inputs[0]]
+    inside = np.arange(x.shape[2]) < bounds
+    largest = np.where(inside, x, -np.inf).max(axis=2, keepdims=True)
+    y = np.where(inside, np.exp(x - largest), 0)
+    total = y.sum(axis=2, keepdims=True)
+    return [rounded(np.where(inside, y / total, 0).astype(x.dtype), inputs[0].dtype)]

@@ -61,9 +61,10 @@ def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observe
 
 
 def needed_layers(network: Network) -> list[Layer]:
-    """The layers that some output of the network depends on, in the network's order."""
+    """The layers that an output or an assertion of the network depends on, and assertions, in the network's order."""
     needed: set[int] = set()
     waiting = [tensor.producer for tensor in network.outputs]
+    waiting += [layer for layer in network.layers if not layer.outputs]
     while waiting:
         layer = waiting.pop()
         if layer is not None and id(layer) not in needed:

@@ -121,6 +121,30 @@ class Examples:
             layer.coordinate_transformation = ResizeCoordinateTransformation.HALF_PIXEL
         return layer
 
+    def attention(self) -> Layer:
+        """Causal, of the tensor as query and constant keys and values."""
+        keys, values = (self.operand(self.rng.standard_normal(self._sequence(longer=2))) for _ in range(2))
+        return self.network.add_attention(self.x, keys, values, causal=True)
+
+    def rotary_embedding(self) -> Layer:
+        """By angles that grow with the position."""
+        batch, _, length, depth = self._sequence()
+        angles = np.arange(length)[:, None] / np.arange(1, depth // 2 + 1)
+        cos, sin = (self.operand(np.tile(function(angles), (batch, 1, 1))) for function in (np.cos, np.sin))
+        return self.network.add_rotary_embedding(self.x, cos, sin)
+
+    def kv_cache_update(self) -> Layer:
+        """Written to the beginning of a cache of zeros."""
+        shape = self._sequence(longer=2)
+        return self.network.add_kv_cache_update(
+            self.operand(np.zeros(shape)), self.x, self.constant(np.zeros(shape[0]), np.int32)
+        )
+
+    def _sequence(self, longer: int = 0) -> tuple[int, ...]:
+        """The extents of the tensor, brought to rank 4, with a longer sequence."""
+        batch, heads, length, depth = ([max(extent, 1) for extent in self.x.shape] + [1] * 4)[:4]
+        return batch, heads, length + longer, depth
+
     def shuffle(self) -> Layer:
         """The last two axes in the other order."""
         layer = self.network.add_shuffle(self.x)
@@ -205,6 +229,8 @@ _SUM, _PROD, _MAX = ElementWiseOperation.SUM, ElementWiseOperation.PROD, Element
 
 EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
     "activation": lambda e: e.network.add_activation(e.x, e.one_of(_RELU, _SIGMOID, _TANH)),
+    "assertion": lambda e: e.network.add_assertion(e.constant(True, np.bool_), "true"),
+    "attention": Examples.attention,
     "cast": lambda e: e.network.add_cast(e.x, e.one_of(DataType.HALF, DataType.INT32, DataType.BOOL)),
     "concatenation": Examples.concatenation,
     "constant": lambda e: e.network.add_constant((3,), np.arange(3, dtype=np.float32)),
@@ -223,6 +249,7 @@ EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
     "grid_sample": Examples.grid_sample,
     "histogram": lambda e: e.network.add_histogram(e.x),
     "identity": lambda e: e.network.add_identity(e.x),
+    "kv_cache_update": Examples.kv_cache_update,
     "lrn": lambda e: e.network.add_lrn(e.x, e.one_of(3, 5), 1e-4, 0.75, 1.0),
     "matrix_multiply": Examples.matrix_multiply,
     "nms": Examples.nms,
@@ -233,9 +260,13 @@ EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
     "parametric_relu": Examples.parametric_relu,
     "pooling": Examples.pooling,
     "quantize": lambda e: e.network.add_quantize(e.x, e.constant(0.05)),
+    "ragged_softmax": lambda e: e.network.add_ragged_softmax(
+        e.x, e.constant(np.full((max(1, e.x.shape[0]), max(1, e.x.shape[1]), 1), 2), np.int32)
+    ),
     "reduce": Examples.reduce,
     "resize": Examples.resize,
     "reverse_sequence": Examples.reverse_sequence,
+    "rotary_embedding": Examples.rotary_embedding,
     "scale": Examples.scale,
     "scatter": Examples.scatter,
     "select": lambda e: e.network.add_select(e.constant(np.full((1,) * e.rank, True), np.bool_), e.x, e.x),

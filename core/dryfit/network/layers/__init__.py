@@ -1,6 +1,8 @@
 """All layer kinds on one screen, one file per family of kinds.
 
     activation           activation, parametric_relu, scale
+    assertion            assertion
+    attention            attention, rotary_embedding, kv_cache_update
     convolution          convolution, deconvolution, fully_connected
     elementwise          elementwise, unary, select
     generators           constant, fill, shape
@@ -11,6 +13,7 @@
     plugin               plugin
     quantization         quantize, dequantize, dynamic_quantize, cast
     quantized_operator   quantized_operator
+    ragged_softmax       ragged_softmax
     ranking              top_k, nms, histogram
     reduction            reduce, cumulative
     resize               resize, grid_sample
@@ -22,6 +25,8 @@ family's file in `dryfit.reference`.
 """
 
 from dryfit.network.layers.activation import AddActivation, AddScale
+from dryfit.network.layers.assertion import AddAssertion
+from dryfit.network.layers.attention import AddAttention
 from dryfit.network.layers.convolution import AddConvolution
 from dryfit.network.layers.elementwise import AddElementwise
 from dryfit.network.layers.generators import AddGenerators
@@ -31,6 +36,7 @@ from dryfit.network.layers.movement import AddMovement
 from dryfit.network.layers.normalization import AddNormalization
 from dryfit.network.layers.plugin import AddPlugin
 from dryfit.network.layers.quantization import AddQuantization
+from dryfit.network.layers.ragged_softmax import AddRaggedSoftmax
 from dryfit.network.layers.ranking import AddHistogram, AddRanking
 from dryfit.network.layers.reduction import AddReduction
 from dryfit.network.layers.resize import AddGridSample, AddResize
@@ -40,6 +46,8 @@ from dryfit.network.layers.window_layer import AddPooling
 
 class LayerMethods(
     AddActivation,
+    AddAssertion,
+    AddAttention,
     AddConvolution,
     AddElementwise,
     AddGenerators,
@@ -52,6 +60,7 @@ class LayerMethods(
     AddPlugin,
     AddPooling,
     AddQuantization,
+    AddRaggedSoftmax,
     AddRanking,
     AddReduction,
     AddResize,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
@@ -257,6 +258,11 @@ class NonZero(Layer):
                 "`indices_type` must be INT32 or INT64", found=self.indices_type.text, remedy="Set `indices_type`"
             )
         return [TensorSpec((self.required(inputs, 0).rank, -1), self.indices_type)]
+
+    def largest_outputs(self, inputs: Inputs, outputs: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
+        """Return one index per element of the input."""
+        x = self.required(inputs, 0)
+        return [TensorSpec((x.rank, math.prod(x.shape)), self.indices_type)] if x.is_static else outputs
 
 
 class AddIndexing:

@@ -160,6 +160,17 @@ class Nms(Layer):
                 )
         return [TensorSpec((-1, 3), self.indices_type), TensorSpec((), DataType.INT32)]
 
+    def largest_outputs(self, inputs: Inputs, outputs: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
+        """Return as many boxes as batches, classes and the limits of boxes allow."""
+        scores, limit = self.required(inputs, 1), self.required(inputs, 2).value
+        if not scores.is_static:
+            return outputs
+        batches, boxes, classes = scores.shape
+        per_class = min([boxes, *([] if limit is None else [max(int(limit.item()), 0)])])
+        if self.topk_box_limit is not None:
+            per_class = min(per_class, self.topk_box_limit)
+        return [TensorSpec((batches * classes * per_class, 3), self.indices_type), outputs[1]]
+
 
 class AddRanking:
     """The builder methods of top-k and non-maximum suppression."""

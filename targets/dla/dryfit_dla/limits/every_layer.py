@@ -45,7 +45,11 @@ _QUANTIZATION = (
     "(`dryfit translate MODEL --to implicit` writes them if zero points are 0)"
 )
 
+_PARTS = "a build decomposes it into layers of other kinds, each of which runs on the DLA if its own rules allow it"
+
 UNSUPPORTED = {
+    "assertion": "the host checks conditions, after the run",
+    "attention": _PARTS,
     "constant": (
         "the DLA does not run constants as layers: a constant becomes an operand of the layer that reads it, "
         "or stays on the fallback device"
@@ -58,6 +62,7 @@ UNSUPPORTED = {
     "gather": _DATA,
     "grid_sample": _NEVER,
     "histogram": "calibration collects histograms on the host",
+    "kv_cache_update": _PARTS,
     "nms": _NEVER,
     "non_zero": _NEVER,
     "normalization": f"{_NEVER}; a batch normalization becomes a scale layer, which the DLA supports",
@@ -69,8 +74,9 @@ UNSUPPORTED = {
         "a quantize method reproduces the arithmetic of a library or of another device, and runs on the host: let the "
         "layer run on the CPU, or remove its quantize method"
     ),
-    "ragged_softmax": _NEVER,
+    "ragged_softmax": _PARTS,
     "reverse_sequence": _NEVER,
+    "rotary_embedding": _PARTS,
     "scatter": _DATA,
     "select": f"{_NEVER}; rewrite a constant mask as products and a sum",
     "shape": "shapes are computed at build time or on the host",
