@@ -99,7 +99,8 @@ class DebugStates:
         is_computed = tensor.producer is not None and not tensor.is_constant
         if name not in self._active and not (self.shows_unfused and is_computed):
             return
-        process: DebugFunction = getattr(self.listener, "process_debug_tensor", self.listener)
+        listener: Any = self.listener
+        process: DebugFunction = getattr(listener, "process_debug_tensor", listener)
         result = process(name, np.array(array, order="C"), tensor.dtype, array.shape)
         if result is not None and not result:
             raise ExecutionError(

@@ -46,6 +46,9 @@ CATEGORIES = {
         ScatterElements ScatterND Scatter Pad CenterCropPad DepthToSpace SpaceToDepth Shape Size Constant
         ConstantOfShape Range NonZero OneHot Identity Trilu EyeLike ReverseSequence Compress Unique
     """,
+    "attention": """
+        Attention RotaryEmbedding TensorScatter
+    """,
     "cast": """
         Cast CastLike BitCast
     """,
@@ -56,5 +59,5 @@ CATEGORIES = {
 
 OPERATORS = frozenset(operator for operators in CATEGORIES.values() for operator in operators.split())
 
-BASE_CASES_OF_ONNX_1_23 = 1052
+BASE_CASES_OF_ONNX_1_23 = 1156
 """Base cases of these operators in the suite of onnx 1.23; other releases have other numbers."""

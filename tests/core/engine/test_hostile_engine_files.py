@@ -130,7 +130,7 @@ def test_a_named_pipe_is_refused_without_waiting(tmp_path):
 
 def test_another_schema_version_says_what_to_do():
     data = with_header(DATA, lambda header: header["__metadata__"].update(schema="1"))
-    assert_refused(data, "file has an unsupported schema version", "found 1", "allowed: 6", "Build the engine again")
+    assert_refused(data, "file has an unsupported schema version", "found 1", "allowed: 7", "Build the engine again")
 
 
 # Lies -----------------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class RaggedSoftmax(CompositeLayer):
                 remedy="Add a shuffle or cast layer before it",
             )
         check_index_type(self, bounds, "The bounds input")
-        if bounds.rank != 3 or bounds.shape[2] != 1:
+        if bounds.rank != 3 or bounds.shape[2] not in (-1, 1):
             raise self.problem(
                 "There must be one bound per sequence",
                 found=bounds.shape,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.attention import KVCacheMode, KVCacheUpdate
 from dryfit.network.layers.indexing import Gather, GatherMode, NonZero, OneHot, Scatter, ScatterMode, ScatterReduction
 from dryfit.network.layers.ranking import BoundingBoxFormat, Nms
 from dryfit.onnx.composition import add_plugin, cast, positive_axis
 from dryfit.onnx.node import Node
 from dryfit.onnx.registry import operator
-from dryfit.onnx.shapes import reshape_to, squeeze, transpose
+from dryfit.onnx.shapes import expand, lengths_of, reshape_to, squeeze, transpose
 from dryfit.onnx.tensors import NodeInput
 
 _INDEX_TYPES = (DataType.INT32, DataType.INT64)
@@ -56,6 +57,19 @@ def scatter_elements(node: Node) -> NodeInput:
 def scatter_nd(node: Node) -> NodeInput:
     """Scatter."""
     return node.add(Scatter(mode=ScatterMode.ND, reduction=_reduction(node)), node[0], node[1], node[2])
+
+
+@operator("TensorScatter")
+def tensor_scatter(node: Node) -> NodeInput:
+    """KV cache update."""
+    cache, update = node[0], node[1]
+    modes = {"linear": KVCacheMode.LINEAR, "circular": KVCacheMode.CIRCULAR}
+    layer = KVCacheUpdate(
+        cache_mode=modes[node.choice("mode", "linear", list(modes))],
+        axis=positive_axis(node, node.get_int("axis", -2), cache.rank),
+    )
+    indices = node.input(2) or expand(node, node.array([0], np.int64), lengths_of(node, cache)[:1])
+    return node.add(layer, cache, update, indices)
 
 
 @operator("OneHot")
