@@ -449,7 +449,10 @@ class KVCacheUpdate(CompositeLayer):
             if indices.dtype is not DataType.INT64:
                 places = parts.add("positions as INT64", Cast(to_type=DataType.INT64), places)
             capacity = parts.reshape("capacity by axis", capacity, (1,) * rank)
-            places = parts.add("circular positions", Elementwise(op=ElementWiseOperation.MOD), places, capacity)
+            # TensorRT has no remainder: what is too much is a multiple of the capacity.
+            laps = parts.add("laps", Elementwise(op=ElementWiseOperation.FLOOR_DIV), places, capacity)
+            extra = parts.add("positions of laps", Elementwise(op=ElementWiseOperation.PROD), laps, capacity)
+            places = parts.add("circular positions", Elementwise(op=ElementWiseOperation.SUB), places, extra)
         return [parts.add("", Scatter(mode=ScatterMode.ELEMENT, axis=self.axis), cache, places, update)]
 
 
