@@ -10,7 +10,10 @@ import pytest
 from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import convolution_network, relu_network
 
-from dryfit.engine.engine import Engine, TensorIOMode
+from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.building import Builder
+from dryfit.engine.engine import Engine, EngineStat, TensorIOMode
 from dryfit.errors import ConfigError, EngineFileError, ExecutionError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import TensorLocation
@@ -135,3 +138,47 @@ def test_every_format_of_every_target_has_a_description():
                     words = engine.get_tensor_format_desc("x")
                     assert words.count("format") == (described.name != "LINEAR")
                     assert "{" not in words
+
+
+# Weights --------------------------------------------------------------------------------------------------------------
+
+
+def _refittable_engine(*flags):
+    config = BuilderConfig()
+    for flag in flags:
+        config.set_flag(flag)
+    return Builder().build_engine(convolution_network(), _with_profile(config))
+
+
+def _with_profile(config):
+    profile = OptimizationProfile()
+    profile.set_shape("x", *((batch, 3, 8, 8) for batch in (1, 2, 4)))
+    config.add_optimization_profile(profile)
+    return config
+
+
+def test_the_size_of_weights_does_not_depend_on_kernels():
+    engine = _refittable_engine()
+    assert engine.get_engine_stat(EngineStat.TOTAL_WEIGHTS_SIZE) == 4 * (4 * 3 * 3 * 3 + 4)
+    assert engine.get_engine_stat(EngineStat.STRIPPED_WEIGHTS_SIZE) == 0
+    assert engine.get_engine_stat(0) == engine.get_engine_stat(EngineStat.TOTAL_WEIGHTS_SIZE)
+
+
+def test_the_weights_of_a_stripped_engine_are_all_stripped():
+    engine = _refittable_engine(BuilderFlag.STRIP_PLAN)
+    sizes = [engine.get_engine_stat(stat) for stat in EngineStat]
+    assert sizes == [4 * (4 * 3 * 3 * 3 + 4)] * 2
+
+
+def test_weights_can_be_excluded_from_the_file_of_an_engine_that_can_be_refitted():
+    engine = _refittable_engine(BuilderFlag.REFIT)
+    whole, small = engine.serialize(), engine.serialize(exclude_weights=True)
+    assert len(small) < len(whole)
+    assert Engine.load(small).is_stripped
+    assert not engine.is_stripped
+    assert engine.serialize() == whole
+
+
+def test_weights_cannot_be_excluded_without_a_refit():
+    with pytest.raises(ExecutionError, match="supports refit can be excluded"):
+        _refittable_engine().serialize(exclude_weights=True)
