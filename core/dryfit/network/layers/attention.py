@@ -307,7 +307,7 @@ class RotaryEmbedding(CompositeLayer):
             )
         ids = inputs[3] if len(inputs) > 3 else None
         if ids is not None:
-            check_index_type(self, ids, "The position ids")
+            check_index_type(self, ids, "The position ids input")
         steps = (x.shape[0], x.shape[2])
         # Whether there are position ids is said after the layer is added.
         self._check_shapes("position ids", () if ids is None else (ids,), steps)
@@ -409,7 +409,7 @@ class KVCacheUpdate(CompositeLayer):
         """Return the cache's shape and type."""
         cache, update, indices = (self.required(inputs, index) for index in range(3))
         check_same_types(self, cache, update)
-        check_index_type(self, indices, "The positions")
+        check_index_type(self, indices, "The positions input")
         check_axis(self, self.axis, cache.rank)
         if self.axis == 0 or cache.rank != update.rank:
             raise self.problem(

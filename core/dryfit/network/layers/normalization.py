@@ -167,6 +167,16 @@ class AddNormalization:
         """Add a normalization over the axes of a bit mask; TensorRT's `add_normalization`."""
         return self.add_layer(Normalization(axes=axes_mask), [input, scale, bias], is_finished=False)
 
+    def add_normalization_v2(
+        self: LayerOwner, input: Tensor, scale: Tensor | None, bias: Tensor | None, axes_mask: int
+    ) -> Normalization:
+        """Add a normalization as ONNX 21 defines it; TensorRT's `add_normalization_v2`.
+
+        Scale and bias have one value per channel, also with `num_groups`, or broadcast to the input. The layer is that
+        of `add_normalization`, which accepts one value per group as well.
+        """
+        return self.add_layer(Normalization(axes=axes_mask), [input, scale, bias], is_finished=False)
+
     def add_lrn(self: LayerOwner, input: Tensor, window: int, alpha: float, beta: float, k: float) -> Lrn:
         """Add a local response normalization; TensorRT's `add_lrn`."""
         return self.add_layer(Lrn(window_size=window, alpha=alpha, beta=beta, k=k), [input])

@@ -172,6 +172,21 @@ class DynamicQuantize(Layer):
     scale_type: DataType = DataType.FP8
 
     @property
+    def block_shape(self) -> tuple[int, ...]:
+        """Extents of a block, one per axis of a connected input; setting it sets `axis` and `block_size`.
+
+        Raises:
+            NetworkError: On setting, no axis or more than one has an extent above 1.
+        """
+        x = self.get_input(0)
+        rank = self.axis + 1 if x is None else len(x.shape)
+        return tuple(self.block_size if axis == self.axis else 1 for axis in range(rank))
+
+    @block_shape.setter
+    def block_shape(self, extents: Sequence[int]) -> None:
+        self.axis, self.block_size = _block_axis(self, extents)
+
+    @property
     def output_count(self) -> int:
         """Number of outputs: 2, the data and the scales."""
         return 2
@@ -225,6 +240,23 @@ class DynamicQuantize(Layer):
         blocks = -1 if extent < 0 else extent // self.block_size
         scales = (*x.shape[: self.axis], blocks, *x.shape[self.axis + 1 :])
         return [TensorSpec(x.shape, self.to_type), TensorSpec(scales, self.scale_type)]
+
+
+def _block_axis(layer: DynamicQuantize, extents: Sequence[int]) -> tuple[int, int]:
+    """Return the axis and the extent of a block that extends along one axis.
+
+    Raises:
+        NetworkError: No axis or more than one has an extent above 1.
+    """
+    along = [(axis, int(extent)) for axis, extent in enumerate(extents) if extent != 1]
+    if len(along) != 1 or along[0][1] < 1:
+        raise layer.problem(
+            "A block of a dynamic quantization must extend along exactly one axis",
+            found=tuple(extents),
+            allowed="1 for all axes but one, such as (1, 1, 16)",
+            remedy="Set `block_shape`",
+        )
+    return along[0]
 
 
 class CastRounding(enum.Enum):
@@ -293,6 +325,31 @@ class AddQuantization:
     ) -> DynamicQuantize:
         """Add a dynamic quantize layer; TensorRT's `add_dynamic_quantize`. Input 1 is the scale of scales."""
         layer = DynamicQuantize(axis=axis, block_size=block_size, to_type=output_type, scale_type=scale_type)
+        return self.add_layer(layer, [input], is_finished=False)
+
+    def add_dynamic_quantize_v2(
+        self: LayerOwner,
+        input: Tensor,
+        block_shape: Sequence[int],
+        output_type: DataType = DataType.FP4,
+        scale_type: DataType = DataType.FP8,
+    ) -> DynamicQuantize:
+        """Add a dynamic quantize layer with the extents of a block; TensorRT's `add_dynamic_quantize_v2`.
+
+        Only blocks along one axis are supported: all other extents must be 1.
+
+        Raises:
+            NetworkError: The block shape has another rank than the input, or extends along several axes.
+        """
+        layer = DynamicQuantize(axis=0, block_size=1, to_type=output_type, scale_type=scale_type)
+        if len(block_shape) != len(input.shape):
+            raise layer.problem(
+                "`block_shape` must have one extent per axis",
+                found=tuple(block_shape),
+                allowed=f"{len(input.shape)} extents",
+                remedy="Set `block_shape`",
+            )
+        layer.block_shape = tuple(block_shape)
         return self.add_layer(layer, [input], is_finished=False)
 
     def add_cast(self: LayerOwner, input: Tensor, to_type: DataType) -> Cast:

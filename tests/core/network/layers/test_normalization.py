@@ -78,3 +78,12 @@ def test_a_mask_that_is_not_one_axis_of_the_input_is_refused(axes):
     layer.axes = axes
     with pytest.raises(NetworkError, match=f"found {bin(axes)}"):
         _ = layer.get_output(0).shape
+
+
+def test_the_second_version_has_one_value_a_channel_with_groups():
+    network, x = network_with((1, 8, 4, 4))
+    scale, bias = (network.add_input(name, DataType.FLOAT, (1, 8, 1, 1)) for name in ("scale", "bias"))
+    layer = network.add_normalization_v2(x, scale, bias, 0b1100)
+    layer.num_groups = 2
+    assert isinstance(layer, Normalization)
+    assert layer.get_output(0).shape == (1, 8, 4, 4)

@@ -262,3 +262,26 @@ def test_the_output_has_the_type_that_is_asked_for(dtype):
     assert (layer.get_output(0).shape, layer.get_output(0).dtype) == ((2, -1), dtype)
     layer.to_type = DataType.INT8
     assert layer.get_output(0).dtype is DataType.INT8
+
+
+@pytest.mark.parametrize(("extents", "axis"), [((1, 32), 1), ((32, 1), 0)])
+def test_a_block_shape_gives_axis_and_block_size(extents, axis):
+    network = Network("blocks")
+    x = network.add_input("x", DataType.FLOAT, (64, 64))
+    layer = network.add_dynamic_quantize_v2(x, extents, DataType.FP8, DataType.E8M0)
+    assert (layer.axis, layer.block_size, layer.block_shape) == (axis, 32, extents)
+    shapes = [(64, 64), (2, 64) if axis == 0 else (64, 2)]
+    assert [tensor.shape for tensor in layer.outputs] == shapes
+    layer.block_shape = extents[::-1]
+    assert layer.axis == 1 - axis
+    assert layer.outputs[1].shape == shapes[1][::-1]
+
+
+@pytest.mark.parametrize(("extents", "message"), [((32,), "one extent per axis"), ((4, 8), "exactly one axis")])
+def test_a_block_of_another_shape_is_refused(extents, message):
+    network = Network("blocks")
+    x = network.add_input("x", DataType.FLOAT, (64, 64))
+    with pytest.raises(NetworkError, match=message) as caught:
+        network.add_dynamic_quantize_v2(x, extents, DataType.FP8, DataType.E8M0)
+    assert caught.value.found == extents
+    assert not network.layers
