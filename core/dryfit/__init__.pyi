@@ -40,11 +40,14 @@ from dryfit.builder.config.optimization_profile import OptimizationProfile as Op
 from dryfit.builder.config.timing_cache import TimingCache as TimingCache
 from dryfit.builder.refit.refitter import Refitter as Refitter
 from dryfit.building import Builder as Builder
+from dryfit.engine.debug_tensors import DebugListener as DebugListener
 from dryfit.engine.engine import Engine as Engine
+from dryfit.engine.engine import EngineStat as EngineStat
 from dryfit.engine.engine import TensorIOMode as TensorIOMode
 from dryfit.engine.execution_context import ExecutionContext as ExecutionContext
 from dryfit.engine.inspector import EngineInspector as EngineInspector
 from dryfit.engine.inspector import LayerInformationFormat as LayerInformationFormat
+from dryfit.engine.output_allocators import OutputAllocator as OutputAllocator
 from dryfit.engine.profiler import LayerTimes as LayerTimes
 from dryfit.engine.profiler import Profiler as Profiler
 from dryfit.engine.progress import ProgressMonitor as ProgressMonitor
@@ -69,6 +72,9 @@ from dryfit.network.layer_plugin import LayerPlugin as LayerPlugin
 from dryfit.network.layer_plugin import PluginField as PluginField
 from dryfit.network.layers.activation import ActivationType as ActivationType
 from dryfit.network.layers.activation import ScaleMode as ScaleMode
+from dryfit.network.layers.attention import AttentionNormalizationOp as AttentionNormalizationOp
+from dryfit.network.layers.attention import CausalMaskKind as CausalMaskKind
+from dryfit.network.layers.attention import KVCacheMode as KVCacheMode
 from dryfit.network.layers.elementwise import ElementWiseOperation as ElementWiseOperation
 from dryfit.network.layers.elementwise import UnaryOperation as UnaryOperation
 from dryfit.network.layers.generators import FillOperation as FillOperation

@@ -136,6 +136,7 @@ def _scatter(layer: Scatter, specs: Specs) -> str:  # noqa: ARG001
 _SINGLE = "each element of the output is an element of the input, and Q and DQ work on single elements"
 _WEIGHTED = "it sums products: codes of other scales, rounded once after the sum"
 _COMPUTES = "it computes values that may lie between codes"
+_DECOMPOSED = "a build decomposes it into layers of other kinds before anything moves"
 
 COMMUTATIONS: dict[str, Commutation] = {
     row.kind: row
@@ -253,6 +254,11 @@ COMMUTATIONS: dict[str, Commutation] = {
         Commutation("non_zero", "", "values that are not 0 may have code 0"),
         Commutation("one_hot", "", "its output has two values only, so quantizing before it saves nothing"),
         Commutation("histogram", "", "calibration requires its floating-point input"),
+        Commutation("attention", "", _DECOMPOSED, data=_all),
+        Commutation("kv_cache_update", "", _DECOMPOSED, data=_all),
+        Commutation("ragged_softmax", "", _DECOMPOSED, data=_all),
+        Commutation("rotary_embedding", "", _DECOMPOSED, data=_all),
+        Commutation("assertion", "", "its condition is no number"),
         Commutation("shape", "", "it reads no values", data=_none),
         Commutation("fill", "", "it reads no values", data=_none),
         Commutation("constant", "", "it reads no values; its quantization is computed while building", data=_none),
