@@ -140,6 +140,13 @@ class Examples:
             self.operand(np.zeros(shape)), self.x, self.constant(np.zeros(shape[0]), np.int32)
         )
 
+    def ragged_softmax(self) -> Layer:
+        """Of the first two elements of each channel."""
+        rows = self.network.add_shuffle(self.x)
+        rows.reshape_dims = (0, 0, -1)
+        bounds = np.full((max(1, self.x.shape[0]), self.channels, 1), 2)
+        return self.network.add_ragged_softmax(rows.get_output(0), self.constant(bounds, np.int32))
+
     def _sequence(self, longer: int = 0) -> tuple[int, ...]:
         """The extents of the tensor, brought to rank 4, with a longer sequence."""
         batch, heads, length, depth = ([max(extent, 1) for extent in self.x.shape] + [1] * 4)[:4]
@@ -260,9 +267,7 @@ EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
     "parametric_relu": Examples.parametric_relu,
     "pooling": Examples.pooling,
     "quantize": lambda e: e.network.add_quantize(e.x, e.constant(0.05)),
-    "ragged_softmax": lambda e: e.network.add_ragged_softmax(
-        e.x, e.constant(np.full((max(1, e.x.shape[0]), max(1, e.x.shape[1]), 1), 2), np.int32)
-    ),
+    "ragged_softmax": Examples.ragged_softmax,
     "reduce": Examples.reduce,
     "resize": Examples.resize,
     "reverse_sequence": Examples.reverse_sequence,

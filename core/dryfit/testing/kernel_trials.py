@@ -154,7 +154,7 @@ def draw_trial(
 ) -> KernelTrial | None:
     """Return a trial; None if the target or the kernel rejects it, with the reason recorded in `refusals`."""
     layer = draw_layer(draw, case.kind, case.dtype)
-    if layer is None or math.prod(layer.outputs[0].shape) > _MOST_ELEMENTS:
+    if layer is None or not layer.outputs or math.prod(layer.outputs[0].shape) > _MOST_ELEMENTS:
         return None
     verdict = config.can_run_on(layer, target.device)
     if not verdict:

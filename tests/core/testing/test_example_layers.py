@@ -22,12 +22,17 @@ def test_there_is_an_example_of_every_kind_but_those_with_kits_of_their_own():
     assert set(KINDS) <= set(EXAMPLES)
 
 
+def mark(layer):
+    """Mark the output of a layer, or the input of the network if it has none."""
+    layer.network.mark_output(layer.get_output(0) if layer.num_outputs else layer.network.get_input(0))
+
+
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_an_example_is_a_valid_layer_of_its_kind_that_can_be_computed(kind):
     network = Network("example")
     layer = add_example(kind, network, network.add_input("x", DataType.FLOAT, (2, 4, 16, 16)), np.random.default_rng(1))
     assert layer.kind == kind
-    network.mark_output(layer.get_output(0))
+    mark(layer)
     check(network)
     x = np.random.default_rng(2).standard_normal((2, 4, 16, 16)).astype(np.float32)
     (value,) = run_reference(network, {"x": x}).values()
@@ -41,9 +46,9 @@ def test_random_layers_of_a_kind_are_valid_and_follow_from_the_seed(kind):
     drawn = [[random_layer(kind, rng) for _ in range(8)] for rng in (np.random.default_rng(3) for _ in range(2))]
     for layer, again in zip(*drawn, strict=True):
         assert layer.kind == kind
-        layer.network.mark_output(layer.get_output(0))
+        mark(layer)
         check(layer.network)
-        again.network.mark_output(again.get_output(0))
+        mark(again)
         assert network_text(layer.network) == network_text(again.network)
 
 

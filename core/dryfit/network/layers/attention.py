@@ -63,7 +63,7 @@ class Attention(CompositeLayer):
         decomposable: whether TensorRT may use several kernels if no fused kernel supports the layer. Kept, without
             effect: dryfit always decomposes the layer into matrix multiplications, a softmax and what they need.
         normalization_quantize_to_type: type to which the normalized scores are quantized with the scale of input 4,
-            INT8 or FP8; FLOAT for no quantization.
+            INT8 or FP8; FP32 for no quantization.
 
     Source: TensorRT 10.16 and 11 `IAttention`, whose documented facts are the members, their defaults, and that the
     layer is composed of matrix multiplications and a softmax. Inferred: that scores are not scaled, the meaning of BOOL
@@ -287,7 +287,7 @@ class RotaryEmbedding(CompositeLayer):
         x, cos, sin = (self.required(inputs, index) for index in range(3))
         if x.rank != 4 or x.shape[3] < 0:
             raise self.problem(
-                "The input must have four axes, the last of which is static",
+                "The input must have four axes, and the last one must be static",
                 found=x.shape,
                 allowed="[batch, heads, sequence, depth]",
                 remedy="Add a shuffle layer that reshapes it",

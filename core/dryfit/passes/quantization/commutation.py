@@ -258,7 +258,7 @@ COMMUTATIONS: dict[str, Commutation] = {
         Commutation("kv_cache_update", "", _DECOMPOSED, data=_all),
         Commutation("ragged_softmax", "", _DECOMPOSED, data=_all),
         Commutation("rotary_embedding", "", _DECOMPOSED, data=_all),
-        Commutation("assertion", "", "its condition is no number"),
+        Commutation("assertion", "", "its condition is BOOL"),
         Commutation("shape", "", "it reads no values", data=_none),
         Commutation("fill", "", "it reads no values", data=_none),
         Commutation("constant", "", "it reads no values; its quantization is computed while building", data=_none),

@@ -45,7 +45,7 @@ _QUANTIZATION = (
     "(`dryfit translate MODEL --to implicit` writes them if zero points are 0)"
 )
 
-_PARTS = "a build decomposes it into layers of other kinds, each of which runs on the DLA if its own rules allow it"
+_PARTS = "a build decomposes it into layers of other kinds, and each of them runs on the DLA if its own rules allow it"
 
 UNSUPPORTED = {
     "assertion": "the host checks conditions, after the run",

@@ -143,7 +143,7 @@ def test_a_rotary_embedding_keeps_the_shape(inputs, parameters):
 @pytest.mark.parametrize(
     ("inputs", "parameters", "message", "facts"),
     [
-        ((spec(2, 3, 5, -1), TABLE, TABLE), {}, "the last of which is static", {"found": (2, 3, 5, -1)}),
+        ((spec(2, 3, 5, -1), TABLE, TABLE), {}, "the last one must be static", {"found": (2, 3, 5, -1)}),
         ((X, TABLE, TABLE), {"rotary_embedding_dim": 3}, "must be even", {"found": 3}),
         ((X, TABLE, TABLE), {"rotary_embedding_dim": 10}, "must be even", {"allowed": "2 to 8"}),
         ((X, spec(9, 4), spec(9, 4)), {}, "cosines and sines", {"found": (9, 4), "allowed": (2, 5, 4)}),
