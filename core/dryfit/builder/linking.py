@@ -93,6 +93,7 @@ def link(
             debug_tensors=design.canonical.decomposed.debug_tensors,
             has_unfused_debug_tensors=network.has_unfused_debug_tensors,
             assertions=design.canonical.decomposed.assertions,
+            aliased_inputs=design.canonical.decomposed.aliased_inputs,
         ),
     )
     return plan, exported

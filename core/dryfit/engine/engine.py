@@ -188,6 +188,17 @@ class Engine(KnownAttributes):
             arrays = [array for array in arrays if self.is_stripped and is_stand_in(array)]
         return sum(DataType.from_numpy(array.dtype).bytes_of(array.size) for array in arrays)
 
+    def get_aliased_input_tensor(self, name: str) -> str | None:
+        """Return the input that an output updates, None for another output; TensorRT's `get_aliased_input_tensor`.
+
+        The output of a cache update has the same memory as the cache in TensorRT. Here it has memory of its own, unless
+        the array of the input is also given for the output.
+
+        Raises:
+            UnknownNameError: The engine has no such input or output.
+        """
+        return self.plan.aliased_inputs.get(self._tensor(name).name)
+
     def is_debug_tensor(self, name: str) -> bool:
         """Return whether a tensor was marked with `Network.mark_debug`; TensorRT's `is_debug_tensor`."""
         return name in self.plan.debug_tensors

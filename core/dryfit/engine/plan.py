@@ -265,6 +265,8 @@ class BuildRecord(Decisions):
         debug_tensors: tensors that the user marked as debug tensors.
         has_unfused_debug_tensors: whether the user marked all tensors that the engine stores as debug tensors.
         assertions: conditions that every run must satisfy.
+        aliased_inputs: each output that is an updated cache, to the input that is the cache. TensorRT keeps both in
+            the same memory.
     """
 
     placements: Mapping[str, TensorPlacement]
@@ -277,6 +279,7 @@ class BuildRecord(Decisions):
     debug_tensors: Sequence[str] = ()
     has_unfused_debug_tensors: bool = False
     assertions: Sequence[AssertionRecord] = ()
+    aliased_inputs: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False, kw_only=True)

@@ -101,11 +101,12 @@ def check_plan(plan: Plan) -> None:
     Raises:
         EngineFileError: Parts are inconsistent; the message states which ones, and how.
     """
-    if not plan.network.outputs:
+    if not plan.outputs:
         _refuse("An engine must have at least one output", f"network {plan.network.name!r}", "none")
     _check_operations(plan)
     check_left_out(plan)
     _check_watched_tensors(plan)
+    _check_aliased_inputs(plan)
     for name, placement in plan.placements.items():
         _check_placement(name, placement, plan.network)
     for index, profile in enumerate(plan.profiles):
@@ -132,6 +133,14 @@ def _check_watched_tensors(plan: Plan) -> None:
     ):
         if set(names) - border:
             _refuse(f"{what} must be an input or an output of the network", what, sorted(set(names) - border)[:10])
+
+
+def _check_aliased_inputs(plan: Plan) -> None:
+    inputs = {tensor.name for tensor in plan.network.inputs}
+    outputs = {tensor.name for tensor in plan.outputs}
+    for output, name in plan.aliased_inputs.items():
+        if output not in outputs or name not in inputs:
+            _refuse("An output must be aliased to an input", f"aliased input of {output[:100]!r}", name[:100])
 
 
 def _check_operations(plan: Plan) -> None:

@@ -130,7 +130,6 @@ _ENGINE = {
     ),
     "tactic_sources": "Call `create_engine_inspector`: it shows the kernel of each layer",
     "hardware_compatibility_level": "An engine runs on the host, for the platform that it was built for",
-    "get_aliased_input_tensor": "Input and output aliasing is not supported",
     "num_aux_streams": _NO_STREAMS,
     "error_recorder": _ERRORS,
 }

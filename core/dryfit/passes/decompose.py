@@ -15,6 +15,7 @@ from dryfit.network.copying import copy_network, copy_tensor_notes
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.assertion import Assertion, AssertionRecord
+from dryfit.network.layers.attention import KVCacheUpdate
 from dryfit.network.layers.composite import CompositeLayer, Parts
 from dryfit.network.network import Network
 
@@ -29,6 +30,7 @@ class DecomposedNetwork:
         assertions: conditions that each run must satisfy.
         debug_tensors: names of the tensors marked as debug tensors.
         hidden_outputs: names of the outputs that the user's network does not have.
+        aliased_inputs: name of each output that is an updated cache, to that of the input that is the cache.
     """
 
     network: Network
@@ -36,6 +38,7 @@ class DecomposedNetwork:
     assertions: Sequence[AssertionRecord] = ()
     debug_tensors: Sequence[str] = ()
     hidden_outputs: Sequence[str] = ()
+    aliased_inputs: Mapping[str, str] = attrs.field(factory=dict)
 
 
 def decomposed(network: Network) -> DecomposedNetwork:
@@ -49,6 +52,13 @@ def decomposed(network: Network) -> DecomposedNetwork:
         return DecomposedNetwork(network)
     copy = copy_network(network)
     origins: dict[str, str] = {}
+    aliased_inputs = {
+        layer.outputs[0].name: layer.connected_input(0).name
+        for layer in copy.layers
+        if isinstance(layer, KVCacheUpdate)
+        and layer.outputs[0].is_network_output
+        and layer.connected_input(0).is_network_input
+    }
     for layer in [one for one in copy.layers if isinstance(one, CompositeLayer)]:
         origins |= _replace(copy, layer)
     assertions = [
@@ -65,7 +75,7 @@ def decomposed(network: Network) -> DecomposedNetwork:
         if not tensor.is_network_input and not tensor.is_network_output:
             copy.mark_output(tensor)
             hidden.append(name)
-    return DecomposedNetwork(copy, origins, assertions, debug_tensors, hidden)
+    return DecomposedNetwork(copy, origins, assertions, debug_tensors, hidden, aliased_inputs)
 
 
 def _replace(network: Network, layer: CompositeLayer) -> dict[str, str]:

@@ -23,8 +23,8 @@ Observer = Callable[[Tensor, Array], None]
 def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observer | None = None) -> dict[str, Array]:
     """The outputs of a network by name.
 
-    Only the layers that an output needs are run, and a tensor is dropped after its last use. Shapes follow from the
-    arrays, so they may depend on the data. Outputs may be views of the inputs or of weights.
+    Only the layers that an output or an assertion needs are run, and a tensor is dropped after its last use. Shapes
+    follow from the arrays, so they may depend on the data. Outputs may be views of the inputs or of weights.
 
     Args:
         network: with at least one output.
@@ -33,7 +33,7 @@ def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observe
 
     Raises:
         ExecutionError: an input is missing, or has the wrong type or shape; or a layer cannot take its data, such as a
-            scale that is not positive.
+            scale that is not positive; or an assertion does not hold.
         NetworkError: a layer's parameters do not fit the shapes.
     """
     network.refresh_shapes()
@@ -41,7 +41,7 @@ def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observe
     if observe is not None:
         for tensor in network.inputs:
             observe(tensor, arrays[tensor.name])
-    needed = needed_layers(network)
+    needed = needed_layers(network, with_assertions=True)
     uses = Counter(tensor.name for layer in needed for tensor in layer.connected_inputs)
     uses.update(tensor.name for tensor in network.outputs)
     for layer in needed:
@@ -60,11 +60,17 @@ def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observe
     return {tensor.name: arrays[tensor.name] for tensor in network.outputs}
 
 
-def needed_layers(network: Network) -> list[Layer]:
-    """The layers that an output or an assertion of the network depends on, and assertions, in the network's order."""
+def needed_layers(network: Network, *, with_assertions: bool = False) -> list[Layer]:
+    """The layers that some output of the network depends on, in the network's order.
+
+    Args:
+        network: with at least one output.
+        with_assertions: whether assertions, which have no output, and what they depend on count as well.
+    """
     needed: set[int] = set()
     waiting = [tensor.producer for tensor in network.outputs]
-    waiting += [layer for layer in network.layers if not layer.outputs]
+    if with_assertions:
+        waiting += [layer for layer in network.layers if not layer.outputs]
     while waiting:
         layer = waiting.pop()
         if layer is not None and id(layer) not in needed:

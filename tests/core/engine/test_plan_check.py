@@ -9,6 +9,7 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
 from dryfit.engine.plan_check import check_plan
 from dryfit.errors import EngineFileError
+from dryfit.network.layers.assertion import AssertionRecord
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +69,30 @@ def test_an_output_that_groups_compute_only_for_themselves_is_refused():
     made = Builder().build_engine(network, config).plan
     with pytest.raises(EngineFileError, match="Every network output must be computed by an operation"):
         check_plan(with_layers(made, {"x.dq": None}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_outputs": ["no tensor"]}, "A hidden output must be an output of the network"),
+        ({"hidden_outputs": ["y.dq"] * 2}, "A hidden output must be an output of the network"),
+        ({"debug_tensors": ["c"]}, "A debug tensor must be an input or an output of the network"),
+        (
+            {"assertions": [AssertionRecord("a", "message", "no tensor")]},
+            "The condition of an assertion must be an input or an output of the network",
+        ),
+        ({"aliased_inputs": {"y.dq": "c"}}, "An output must be aliased to an input"),
+        ({"aliased_inputs": {"c": "x"}}, "An output must be aliased to an input"),
+    ],
+)
+def test_tensors_that_runs_watch_must_exist(plan, changes, message):
+    names = {tensor.name for tensor in plan.network.outputs} | {tensor.name for tensor in plan.network.inputs}
+    assert {"x", "y.dq"} <= names
+    with pytest.raises(EngineFileError) as caught:
+        check_plan(attrs.evolve(plan, **changes))
+    assert message in str(caught.value)
+
+
+def test_a_plan_must_have_an_output_that_callers_get(plan):
+    with pytest.raises(EngineFileError, match="at least one output"):
+        check_plan(attrs.evolve(plan, hidden_outputs=[tensor.name for tensor in plan.network.outputs]))

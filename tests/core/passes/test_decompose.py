@@ -9,16 +9,21 @@ from dryfit.answers.check import check
 from dryfit.builder.canonicalise import canonicalise
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag, DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.builder.refit.refitter import Refitter
 from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
-from dryfit.errors import ConfigError, ExecutionError, NetworkError
+from dryfit.errors import ConfigError, ExecutionError, NetworkError, UnknownNameError
+from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 from dryfit.network.data_types import DataType
+from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.attention import AttentionNormalizationOp, CausalMaskKind, KVCacheMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.network import Network
 from dryfit.network.serialization import network_from_dict, network_to_dict
+from dryfit.network.weights_role import WeightsRole
 from dryfit.passes.decompose import decomposed
+from dryfit.quantization.calibration_stream import IInt8MinMaxCalibrator
 from dryfit.reference.executor import run_reference
 
 
@@ -182,6 +187,24 @@ def test_a_cache_is_updated_in_place_with_its_array_as_the_output():
     np.testing.assert_array_equal(array[:, :, 3], feeds["cache"][:, :, 3])
 
 
+def test_an_engine_says_which_input_an_output_updates():
+    network, feeds = Network("cache"), {}
+    cache, update = (
+        _input(network, feeds, "cache", _floats(1, 2, 4, 3)),
+        _input(network, feeds, "u", _floats(1, 2, 1, 3)),
+    )
+    indices = _input(network, feeds, "at", np.array([2], np.int32))
+    _named(network.add_kv_cache_update(cache, update, indices), "updated")
+    other = network.add_identity(cache).get_output(0)
+    network.mark_output(other)
+    _named(network.add_kv_cache_update(other, update, indices), "of_a_copy")
+    engine = Engine.load(Builder().build_engine(network, BuilderConfig()).serialize())
+    assert engine.get_aliased_input_tensor("updated_out") == "cache"
+    assert [engine.get_aliased_input_tensor(name) for name in ("cache", other.name, "of_a_copy_out")] == [None] * 3
+    with pytest.raises(UnknownNameError, match="no_tensor"):
+        engine.get_aliased_input_tensor("no_tensor")
+
+
 def test_a_position_past_the_cache_fails_the_run():
     network, feeds = Network("cache"), {}
     cache, update = (_input(network, feeds, name, _floats(1, 2, n, 3)) for name, n in (("cache", 4), ("update", 2)))
@@ -274,6 +297,96 @@ def test_a_mask_of_fixed_size_names_the_layer_where_the_profile_is_dynamic():
     layer.mask = network.add_constant((1, 1, 3, 5), np.ones((1, 1, 3, 5), np.bool_)).get_output(0)
     with pytest.raises(ConfigError, match="attention"):
         Builder().build_engine(network, _config(network, feeds))
+
+
+def _projected(flags=0, dtype=np.float32):
+    """x[1, 6, 16] -> products with weights -> an attention with four heads."""
+    network = Network("projected", flags)
+    x = network.add_input("x", DataType.from_numpy(np.dtype(dtype)), (1, 6, 16))
+    heads = []
+    for seed, name in enumerate("qkv"):
+        weights = network.add_constant((1, 16, 16), _floats(1, 16, 16, seed=seed).astype(dtype) / 4)
+        network.rename_layer(weights, f"{name}_weights")
+        product = network.add_matrix_multiply(x, MatrixOperation.NONE, weights.get_output(0), MatrixOperation.NONE)
+        shuffle = network.add_shuffle(product.get_output(0))
+        shuffle.reshape_dims, shuffle.second_transpose = (1, 6, 4, 4), (0, 2, 1, 3)
+        heads.append(shuffle.get_output(0))
+    _named(network.add_attention(*heads, causal=True), "attention")
+    return network, {"x": _floats(1, 6, 16, seed=5).astype(dtype)}
+
+
+def test_an_engine_with_an_attention_is_refitted():
+    network, feeds = _projected()
+    config = BuilderConfig()
+    config.set_flag(BuilderFlag.REFIT)
+    engine = Builder().build_engine(network, config)
+    other = _floats(1, 16, 16, seed=9)
+    refitter = Refitter(engine)
+    refitter.set_weights("q_weights", WeightsRole.CONSTANT, other)
+    assert refitter.refit_cuda_engine()
+    before = run_reference(network, feeds)["attention_out"]
+    network.layer("q_weights").weights = other
+    expected = run_reference(network, feeds)["attention_out"]
+    outputs = engine.create_execution_context(1).run(feeds)
+    np.testing.assert_allclose(outputs["attention_out"], expected, rtol=1e-4, atol=1e-5)
+    assert np.abs(expected - before).max() > 0.01
+
+
+def test_strongly_typed_networks_keep_their_types():
+    network, feeds = _projected(1 << NetworkDefinitionCreationFlag.STRONGLY_TYPED, np.float16)
+    engine = Builder().build_engine(network, BuilderConfig())
+    assert {one.precision for one in engine.plan.layers} == {DataType.HALF}
+    _assert_builds_as_the_reference(network, feeds, rtol=1e-2, atol=1e-2)
+
+
+class _Once(IInt8MinMaxCalibrator):
+    """Gives one sample."""
+
+    def __init__(self, sample):
+        super().__init__()
+        self._left = [sample]
+
+    def get_batch_size(self):
+        return 1
+
+    def get_batch(self, names):
+        del names
+        return [self._left.pop()] if self._left else None
+
+    def read_calibration_cache(self):
+        return None
+
+    def write_calibration_cache(self, cache):
+        del cache
+
+
+def test_a_network_with_an_attention_and_an_assertion_is_calibrated():
+    network, feeds = _projected()
+    zero = network.add_constant((1, 1, 1), np.full((1, 1, 1), -100, np.float32)).get_output(0)
+    condition = network.add_elementwise(network.tensor("x"), zero, ElementWiseOperation.GREATER).get_output(0)
+    network.add_assertion(condition, "x must be greater than -100")
+    config = BuilderConfig()
+    config.set_flag(BuilderFlag.INT8)
+    config.int8_calibrator = _Once(feeds["x"])
+    context = Builder().build_engine(network, config).create_execution_context(1)
+    expected = run_reference(network, feeds)["attention_out"]
+    np.testing.assert_allclose(context.run(feeds)["attention_out"], expected, atol=0.1)
+    with pytest.raises(ExecutionError, match="x must be greater than -100"):
+        context.run({"x": feeds["x"] - 1000})
+
+
+def test_the_result_of_a_composite_layer_can_be_a_debug_tensor():
+    network, layer, feeds = _attention()
+    network.unmark_output(layer.get_output(0))
+    network.mark_output(network.add_activation(layer.get_output(0), ActivationType.RELU).get_output(0))
+    network.mark_debug(layer.get_output(0))
+    seen = {}
+    context = Builder().build_engine(network, BuilderConfig()).create_execution_context(1)
+    context.set_debug_listener(lambda name, array, dtype, shape: seen.update({name: array}))
+    context.set_all_tensors_debug_state(True)
+    (output,) = context.run(feeds).values()
+    assert list(seen) == ["attention_out"]
+    np.testing.assert_array_equal(output, np.maximum(seen["attention_out"], 0))
 
 
 # Assertions -----------------------------------------------------------------------------------------------------------

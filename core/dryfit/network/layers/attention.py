@@ -390,8 +390,8 @@ class KVCacheUpdate(CompositeLayer):
     position of each batch element, integers of shape `[batch]`. A negative position counts from the end of the cache.
     With LINEAR, a position past the end of the cache is an error at run time.
 
-    The output is a new tensor. TensorRT's output shares the memory of the cache; here the caller passes the array of
-    the cache as `out` of `ExecutionContext.run` for the same effect.
+    The output is a new tensor. TensorRT's output shares the memory of the cache (`Engine.get_aliased_input_tensor`);
+    here the caller passes the array of the cache as `out` of `ExecutionContext.run` for the same effect.
 
     Attributes:
         cache_mode: LINEAR, or CIRCULAR, which continues at the start of the cache.
