@@ -23,6 +23,7 @@ from dryfit.builder.unused_settings import exceeded_workspaces, overflow_warning
 from dryfit.engine.packages import layer_key, method_key, target_key
 from dryfit.engine.plan import PROGRAM, Decisions, Operation, Plan, Segment
 from dryfit.engine.records import fields_of
+from dryfit.network.layer import with_bodies
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network
@@ -168,7 +169,7 @@ def used_packages(network: Network, operations: Iterable[Operation]) -> dict[str
     A layer plugin that the user registered by hand comes from no package, and is left out.
     """
     found = {target_key(device): registry.target_package(device) for device in {one.device for one in operations}}
-    for layer in network.layers:
+    for layer in with_bodies(network.layers):
         if isinstance(layer, Plugin):
             key = (layer.plugin_name, layer.plugin_version, layer.plugin_namespace)
             found[layer_key(*key)] = layer_plugin_package(key)

@@ -9,6 +9,7 @@ import logging
 
 from dryfit.engine.plan import Plan
 from dryfit.errors import PluginError, UnknownNameError
+from dryfit.network.layer import with_bodies
 from dryfit.network.layer_plugin import plugin_title
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.layers.quantized_operator import QuantizedOperator
@@ -60,7 +61,7 @@ def require_layer_plugins(plan: Plan) -> None:
     Raises:
         PluginError: Plugins are missing or unusable; the message lists all missing ones with their packages.
     """
-    layers = {layer.key: layer for layer in plan.network.layers if isinstance(layer, Plugin)}
+    layers = {layer.key: layer for layer in with_bodies(plan.network.layers) if isinstance(layer, Plugin)}
     missing = [key for key in layers if find_plugin(key) is None]
     if missing:
         raise PluginError(
@@ -90,7 +91,7 @@ def require_quantize_methods(plan: Plan) -> None:
         PluginError: Methods are missing or unusable; the message lists all missing ones with their packages.
     """
     layers: dict[str, list[str]] = {}
-    for layer in plan.network.layers:
+    for layer in with_bodies(plan.network.layers):
         if isinstance(layer, QuantizedOperator):
             layers.setdefault(layer.method, []).append(layer.name)
     missing = [name for name in layers if not _is_installed(name)]

@@ -16,7 +16,7 @@ import numpy as np
 from dryfit.engine.plan import PROGRAM, Operation, Plan, ProfileShapes, TensorPlacement
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
+from dryfit.network.layer import Layer, with_bodies
 from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.quantized_operator import WEIGHTS_INPUT, QuantizedOperator
 from dryfit.network.network import Network
@@ -55,7 +55,7 @@ def check_left_out(plan: Plan) -> None:
 
 def _lacking(network: Network) -> Iterator[tuple[Layer, str]]:
     """Return layers and parameter names with a stand-in."""
-    for layer in network.layers:
+    for layer in with_bodies(network.layers):
         for field in layer.parameters():
             value = getattr(layer, field.name)
             if isinstance(value, np.ndarray) and is_stand_in(value):

@@ -13,7 +13,7 @@ import functools
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
@@ -38,6 +38,19 @@ Specs = Mapping[str, TensorSpec]
 
 ALL_INPUTS = range(sys.maxsize)
 """The indices of all inputs, however many a layer has."""
+
+
+class Graph:
+    """What a layer knows of a network that is one of its parameters; `Network` inherits from it."""
+
+    name: str
+    layers: list[Layer]
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+
+    def refresh_shapes(self) -> None:
+        """Infer the shapes again that a change invalidated."""
+        raise NotImplementedError
 
 
 class LayerOwner(Protocol):
@@ -192,6 +205,8 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         flowing_inputs: inputs that are tensors of the network; the others are weights, dimensions or a fill value.
         inputs_of_one_type: inputs that must have the same type in a strongly typed network; empty for a kind that has
             one operand, or that specifies its types itself.
+        late_inputs: inputs that are read one iteration after they are computed, as the second input of a recurrence is.
+            They do not order the layers.
         name: unique in the network. `Network.add_layer` replaces an empty name with TensorRT's default name, and
             appends a number to a name that another layer already has.
         metadata: free text. The ONNX importer stores the names of the source nodes here, as TensorRT's parser does.
@@ -224,6 +239,7 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
     parameter_inputs: ClassVar[Mapping[int, str]] = MappingProxyType({})
     flowing_inputs: ClassVar[Collection[int]] = ALL_INPUTS
     inputs_of_one_type: ClassVar[Collection[int]] = ()
+    late_inputs: ClassVar[Collection[int]] = ()
 
     name: str = ""
     metadata: str = ""
@@ -325,6 +341,11 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         return 1
 
     @property
+    def bodies(self) -> Sequence[Graph]:
+        """Networks that the layer runs, such as the branches of a conditional; empty for most kinds."""
+        return ()
+
+    @property
     def is_host_only(self) -> bool:
         """Whether the layer uses an operation or a parameter that TensorRT lacks, so that no device supports it."""
         return bool(self.host_only_reason)
@@ -423,6 +444,14 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
     def parameters(cls) -> tuple[attrs.Attribute[Any], ...]:
         """Return the fields specific to this kind, without those that every layer has; required fields first."""
         return _own_fields(cls)
+
+
+def with_bodies(layers: Iterable[Layer]) -> Iterator[Layer]:
+    """Return layers, each followed by the layers of its bodies."""
+    for layer in layers:
+        yield layer
+        for body in layer.bodies:
+            yield from with_bodies(body.layers)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.creation_flags import CreationFlags
 from dryfit.network.data_types import DataType
 from dryfit.network.debug_marks import DebugMarks
-from dryfit.network.layer import Layer, LayerT
+from dryfit.network.layer import Graph, Layer, LayerT
 from dryfit.network.layers import LayerMethods
 from dryfit.network.operand_types import check_operand_types
 from dryfit.network.printing import network_text
@@ -18,7 +18,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.network.weights_role import WeightsNames
 
 
-class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugMarks):
+class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugMarks, Graph):
     """Layers and tensors, ordered so that every tensor is produced before it is used.
 
     Shapes and types are inferred when a layer is added, and again when one of its parameters changes.
@@ -249,7 +249,8 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
             NetworkError: The layers form a cycle.
         """
         waiting = {
-            id(layer): sum(t is not None and t.producer is not None for t in layer.inputs) for layer in self.layers
+            id(layer): sum(t is not None and t.producer is not None for t in _ordering_inputs(layer))
+            for layer in self.layers
         }
         self._renumber()
         ready = [layer.index for layer in self.layers if not waiting[id(layer)]]
@@ -258,7 +259,9 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
             layer = self.layers[heapq.heappop(ready)]
             ordered.append(layer)
             for output in layer.outputs:
-                for consumer, _ in output.consumers:
+                for consumer, index in output.consumers:
+                    if index in consumer.late_inputs:
+                        continue
                     waiting[id(consumer)] -= 1
                     if not waiting[id(consumer)]:
                         heapq.heappush(ready, consumer.index)
@@ -379,13 +382,13 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         if any(
             t is not None and t.producer is not None and t.producer.index >= layer.index
             for layer in self.layers[start:]
-            for t in layer.inputs
+            for t in _ordering_inputs(layer)
         ):
             self.sort()
             start = 0
         try:
             for layer in self.layers[start:]:
-                known = [None if t is None else t.spec for t in layer.inputs]
+                known = [None if t is None else t.spec for t in _ordering_inputs(layer)]
                 layer.settle_weights(known)
                 specs = layer.infer_outputs(known)
                 for output, spec in zip(layer.outputs, specs, strict=True):
@@ -434,3 +437,10 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         for index, layer in enumerate(self.layers):
             if layer.index != index:
                 vars(layer)["index"] = index
+
+
+def _ordering_inputs(layer: Layer) -> Sequence[Tensor | None]:
+    """The inputs of a layer that must be computed before it; None in the places of the others."""
+    if not layer.late_inputs:
+        return layer.inputs
+    return [None if index in layer.late_inputs else tensor for index, tensor in enumerate(layer.inputs)]

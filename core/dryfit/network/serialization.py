@@ -13,7 +13,8 @@ from typing import Any
 
 from dryfit.errors import DryfitError, NetworkError
 from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
-from dryfit.network.layer import LAYER_KINDS, Layer
+from dryfit.network.layer import LAYER_KINDS, Graph, Layer
+from dryfit.network.layers.control_flow import DEEPEST_BODIES
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.parameter_values import ArrayNames, from_plain, to_plain
@@ -22,6 +23,7 @@ from dryfit.network.tensor import Array, Tensor, TensorLocation, TensorSpec
 Plain = dict[str, Any]
 
 _LARGEST_EXTENT = 2**63 - 1
+_LONGEST_PLACE = 200
 _NETWORK_KEYS: dict[str, Any] = {
     "name": str,
     "flags": int,
@@ -66,9 +68,13 @@ def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
     Raises:
         NetworkError: Shapes cannot be inferred, or a parameter cannot be stored in a file.
     """
-    network.refresh_shapes()
     arrays = ArrayNames()
-    data = {
+    return _network_to_dict(network, arrays), arrays.arrays
+
+
+def _network_to_dict(network: Network, arrays: ArrayNames) -> Plain:
+    network.refresh_shapes()
+    data: Plain = {
         "name": network.name,
         "flags": network.flags,
         "metadata": dict(network.metadata),
@@ -85,7 +91,7 @@ def network_to_dict(network: Network) -> tuple[Plain, dict[str, Array]]:
             "tensors": [tensor.name for tensor in network.debug_tensors],
             "unfused": network.has_unfused_debug_tensors,
         }
-    return data, arrays.arrays
+    return data
 
 
 def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> Network:
@@ -95,27 +101,34 @@ def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
         NetworkError: The data does not describe a valid network: a kind, parameter, array or tensor does not exist, or
             a value has the wrong type or is inconsistent. The message names the location.
     """
-    fields = _fields({key: value for key, value in data.items() if key != _DEBUG}, _NETWORK_KEYS, "network")
+    return _read_network(data, arrays, "network", 0)
+
+
+def _read_network(data: Any, arrays: Mapping[str, Array], where: str, depth: int) -> Network:
+    marks = data.get(_DEBUG) if depth == 0 and isinstance(data, Mapping) else None
+    plain = {key: value for key, value in data.items() if key != _DEBUG} if marks is not None else data
+    fields = _fields(plain, _NETWORK_KEYS, where)
+    inside = "" if depth == 0 else f"{where}."
     network = Network(fields["name"], fields["flags"])
     network.metadata.update(fields["metadata"])
     network.quantize_method = fields["quantize_method"]
     for index, item in enumerate(fields["inputs"]):
-        _read_input(network, item, f"inputs[{index}]")
+        _read_input(network, item, f"{inside}inputs[{index}]")
     for index, item in enumerate(fields["layers"]):
-        _read_layer(network, item, arrays, f"layers[{index}]")
+        _read_layer(network, item, arrays, f"{inside}layers[{index}]", depth)
     for index, name in enumerate(fields["outputs"]):
-        tensor = _tensor(network, name, f"outputs[{index}]")
+        tensor = _tensor(network, name, f"{inside}outputs[{index}]")
         if tensor.is_network_output:
             raise NetworkError(
                 "An output must be listed once",
-                where=f"outputs[{index}]",
+                where=f"{inside}outputs[{index}]",
                 found=name[:100],
                 remedy="Build the engine again",
             )
         network.mark_output(tensor)
     _read_io_types(network, fields)
-    if _DEBUG in data:
-        _read_debug_marks(network, data[_DEBUG])
+    if marks is not None:
+        _read_debug_marks(network, marks)
     return network
 
 
@@ -124,7 +137,7 @@ def network_from_dict(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
 
 def _layer_to_dict(layer: Layer, arrays: ArrayNames) -> Plain:
     parameters = {
-        field.name: to_plain(_saved(layer, field.name), arrays, f"{layer.name}.{field.name}")
+        field.name: _parameter_to_plain(_saved(layer, field.name), arrays, f"{layer.name}.{field.name}")
         for field in layer.parameters()
     }
     return {
@@ -139,6 +152,10 @@ def _layer_to_dict(layer: Layer, arrays: ArrayNames) -> Plain:
         "inputs": [tensor and tensor.name for tensor in layer.inputs],
         "outputs": [_tensor_to_dict(tensor) for tensor in layer.outputs],
     }
+
+
+def _parameter_to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
+    return _network_to_dict(value, arrays) if isinstance(value, Network) else to_plain(value, arrays, name)
 
 
 def _saved(layer: Layer, name: str) -> Any:
@@ -192,10 +209,10 @@ def _read_debug_marks(network: Network, data: Any) -> None:
         network.mark_unfused_tensors_as_debug_tensors()
 
 
-def _read_layer(network: Network, data: Any, arrays: Mapping[str, Array], where: str) -> None:
+def _read_layer(network: Network, data: Any, arrays: Mapping[str, Array], where: str, depth: int) -> None:
     fields = _fields(data, _LAYER_KEYS, where)
     where = f"{where} {fields['name'][:100]!r}"
-    layer = _layer(fields, arrays, where)
+    layer = _layer(fields, arrays, where, depth)
     inputs = [
         None if name is None else _tensor(network, name, f"{where}.inputs[{index}]")
         for index, name in enumerate(fields["inputs"])
@@ -211,7 +228,7 @@ def _read_layer(network: Network, data: Any, arrays: Mapping[str, Array], where:
         _describe(tensor, output, where)
 
 
-def _layer(fields: Plain, arrays: Mapping[str, Array], where: str) -> Layer:
+def _layer(fields: Plain, arrays: Mapping[str, Array], where: str, depth: int) -> Layer:
     if fields["kind"] not in LAYER_KINDS:
         raise NetworkError(
             "Unknown layer kind",
@@ -232,7 +249,12 @@ def _layer(fields: Plain, arrays: Mapping[str, Array], where: str) -> Layer:
             allowed=list(types),
             remedy="Install the version of dryfit that wrote the file, or build the engine again",
         )
-    parameters = {name: from_plain(given[name], kind, arrays, f"{where}.{name}") for name, kind in types.items()}
+    parameters: dict[str, Any] = {
+        name: _body(given[name], arrays, f"{where}.{name}", depth + 1)
+        if kind is Graph
+        else from_plain(given[name], kind, arrays, f"{where}.{name}")
+        for name, kind in types.items()
+    }
     layer = cls(
         name=fields["name"],
         metadata=fields["metadata"],
@@ -248,6 +270,21 @@ def _layer(fields: Plain, arrays: Mapping[str, Array], where: str) -> Layer:
     if not layer.name:
         raise NetworkError("Layer names must be unique and not empty", where=where, remedy="Build the engine again")
     return layer
+
+
+def _body(data: Any, arrays: Mapping[str, Array], where: str, depth: int) -> Network:
+    """A network that is a parameter of a layer."""
+    if depth > DEEPEST_BODIES:
+        raise NetworkError(
+            "Loops and conditionals are nested too deeply",
+            where=where[-_LONGEST_PLACE:],
+            allowed=f"{DEEPEST_BODIES} levels",
+            remedy="Build the engine again",
+        )
+    body = _read_network(data, arrays, where, depth)
+    if not body.outputs:
+        raise NetworkError("A body must have an output", where=where, remedy="Build the engine again")
+    return body
 
 
 def _inferred(

@@ -34,6 +34,8 @@ def feeds_dimensions(tensor: Tensor) -> bool:
                 return True
             if layer.kind == "shape":
                 continue  # it looks at the shape, never at the contents
+            if layer.bodies:
+                continue  # its results are known only at run time
             for output in layer.outputs:
                 if id(output) not in seen:
                     seen.add(id(output))

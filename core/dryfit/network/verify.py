@@ -11,7 +11,7 @@ import numpy as np
 
 from dryfit.errors import DryfitError, NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
+from dryfit.network.layer import Layer, with_bodies
 from dryfit.network.network import Network
 from dryfit.network.operand_types import operand_type_problem
 from dryfit.network.tensor import TensorSpec
@@ -71,7 +71,7 @@ def verify(network: Network) -> list[NetworkProblem]:
         return [*problems, _record("network.order", error, where)]
     wrong = list(_layers(network))
     problems += wrong or _operand_types(network)
-    for layer in network.layers:
+    for layer in with_bodies(network.layers):
         problems += _weights(layer)
     problems += _dimension_names(network)
     return problems

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import onnx
-from onnx import FunctionProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 from dryfit.errors import DryfitError, OnnxImportError
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
-from dryfit.network.tensor import Array, Tensor
+from dryfit.network.tensor import Array, Tensor, TensorSpec
+from dryfit.onnx.bodies import BodyScope, ImportedBody, Scope, finished_body
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.functions import LARGEST_NODE_COUNT, bound_body, nodes_written_out, sorted_nodes, too_many_nodes
 from dryfit.onnx.graph_borders import (
@@ -32,6 +33,7 @@ from dryfit.onnx.problems import ErrorCode, ImportProblem, ModelRefusedError, No
 from dryfit.onnx.registry import (
     NEWEST_OPSET,
     OLDEST_OPSET,
+    UNSEEN_BODIES,
     Result,
     TrialNetwork,
     UnseenOperand,
@@ -43,10 +45,8 @@ from dryfit.onnx.registry import (
 from dryfit.onnx.tensors import NodeInput, array_of
 
 DEEPEST_NESTING = 64
-"""Functions inside functions. Our choice: real models have a few, and a file can let a function call itself."""
-
-Scope = dict[str, NodeInput | None]
-"""Operands by ONNX name; None where nothing but what the model states is known, because its producer was refused."""
+"""Functions and subgraphs inside each other. Our choice: real models have a few, and a file can let a function call
+itself."""
 
 
 def network_from_onnx(
@@ -112,13 +112,8 @@ class GraphImport:
         if nodes_written_out(graph.node, self._functions, LARGEST_NODE_COUNT) > LARGEST_NODE_COUNT:
             self._refuse(str(too_many_nodes()))
             return self.problems
-        scope: Scope = {}
-        for tensor in graph.initializer:
-            scope[tensor.name] = None
-            with self._reasons_kept():
-                scope[tensor.name] = NodeInput.known(tensor.name, self.array_of(tensor))
-        for sparse in graph.sparse_initializer:
-            self._refuse(f"tensor {sparse.values.name!r}: Sparse initializers are not supported")
+        scope = Scope()
+        self._add_initializers(graph, scope)
         for info in graph.input:
             if info.name not in scope:
                 scope[info.name] = None
@@ -135,6 +130,14 @@ class GraphImport:
             name_weights(self.network, (scope[tensor.name] for tensor in graph.initializer))
             keep_metadata(self.network, self._model)
         return self.problems
+
+    def _add_initializers(self, graph: GraphProto, scope: Scope) -> None:
+        for tensor in graph.initializer:
+            scope[tensor.name] = None
+            with self._reasons_kept():
+                scope[tensor.name] = NodeInput.known(tensor.name, self.array_of(tensor))
+        for sparse in graph.sparse_initializer:
+            self._refuse(f"tensor {sparse.values.name!r}: Sparse initializers are not supported")
 
     # What nodes ask for -------------------------------------------------------------------------------------------
 
@@ -222,7 +225,7 @@ class GraphImport:
                 found=taken[0],
                 remedy="Rename the output of one of the nodes",
             )
-        missing = [value for value in proto.input if value and value not in scope]
+        missing = [value for value in proto.input if value and not scope.knows(value)]
         if missing:
             raise NodeRefusedError(
                 "Every input must be produced by another node, without a cycle",
@@ -233,8 +236,10 @@ class GraphImport:
         if isinstance(meaning, FunctionProto):
             return self._import_function(meaning, proto, name, prefix, inputs)
 
+        bodies = _NodeBodies(self, scope, opsets, name)
+
         def import_into(host: LayerHost, operands: Sequence[NodeInput | None]) -> list[NodeInput]:
-            node = Node(proto, name, opset, operands, host)
+            node = Node(proto, name, opset, operands, host, bodies if host is self else UNSEEN_BODIES)
             results = _as_list(meaning(node))
             wanted = [index for index, output in enumerate(proto.output) if output]
             if wanted and wanted[-1] >= len(results):
@@ -248,12 +253,14 @@ class GraphImport:
 
         if any(isinstance(operand, UnseenOperand) for operand in inputs):
             return [*looked_at_behind(lambda tried: import_into(TrialNetwork(self.array_of), tried), inputs)]
-        return named_results(self.network, import_into(self, inputs), proto.output, prefix, name)
+        results = import_into(self, inputs)
+        made_by = f"{name}/" if bodies.is_inlined else name
+        return named_results(self.network, results, proto.output, prefix, made_by)
 
     def _looked_up(self, value: str, scope: Scope, prefix: str) -> NodeInput | None:
         """The operand of a node's input; None where it is absent, or nothing produces it."""
-        operand = scope.get(value)
-        if operand is not None or not value or value not in scope:
+        operand = scope.find(value)
+        if operand is not None or not value or not scope.knows(value):
             return operand
         info = None if prefix else self._stated.get(value)  # inside a function the model states nothing
         return unseen_operand(value, None if info is None else stated_spec(info))
@@ -261,23 +268,85 @@ class GraphImport:
     def _import_function(
         self, function: FunctionProto, proto: NodeProto, name: str, prefix: str, inputs: Sequence[NodeInput | None]
     ) -> list[NodeInput | None]:
-        inner: Scope = {"": None}
+        inner = Scope({"": None})
         inner.update(dict(zip(function.input, inputs, strict=False)))
         absent = {value for value in function.input if inner.get(value) is None}
         opsets = {_domain(entry.domain): entry.version for entry in function.opset_import}
+        with self._nested():
+            self._import_nodes(bound_body(function, proto, absent), inner, opsets, f"{name}/")
+        results = [inner.get(value) for value in function.output]
+        return named_results(self.network, results, proto.output, prefix, f"{name}/")
+
+    # Subgraphs ----------------------------------------------------------------------------------------------------
+
+    def import_body(
+        self,
+        graph: GraphProto,
+        inputs: Sequence[TensorSpec | None],
+        scope: Scope,
+        opsets: Mapping[str, int],
+        name: str,
+    ) -> ImportedBody:
+        """Import a subgraph of a node as a network of its own; see `NodeBodies.body`."""
+        body = Network(f"{name}/{graph.name}" if graph.name else name, self.network.flags)
+        body.quantize_method = self.network.quantize_method
+        inner = BodyScope(scope, body)
+        for info, spec in zip(graph.input, inputs, strict=True):
+            if spec is not None and spec.value is not None:
+                inner[info.name] = NodeInput.known(info.name, spec.value)
+            elif spec is not None:
+                tensor = body.add_input(body.free_tensor_name(f"{name}/{info.name}"), spec.dtype, spec.shape)
+                inner[info.name] = NodeInput(info.name, tensor.spec, tensor)
+        around, self.network = self.network, body
+        try:
+            outputs = self._import_subgraph(graph, inner, opsets, name)
+            captured = finished_body(body, inner, [self.tensor_of(operand) for operand in outputs])
+        finally:
+            self.network = around
+        return ImportedBody(body, captured, outputs)
+
+    def inline_subgraph(self, graph: GraphProto, scope: Scope, opsets: Mapping[str, int], name: str) -> list[NodeInput]:
+        """Import the nodes of a subgraph into the network of its node; see `NodeBodies.inline`."""
+        return self._import_subgraph(graph, BodyScope(scope, None), opsets, name)
+
+    def _import_subgraph(
+        self, graph: GraphProto, scope: BodyScope, opsets: Mapping[str, int], name: str
+    ) -> list[NodeInput]:
+        before = len(self.problems), self.half_seen_nodes
+        self._add_initializers(graph, scope)
+        with self._nested():
+            self._import_nodes(graph.node, scope, opsets, f"{name}/")
+        outputs = [scope.find(info.name) for info in graph.output]
+        if (len(self.problems), self.half_seen_nodes) != before:
+            raise UnseenValueError(name)
+        for info, operand in zip(graph.output, outputs, strict=True):
+            if operand is None:
+                raise NodeRefusedError(
+                    "No node produces this output of the subgraph",
+                    code=ErrorCode.INVALID_GRAPH,
+                    found=info.name,
+                    remedy="Remove the output, or correct its name",
+                )
+        return [operand for operand in outputs if operand is not None]
+
+    @contextlib.contextmanager
+    def _nested(self) -> Iterator[None]:
+        """Count one more level of functions and subgraphs.
+
+        Raises:
+            NodeRefusedError: There are too many.
+        """
         if self._nesting >= DEEPEST_NESTING:
             raise NodeRefusedError(
-                "Functions are nested too deeply",
+                "Functions and subgraphs are nested too deeply",
                 found=f"more than {DEEPEST_NESTING} levels",
                 remedy="Inline the functions before the import",
             )
         self._nesting += 1
         try:
-            self._import_nodes(bound_body(function, proto, absent), inner, opsets, f"{name}/")
+            yield
         finally:
             self._nesting -= 1
-        results = [inner.get(value) for value in function.output]
-        return named_results(self.network, results, proto.output, prefix, f"{name}/")
 
     # Borders ------------------------------------------------------------------------------------------------------
 
@@ -322,6 +391,30 @@ class GraphImport:
         needs = error.needs_constants if isinstance(error, NodeRefusedError) else frozenset()
         operator = f"{proto.domain}.{proto.op_type}" if _domain(proto.domain) else proto.op_type
         self.problems.append(ImportProblem(code, str(error), self._top_level_index, name, operator, needs))
+
+
+class _NodeBodies:
+    """Imports the subgraphs of one node.
+
+    Attributes:
+        is_inlined: whether one took the node's place.
+    """
+
+    def __init__(self, graph: GraphImport, scope: Scope, opsets: Mapping[str, int], name: str) -> None:
+        self._graph = graph
+        self._scope = scope
+        self._opsets = opsets
+        self._name = name
+        self.is_inlined = False
+
+    def body(self, graph: GraphProto, inputs: Sequence[TensorSpec | None]) -> ImportedBody:
+        """Import a subgraph as a network of its own."""
+        return self._graph.import_body(graph, inputs, self._scope, self._opsets, self._name)
+
+    def inline(self, graph: GraphProto) -> list[NodeInput]:
+        """Import the nodes of a subgraph into the network of the node."""
+        self.is_inlined = True
+        return self._graph.inline_subgraph(graph, self._scope, self._opsets, self._name)
 
 
 def _domain(domain: str) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from dryfit.network.layer import Layer
 from dryfit.network.layer_plugin import FieldValue
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array, Tensor
+from dryfit.onnx.bodies import NodeBodies
 from dryfit.onnx.folding import folded, followed_extents
 from dryfit.onnx.problems import ErrorCode, NodeRefusedError
 from dryfit.onnx.tensors import NodeInput, attribute_fields, specs_of
@@ -43,13 +44,20 @@ class Node:
         domain: the operator set it belongs to; empty for ONNX's own.
         opset: the version of that operator set which the model uses.
         inputs: operands, None where an optional input is absent.
+        bodies: imports the node's subgraphs.
     """
 
     refusal = NodeRefusedError
     """The error to raise where the node cannot be imported."""
 
     def __init__(
-        self, proto: NodeProto, name: str, opset: int, inputs: Sequence[NodeInput | None], graph: LayerHost
+        self,
+        proto: NodeProto,
+        name: str,
+        opset: int,
+        inputs: Sequence[NodeInput | None],
+        graph: LayerHost,
+        bodies: NodeBodies,
     ) -> None:
         self.proto = proto
         self.name = name
@@ -57,6 +65,7 @@ class Node:
         self.domain = proto.domain
         self.opset = opset
         self.inputs = list(inputs)
+        self.bodies = bodies
         self._graph = graph
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
         self._layers: list[Layer] = []
@@ -69,7 +78,7 @@ class Node:
 
     def on(self, *inputs: NodeInput | None) -> Node:
         """The same node with other inputs, for the function of an operator that this one is made of."""
-        other = Node(self.proto, self.name, self.opset, inputs, self._graph)
+        other = Node(self.proto, self.name, self.opset, inputs, self._graph, self.bodies)
         other._layers = self._layers
         return other
 
@@ -160,6 +169,19 @@ class Node:
         """A tensor attribute, or None where absent."""
         value = self._attribute(name, AttributeProto.TENSOR, "t", None)
         return None if value is None else self._graph.array_of(value)
+
+    def get_graph(self, name: str) -> GraphProto:
+        """A subgraph, which the node must have.
+
+        Raises:
+            NodeRefusedError: it has none of this name.
+        """
+        graph = self._attribute(name, AttributeProto.GRAPH, "g", None)
+        if graph is None:
+            raise self.refusal(
+                f"Required attribute {name!r} is missing", code=ErrorCode.INVALID_NODE, remedy="Export the model again"
+            )
+        return graph  # type: ignore[no-any-return]
 
     def fields(self) -> dict[str, FieldValue]:
         """Every attribute as the field of a layer plugin.

@@ -117,7 +117,7 @@ def unknown_operator(proto: NodeProto, domain: str, opset: int) -> NodeRefusedEr
     """The refusal."""
     if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in proto.attribute):
         return NodeRefusedError(
-            "Operators with subgraphs are not supported",
+            "Operators with subgraphs are not supported, except If, Loop and Scan",
             remedy="Unroll the loop, or export the model without control flow",
         )
     refusal = integer_operator(proto.op_type, domain)

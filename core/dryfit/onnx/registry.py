@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, cast
 
 import attrs
-from onnx import TensorProto, ValueInfoProto
+from onnx import GraphProto, TensorProto, ValueInfoProto
 
 from dryfit.errors import DryfitError, PluginError
 from dryfit.network.data_types import DataType
@@ -212,6 +212,21 @@ class TrialNetwork:
                 self._tensors[id(operand)] = self.network.add_input(name, operand.dtype, operand.shape)
         return self._tensors[id(operand)]
 
+
+class _UnseenBodies:
+    """In the place of the subgraphs of a node behind a refused one."""
+
+    def body(self, graph: GraphProto, inputs: Sequence[TensorSpec | None]) -> NoReturn:
+        """Not looked at."""
+        raise UnseenValueError(graph.name, len(inputs))
+
+    def inline(self, graph: GraphProto) -> NoReturn:
+        """Not looked at."""
+        raise UnseenValueError(graph.name)
+
+
+UNSEEN_BODIES = _UnseenBodies()
+"""What a node behind a refused one is given; its subgraphs read values that do not exist."""
 
 Trial = Callable[[Sequence[NodeInput | None]], Sequence[NodeInput]]
 """Imports the node with these inputs into a new `TrialNetwork`."""

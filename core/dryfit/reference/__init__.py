@@ -3,6 +3,7 @@
     activation      activation, parametric_relu, normalization, lrn, softmax, ragged_softmax
     assertion       assertion
     attention       attention, rotary_embedding, kv_cache_update
+    control_flow    conditional, loop
     convolution     convolution, deconvolution, fully_connected, matrix_multiply, einsum, pooling
     elementwise     elementwise, unary, select, scale
     grid_sample     grid_sample

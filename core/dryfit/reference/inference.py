@@ -76,13 +76,14 @@ def infer_with_values(
 ) -> list[TensorSpec]:
     """The specs of a layer's outputs, with their values where all inputs are known and the outputs are small.
 
-    Plugins and random numbers are not evaluated, nor is what fails: that belongs to run time.
+    Plugins, layers with bodies and random numbers are not evaluated, nor is what fails: that belongs to run time. A
+    loop may run for any time, and one that runs for a known and small number of iterations is unrolled by a pass.
 
     Raises:
         NetworkError: the layer's parameters do not fit its inputs.
     """
     specs = list(layer.infer_outputs(inputs))
-    if all(spec.value is not None for spec in specs) or layer.kind == "plugin":
+    if all(spec.value is not None for spec in specs) or layer.kind == "plugin" or layer.bodies:
         return specs
     if any(spec is not None and spec.value is None for spec in inputs):
         return specs

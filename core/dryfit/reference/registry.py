@@ -49,6 +49,17 @@ def evaluate(layer: Layer, inputs: Sequence[Array | None]) -> list[Array]:
     Raises:
         NetworkError: the kind has no reference (a plugin that was not loaded).
     """
+    function = reference_of(layer)
+    with np.errstate(all="ignore"):
+        return [np.asarray(output) for output in function(layer, inputs)]
+
+
+def reference_of(layer: Layer) -> Reference:
+    """The function of a layer's kind.
+
+    Raises:
+        NetworkError: the kind has no reference (a plugin that was not loaded).
+    """
     _load()
     if layer.kind not in _REFERENCES:
         raise NetworkError(
@@ -57,8 +68,7 @@ def evaluate(layer: Layer, inputs: Sequence[Array | None]) -> list[Array]:
             found=layer.kind,
             remedy="Register one for this kind",
         )
-    with np.errstate(all="ignore"):
-        return [np.asarray(output) for output in _REFERENCES[layer.kind](layer, inputs)]
+    return _REFERENCES[layer.kind]
 
 
 def compute_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -15,6 +15,7 @@ from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import ActivationType, ScaleMode
+from dryfit.network.layers.control_flow import ConditionalLayer, LoopLayer
 from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
 from dryfit.network.layers.generators import FillOperation
 from dryfit.network.layers.indexing import ScatterMode
@@ -227,6 +228,28 @@ class Examples:
         grid = self.rng.uniform(-1, 1, (max(1, self.x.shape[0]), 3, 3, 2))
         return self.network.add_grid_sample(self.x, self.constant(grid))
 
+    def conditional(self) -> Layer:
+        """The input, or twice the input, as a constant condition says."""
+        bodies = [self._body(factor) for factor in (1, 2)]
+        condition = self.constant(self.one_of(True, False), np.bool_)
+        return self.network.add_layer(ConditionalLayer(then_body=bodies[0], else_body=bodies[1]), [condition, self.x])
+
+    def loop(self) -> Layer:
+        """The input, halved three times."""
+        layer = LoopLayer(body=self._body(0.5, is_loop=True), num_states=1)
+        return self.network.add_layer(layer, [self.constant(3, np.int64), self.x])
+
+    def _body(self, factor: float, *, is_loop: bool = False) -> Network:
+        """A network that multiplies its input by a factor."""
+        body = Network("body")
+        if is_loop:
+            body.add_input("iteration", DataType.INT64, ())
+        x = body.add_input("x", self.x.dtype, self.x.shape)
+        weights = np.full((1,) * self.rank, factor, np.float64).astype(self.x.dtype.numpy)
+        constant = body.add_constant(weights.shape, weights).get_output(0)
+        body.mark_output(body.add_elementwise(x, constant, ElementWiseOperation.PROD).get_output(0))
+        return body
+
     def _factors(self) -> Array:
         return self.rng.uniform(0.5, 1.5, self.channels).astype(np.float32)
 
@@ -240,6 +263,7 @@ EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
     "attention": Examples.attention,
     "cast": lambda e: e.network.add_cast(e.x, e.one_of(DataType.HALF, DataType.INT32, DataType.BOOL)),
     "concatenation": Examples.concatenation,
+    "conditional": Examples.conditional,
     "constant": lambda e: e.network.add_constant((3,), np.arange(3, dtype=np.float32)),
     "convolution": Examples.convolution,
     "cumulative": lambda e: e.network.add_cumulative(
@@ -257,6 +281,7 @@ EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
     "histogram": lambda e: e.network.add_histogram(e.x),
     "identity": lambda e: e.network.add_identity(e.x),
     "kv_cache_update": Examples.kv_cache_update,
+    "loop": Examples.loop,
     "lrn": lambda e: e.network.add_lrn(e.x, e.one_of(3, 5), 1e-4, 0.75, 1.0),
     "matrix_multiply": Examples.matrix_multiply,
     "nms": Examples.nms,

@@ -109,6 +109,8 @@ def nothing_host_only(question: Question) -> Finding | None:
             return Finding(f"a {layer.kind} with {layer.host_only_reason}", _SYMMETRIC, remedy=_QUANTIZE_AGAIN)
         if layer.kind == "quantized_operator":
             return Finding(f"{layer.computes} by {layer.host_only_reason}", "TensorRT's own arithmetic", remedy=_METHOD)
+        if layer.bodies:
+            return Finding(f"a {layer.kind} with {layer.host_only_reason}", "layers and types of TensorRT")
         return Finding(f"a {layer.kind} with options that TensorRT does not have", "TensorRT's own")
     return None
 

@@ -276,8 +276,12 @@ def test_a_value_with_two_producers_is_refused() -> None:
         (helper.make_node("Transpose", ["x"], ["y"], perm=[0, 0, 1, 2]), "permutation of the axes"),
         (helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING), "element type is not supported.*STRING"),
         (
-            helper.make_node("If", ["x"], ["y"], then_branch=helper.make_graph([], "g", [], [])),
+            helper.make_node("SequenceMap", ["x"], ["y"], body=helper.make_graph([], "g", [], [])),
             "Operators with subgraphs",
+        ),
+        (
+            helper.make_node("If", ["x"], ["y"], then_branch=helper.make_graph([], "g", [], [])),
+            "Required attribute 'else_branch' is missing",
         ),
         (helper.make_node("Relu", ["x"], ["y", "z"]), r"output of the node is not supported \(found z\)"),
     ],

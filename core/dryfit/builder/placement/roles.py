@@ -46,4 +46,5 @@ def _role(layer: Layer, shapes: set[str], constants: set[str]) -> LayerRole:
         return LayerRole.SHAPE
     inputs = {tensor.name for tensor in layer.inputs if tensor is not None}
     is_known = all(name in shapes or name in constants for name in inputs) and not inputs <= constants
-    return LayerRole.SHAPE if is_known and layer.kind != "plugin" else LayerRole.WORK
+    is_evaluated = layer.kind != "plugin" and not layer.bodies
+    return LayerRole.SHAPE if is_known and is_evaluated else LayerRole.WORK

@@ -3,6 +3,7 @@
     activation           activation, parametric_relu, scale
     assertion            assertion
     attention            attention, rotary_embedding, kv_cache_update
+    control_flow         conditional, loop
     convolution          convolution, deconvolution, fully_connected
     elementwise          elementwise, unary, select
     generators           constant, fill, shape

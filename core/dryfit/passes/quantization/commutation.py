@@ -261,6 +261,8 @@ COMMUTATIONS: dict[str, Commutation] = {
         Commutation("assertion", "", "its condition is BOOL"),
         Commutation("shape", "", "it reads no values", data=_none),
         Commutation("fill", "", "it reads no values", data=_none),
+        Commutation("conditional", "", "which branch computes its output is known only at run time"),
+        Commutation("loop", "", "its body computes in the types of the network"),
         Commutation("constant", "", "it reads no values; its quantization is computed while building", data=_none),
         Commutation("quantize", "", "it starts a new scale"),
         Commutation("dequantize", "", "it ends a scale; of the same scale, Q after DQ changes nothing and goes"),

@@ -39,6 +39,7 @@ SUPPORTED = frozenset(
 """A cast or an identity only after a comparison: see `dla.cast.follows_comparison`."""
 
 _NEVER = "TensorRT does not offer this layer on the DLA"
+_CONTROL = "the DLA does not branch or repeat: it runs a fixed sequence of layers"
 _DATA = "the DLA cannot move data by index (TensorRT headers); a 1x1 convolution can select channels"
 _QUANTIZATION = (
     "explicit quantization (Q/DQ) is not supported on the DLA: set dynamic ranges instead "
@@ -50,6 +51,7 @@ _PARTS = "a build decomposes it into layers of other kinds, and each of them run
 UNSUPPORTED = {
     "assertion": "the host checks conditions, after the run",
     "attention": _PARTS,
+    "conditional": _CONTROL,
     "constant": (
         "the DLA does not run constants as layers: a constant becomes an operand of the layer that reads it, "
         "or stays on the fallback device"
@@ -63,6 +65,7 @@ UNSUPPORTED = {
     "grid_sample": _NEVER,
     "histogram": "calibration collects histograms on the host",
     "kv_cache_update": _PARTS,
+    "loop": f"{_CONTROL}; a loop with a small and constant number of iterations is unrolled",
     "nms": _NEVER,
     "non_zero": _NEVER,
     "normalization": f"{_NEVER}; a batch normalization becomes a scale layer, which the DLA supports",
