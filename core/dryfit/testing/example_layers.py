@@ -235,11 +235,11 @@ class Examples:
         return self.network.add_layer(ConditionalLayer(then_body=bodies[0], else_body=bodies[1]), [condition, self.x])
 
     def loop(self) -> Layer:
-        """The input, halved three times."""
-        layer = LoopLayer(body=self._body(0.5, is_loop=True), num_states=1)
-        return self.network.add_layer(layer, [self.constant(3, np.int64), self.x])
+        """The input, doubled twice."""
+        layer = LoopLayer(body=self._body(2, is_loop=True), num_states=1)
+        return self.network.add_layer(layer, [self.constant(2, np.int64), self.x])
 
-    def _body(self, factor: float, *, is_loop: bool = False) -> Network:
+    def _body(self, factor: int, *, is_loop: bool = False) -> Network:
         """A network that multiplies its input by a factor."""
         body = Network("body")
         if is_loop:
