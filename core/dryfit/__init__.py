@@ -59,6 +59,7 @@ public_names(
         "dryfit.network.layer_plugin": "LayerPlugin PluginField",
         "dryfit.network.layers.activation": "ActivationType ScaleMode",
         "dryfit.network.layers.attention": "AttentionNormalizationOp CausalMaskKind KVCacheMode",
+        "dryfit.network.layers.boundaries": "IfConditional Loop LoopOutput TripLimit",
         "dryfit.network.layers.elementwise": "ElementWiseOperation UnaryOperation",
         "dryfit.network.layers.generators": "FillOperation",
         "dryfit.network.layers.indexing": "GatherMode ScatterMode",

@@ -75,6 +75,10 @@ from dryfit.network.layers.activation import ScaleMode as ScaleMode
 from dryfit.network.layers.attention import AttentionNormalizationOp as AttentionNormalizationOp
 from dryfit.network.layers.attention import CausalMaskKind as CausalMaskKind
 from dryfit.network.layers.attention import KVCacheMode as KVCacheMode
+from dryfit.network.layers.boundaries import IfConditional as IfConditional
+from dryfit.network.layers.boundaries import Loop as Loop
+from dryfit.network.layers.boundaries import LoopOutput as LoopOutput
+from dryfit.network.layers.boundaries import TripLimit as TripLimit
 from dryfit.network.layers.elementwise import ElementWiseOperation as ElementWiseOperation
 from dryfit.network.layers.elementwise import UnaryOperation as UnaryOperation
 from dryfit.network.layers.generators import FillOperation as FillOperation

@@ -21,6 +21,8 @@ from dryfit.network.tensor import Tensor
 def copy_network(network: Network, visit: Callable[[Tensor], object] | None = None) -> Network:
     """Return a network with the same layers, tensors, names and notes. Weights are shared, not copied.
 
+    Loops and conditionals that are written with boundary layers become one layer each.
+
     Args:
         network: network to copy; not modified.
         visit: function called with each tensor of the copy once its producer exists; it may add layers after the
@@ -29,6 +31,9 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
     Raises:
         NetworkError: The shapes of the network cannot be inferred.
     """
+    from dryfit.network.control_flow import collected  # which copies layers itself
+
+    network = collected(network)
     network.refresh_shapes()
     copy = Network(network.name, network.flags)
     copy.metadata.update(network.metadata)
@@ -88,7 +93,9 @@ def note_origin(layer: Layer, *origins: Layer) -> None:
 
 def with_network_types(network: Network) -> Network:
     """Return the network with inputs in its computation types: a copy, or itself if they already are."""
-    if not given_types(network):
+    from dryfit.network.control_flow import has_boundaries
+
+    if not given_types(network) and not has_boundaries(network):
         return network
     copy = copy_network(network)
     for tensor in copy.inputs:

@@ -381,6 +381,13 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         """Input tensors in order, without absent optional inputs."""
         return [tensor for tensor in self.inputs if tensor is not None]
 
+    @property
+    def ordering_inputs(self) -> Sequence[Tensor | None]:
+        """Inputs that must be computed before the layer; None in the places of `late_inputs`."""
+        if not self.late_inputs:
+            return self.inputs
+        return [None if index in self.late_inputs else tensor for index, tensor in enumerate(self.inputs)]
+
     def get_input(self, index: int) -> Tensor | None:
         """Return the tensor at an input, or None."""
         return self.inputs[index] if 0 <= index < len(self.inputs) else None

@@ -249,7 +249,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
             NetworkError: The layers form a cycle.
         """
         waiting = {
-            id(layer): sum(t is not None and t.producer is not None for t in _ordering_inputs(layer))
+            id(layer): sum(t is not None and t.producer is not None for t in layer.ordering_inputs)
             for layer in self.layers
         }
         self._renumber()
@@ -382,13 +382,13 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         if any(
             t is not None and t.producer is not None and t.producer.index >= layer.index
             for layer in self.layers[start:]
-            for t in _ordering_inputs(layer)
+            for t in layer.ordering_inputs
         ):
             self.sort()
             start = 0
         try:
             for layer in self.layers[start:]:
-                known = [None if t is None else t.spec for t in _ordering_inputs(layer)]
+                known = [None if t is None else t.spec for t in layer.ordering_inputs]
                 layer.settle_weights(known)
                 specs = layer.infer_outputs(known)
                 for output, spec in zip(layer.outputs, specs, strict=True):
@@ -437,10 +437,3 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         for index, layer in enumerate(self.layers):
             if layer.index != index:
                 vars(layer)["index"] = index
-
-
-def _ordering_inputs(layer: Layer) -> Sequence[Tensor | None]:
-    """The inputs of a layer that must be computed before it; None in the places of the others."""
-    if not layer.late_inputs:
-        return layer.inputs
-    return [None if index in layer.late_inputs else tensor for index, tensor in enumerate(layer.inputs)]

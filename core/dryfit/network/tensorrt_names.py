@@ -75,10 +75,7 @@ _NETWORK = {
     "add_pooling": "Call `add_pooling_nd`",
     "add_padding": "Call `add_padding_nd`",
     "add_plugin_v2": "Call `add_plugin` with the plugin's name, or `add_plugin_v3`",
-    **_all(
-        "Loops and conditionals are not supported: unroll them, or export the model without them",
-        *("add_loop", "add_if_conditional", "add_rnn_v2"),
-    ),
+    "add_rnn_v2": "Write the network with `add_loop`, or unroll it",
     **_all(
         "Not supported as one layer: use `add_matrix_multiply`, `add_softmax` and `add_elementwise`",
         "add_moe",

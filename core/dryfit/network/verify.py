@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import DryfitError, NetworkError
+from dryfit.network.control_flow import collected
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer, with_bodies
 from dryfit.network.network import Network
@@ -74,6 +75,11 @@ def verify(network: Network) -> list[NetworkProblem]:
     for layer in with_bodies(network.layers):
         problems += _weights(layer)
     problems += _dimension_names(network)
+    if not problems:
+        try:
+            collected(network)
+        except DryfitError as error:
+            problems.append(_record("network.control_flow", error, where))
     return problems
 
 
@@ -93,12 +99,12 @@ def _layers(network: Network) -> Iterator[NetworkProblem]:
     specs: dict[int, TensorSpec] = {id(tensor): tensor._spec for tensor in network.inputs if tensor._spec}  # noqa: SLF001
     for layer in network.layers:
         where = f"layer {layer.name!r} ({layer.kind})"
-        if any(tensor is not None and id(tensor) not in specs for tensor in layer.inputs):
+        if any(tensor is not None and id(tensor) not in specs for tensor in layer.ordering_inputs):
             foreign = [t.name for t in layer.connected_inputs if t.network is not network]
             if foreign:
                 yield NetworkProblem("layer.inputs", "An input belongs to another network", where, found=foreign[0])
             continue
-        inputs = [None if tensor is None else specs[id(tensor)] for tensor in layer.inputs]
+        inputs = [None if tensor is None else specs[id(tensor)] for tensor in layer.ordering_inputs]
         try:
             outputs = layer.infer_outputs(inputs)
         except DryfitError as error:

@@ -8,11 +8,11 @@ from typing import Protocol
 import attrs
 from onnx import GraphProto
 
+from dryfit.network.control_flow import mark_body_output
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.movement import Identity
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
-from dryfit.onnx.graph_borders import claim_name, remove_unused_layers
+from dryfit.onnx.graph_borders import remove_unused_layers
 from dryfit.onnx.tensors import NodeInput
 
 
@@ -136,16 +136,9 @@ class NodeBodies(Protocol):
 
 
 def finished_body(network: Network, scope: BodyScope, outputs: Sequence[Tensor]) -> list[NodeInput]:
-    """Mark the outputs of a body and remove what they do not need; returns the captured operands that it reads.
-
-    A tensor can be an output only once, so it is copied for the second time.
-    """
+    """Mark the outputs of a body and remove what they do not need; returns the captured operands that it reads."""
     for tensor in outputs:
-        if tensor.is_network_output:
-            name = tensor.name
-            tensor = network.add_layer(Identity(name=f"output {len(network.outputs)}"), [tensor]).outputs[0]  # noqa: PLW2901
-            claim_name(network, tensor, network.free_tensor_name(name))
-        network.mark_output(tensor)
+        mark_body_output(network, tensor)
     remove_unused_layers(network, 0)
     unused = [tensor for _, tensor in scope.captured if not tensor.consumers and not tensor.is_network_output]
     network.inputs = [tensor for tensor in network.inputs if tensor not in unused]

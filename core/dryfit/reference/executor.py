@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dryfit.errors import ExecutionError
+from dryfit.network.control_flow import collected
 from dryfit.network.data_types import EXCHANGED_TYPES
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
@@ -36,6 +37,7 @@ def run_reference(network: Network, feeds: Mapping[str, Array], observe: Observe
             scale that is not positive; or an assertion does not hold.
         NetworkError: a layer's parameters do not fit the shapes.
     """
+    network = collected(network)
     network.refresh_shapes()
     arrays = _checked_feeds(network, feeds)
     if observe is not None:

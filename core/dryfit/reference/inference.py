@@ -34,7 +34,7 @@ def infer_specs(network: Network, input_shapes: Mapping[str, Shape] | None = Non
         for name, shape in checked_input_shapes(network, input_shapes or {}).items()
     }
     for layer in network.layers:
-        inputs = [None if tensor is None else specs[tensor.name] for tensor in layer.inputs]
+        inputs = [None if tensor is None else specs[tensor.name] for tensor in layer.ordering_inputs]
         for tensor, spec in zip(layer.outputs, infer_with_values(layer, inputs), strict=True):
             specs[tensor.name] = spec
     return specs

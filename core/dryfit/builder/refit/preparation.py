@@ -22,6 +22,7 @@ from dryfit.engine.plan import Plan
 from dryfit.engine.refit_record import RefitRecord, RefittableWeights, ScaleComparison, WeightsPlace, digest
 from dryfit.engine.stripping import exchangeable_weights, stripped
 from dryfit.errors import ConfigError
+from dryfit.network.control_flow import collected
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.weights_role import set_weights
@@ -66,6 +67,7 @@ def prepared_for_refit(plan: Plan, network: Network, config: BuilderConfig, desi
     if not any(config.get_flag(flag) for flag in REFIT_FLAGS):
         return plan
     is_identical = not (config.get_flag(BuilderFlag.REFIT) or config.get_flag(BuilderFlag.REFIT_INDIVIDUAL))
+    network = collected(network)
     kept = _copied(network)
     design.network_scales.table.apply_to(kept)
     record = RefitRecord(

@@ -3,6 +3,7 @@
     activation           activation, parametric_relu, scale
     assertion            assertion
     attention            attention, rotary_embedding, kv_cache_update
+    boundaries           boundary layers of loops and conditionals, which a build replaces
     control_flow         conditional, loop
     convolution          convolution, deconvolution, fully_connected
     elementwise          elementwise, unary, select
@@ -28,6 +29,7 @@ family's file in `dryfit.reference`.
 from dryfit.network.layers.activation import AddActivation, AddScale
 from dryfit.network.layers.assertion import AddAssertion
 from dryfit.network.layers.attention import AddAttention
+from dryfit.network.layers.boundaries import AddControlFlow
 from dryfit.network.layers.convolution import AddConvolution
 from dryfit.network.layers.elementwise import AddElementwise
 from dryfit.network.layers.generators import AddGenerators
@@ -49,6 +51,7 @@ class LayerMethods(
     AddActivation,
     AddAssertion,
     AddAttention,
+    AddControlFlow,
     AddConvolution,
     AddElementwise,
     AddGenerators,

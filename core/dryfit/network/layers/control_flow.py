@@ -95,7 +95,7 @@ class ConditionalLayer(Layer):
                     found=f"{one.dtype.text} {one.shape} and {other.dtype.text} {other.shape}",
                     remedy="Reshape or cast it in one branch, or make the condition a constant",
                 )
-        return [_in_common(one, other) for one, other in zip(ours, theirs, strict=True)]
+        return [in_common(one, other) for one, other in zip(ours, theirs, strict=True)]
 
     def multiply_accumulates(self, specs: Specs) -> int:
         """Return those of the branch that has more."""
@@ -321,7 +321,7 @@ class LoopLayer(Layer):
                 found=f"{old.dtype.text} {old.shape}, then {new.dtype.text} {new.shape}",
                 remedy="Reshape or cast it at the end of the body",
             )
-        return _in_common(old, new)
+        return in_common(old, new)
 
 
 # What both have in common ---------------------------------------------------------------------------------------------
@@ -420,7 +420,8 @@ def may_be_single(shape: Shape) -> bool:
     return all(extent in (-1, 1) for extent in shape)
 
 
-def _in_common(one: TensorSpec, other: TensorSpec) -> TensorSpec:
+def in_common(one: TensorSpec, other: TensorSpec) -> TensorSpec:
+    """Return the spec that holds for both; extents in which they differ are -1."""
     shape = tuple(a if a == b else -1 for a, b in zip(one.shape, other.shape, strict=True))
     return TensorSpec(shape, one.dtype)
 
