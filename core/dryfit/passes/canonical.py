@@ -13,6 +13,7 @@ from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
 from dryfit.passes.claim_quantized_groups import ClaimQuantizedGroups
+from dryfit.passes.flatten_control_flow import FlattenControlFlow
 from dryfit.passes.pipeline import NetworkPass, Pass, Pipeline
 from dryfit.passes.quantization.cancel_quantizations import (
     CancelQuantizations,
@@ -127,6 +128,7 @@ def own_passes(judge: Judge = any_device) -> list[Pass]:
         judge: says which layers devices compute on quantized codes.
     """
     return [
+        FlattenControlFlow(),
         FormQuantizedOperators(),
         fold_constants,
         absorb_dimensions,
