@@ -424,3 +424,110 @@ def test_a_profiler_gets_the_time_of_each_engine_layer(shared_models: Path, majo
         context.set_tensor_address(name, memory.allocate(4 * trt.volume(engine.get_tensor_shape(name))))
     assert context.execute_async_v3(0)
     assert len(context.profiler.names) == engine.num_layers
+
+
+def test_a_loop_is_written_as_in_tensorrt(trt: Any) -> None:
+    logger = Log(trt)
+    builder = trt.Builder(logger)
+    network = builder.create_network(explicit(trt))
+    x = network.add_input("x", trt.float32, (4, 3))
+    count = network.add_constant((), np.array(4, np.int32)).get_output(0)
+    zero = network.add_constant((3,), np.zeros(3, np.float32)).get_output(0)
+    loop = network.add_loop()
+    loop.name = "sums"
+    loop.add_trip_limit(count, trt.TripLimit.COUNT)
+    row = loop.add_iterator(x, axis=0)
+    total = loop.add_recurrence(zero)
+    added = network.add_elementwise(total.get_output(0), row.get_output(0), trt.ElementWiseOperation.SUM)
+    total.set_input(1, added.get_output(0))
+    sums = loop.add_loop_output(added.get_output(0), trt.LoopOutput.CONCATENATE, 0)
+    sums.set_input(1, count)
+    assert total.loop.name == "sums"
+    assert (row.axis, row.reverse, sums.kind) == (0, False, trt.LoopOutput.CONCATENATE)
+    sums.get_output(0).name = "y"
+    network.mark_output(sums.get_output(0))
+    plan = builder.build_serialized_network(network, builder.create_builder_config())
+    assert plan is not None, logger.of("ERROR")
+    values = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    found = run(trt, trt.Runtime(logger).deserialize_cuda_engine(plan), values)
+    np.testing.assert_allclose(found, np.cumsum(values, axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_a_conditional_runs_the_chosen_branch(trt: Any, value: float) -> None:
+    logger = Log(trt)
+    builder = trt.Builder(logger)
+    network = builder.create_network(explicit(trt))
+    x = network.add_input("x", trt.float32, (1, 3))
+    total = network.add_reduce(x, trt.ReduceOperation.SUM, 3, False).get_output(0)
+    zero = network.add_constant((), np.zeros((), np.float32)).get_output(0)
+    positive = network.add_elementwise(total, zero, trt.ElementWiseOperation.GREATER).get_output(0)
+    conditional = network.add_if_conditional()
+    conditional.set_condition(positive)
+    inside = conditional.add_input(x).get_output(0)
+    doubled = network.add_elementwise(inside, inside, trt.ElementWiseOperation.SUM).get_output(0)
+    negated = network.add_unary(inside, trt.UnaryOperation.NEG).get_output(0)
+    output = conditional.add_output(doubled, negated).get_output(0)
+    output.name = "y"
+    network.mark_output(output)
+    plan = builder.build_serialized_network(network, builder.create_builder_config())
+    assert plan is not None, logger.of("ERROR")
+    values = np.full((1, 3), value, np.float32)
+    found = run(trt, trt.Runtime(logger).deserialize_cuda_engine(plan), values)
+    np.testing.assert_array_equal(found, 2 * values if value > 0 else -values)
+
+
+@pytest.mark.parametrize("major", [10, 11])
+def test_attention_equals_its_formula(major: int) -> None:
+    trt = importlib.import_module(f"dryfit_tensorrt.trt{major}")
+    logger = Log(trt)
+    builder = trt.Builder(logger)
+    network = builder.create_network(0)
+    x = network.add_input("x", trt.float32, (1, 2, 5, 8))
+    attention = network.add_attention(x, x, x, trt.AttentionNormalizationOp.SOFTMAX, False)
+    assert type(attention) is trt.IAttention
+    assert (attention.causal, attention.num_outputs) == (False, 1)
+    attention.get_output(0).name = "y"
+    network.mark_output(attention.get_output(0))
+    plan = builder.build_serialized_network(network, builder.create_builder_config())
+    assert plan is not None, logger.of("ERROR")
+    values = np.random.default_rng(0).normal(size=(1, 2, 5, 8)).astype(np.float32)
+    found = run(trt, trt.Runtime(logger).deserialize_cuda_engine(plan), values)
+    scores = np.exp(values @ values.swapaxes(-1, -2))
+    np.testing.assert_allclose(found, scores / scores.sum(-1, keepdims=True) @ values, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("major", [10, 11])
+def test_a_debug_listener_gets_marked_tensors_that_are_switched_on(major: int) -> None:
+    trt = importlib.import_module(f"dryfit_tensorrt.trt{major}")
+    logger = Log(trt)
+    builder = trt.Builder(logger)
+    network = parsed(trt, builder, logger, model())
+    assert network.mark_debug(network[0].get_output(0)) is True
+    assert network.is_debug_tensor(network[0].get_output(0))
+    plan = builder.build_serialized_network(network, builder.create_builder_config())
+    engine = trt.Runtime(logger).deserialize_cuda_engine(plan)
+    context = engine.create_execution_context()
+    seen: list[tuple[str, tuple[int, ...], float]] = []
+
+    class Listener(trt.IDebugListener):
+        def __init__(self) -> None:
+            trt.IDebugListener.__init__(self)
+
+        def process_debug_tensor(self, addr: int, location: Any, type: Any, shape: Any, name: str, stream: int) -> bool:
+            values = memory.array_at(addr, tuple(shape), trt.nptype(type))
+            seen.append((name, tuple(shape), float(values.min())))
+            return True
+
+    assert engine.is_debug_tensor("c1")
+    context.set_debug_listener(Listener())
+    context.set_tensor_address("x", on_device(sample()))
+    context.set_tensor_address("y", memory.allocate(4 * 8 * 144))
+    assert context.execute_async_v3(0)
+    assert seen == []
+    assert context.set_tensor_debug_state("c1", True)
+    assert context.get_debug_state("c1")
+    assert context.execute_async_v3(0)
+    ((name, shape, least),) = seen
+    assert (name, shape) == ("c1", (1, 16, 12, 12))
+    assert least < 0  # before the ReLU

@@ -13,7 +13,7 @@ import dryfit
 from dryfit_tensorrt import memory
 from dryfit_tensorrt.behaviour.base import Base, Scoped, called_back
 from dryfit_tensorrt.behaviour.monitoring import report, report_failure
-from dryfit_tensorrt.behaviour.values import core_dtype
+from dryfit_tensorrt.behaviour.values import core_dtype, of_enum
 
 ALIGNMENT = 256
 """Alignment that an output allocator is asked for, in bytes. Source: TensorRT's headers."""
@@ -308,18 +308,44 @@ class IExecutionContext(Base, Scoped):
         return True
 
     def set_debug_listener(self, listener: Any) -> bool:
-        """Set what receives the debug tensors that are switched on."""
+        """Set what receives the debug tensors that are switched on; None for nothing."""
         self._listener = listener
+        self._core.set_debug_listener(None if listener is None else _DebugTensors(self, listener))
         return True
 
     def get_debug_listener(self) -> Any:
         """Return what receives debug tensors, or None."""
         return self._listener
 
+    def set_tensor_debug_state(self, name: str, flag: bool) -> bool:
+        """Switch a tensor that was marked for debugging on or off; returns whether there is one of this name."""
+        try:
+            self._core.set_tensor_debug_state(name, bool(flag))
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
+            return False
+        return True
+
+    def get_debug_state(self, name: str) -> bool:
+        """Return whether a debug tensor is switched on."""
+        return self._engine._core.is_debug_tensor(name) and self._core.get_debug_state(name)
+
     def set_all_tensors_debug_state(self, flag: bool) -> bool:
         """Switch all tensors that were marked for debugging on or off."""
-        del flag
+        self._core.set_all_tensors_debug_state(bool(flag))
         return True
+
+    @property
+    def unfused_tensors_debug_state(self) -> bool:
+        """Whether the tensors that no fusion removed are given to the listener."""
+        return self._core.unfused_tensors_debug_state
+
+    @unfused_tensors_debug_state.setter
+    def unfused_tensors_debug_state(self, flag: bool) -> None:
+        try:
+            self._core.unfused_tensors_debug_state = bool(flag)
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
 
     @property
     def error_recorder(self) -> Any:
@@ -382,3 +408,27 @@ class _Times(dryfit.Profiler):
         context = self._context
         shown = context._engine._shown_names().get(layer_name, layer_name)
         context._times[shown] = context._times.get(shown, 0.0) + ms
+
+
+class _DebugTensors:
+    """Hands debug tensors to a program's listener, in device memory that lives as long as the call."""
+
+    def __init__(self, context: Any, listener: Any) -> None:
+        self._context, self._listener = context, listener
+
+    def process_debug_tensor(self, name: str, array: Any, dtype: Any, shape: Any) -> bool:
+        """Hand on a tensor; an exception in the program's listener fails the run."""
+        api = self._context._api
+        values = np.ascontiguousarray(array)
+        address = memory.allocate(values.nbytes)
+        memory.view(address, values.nbytes)[:] = values.reshape(-1).view(np.uint8)
+        try:
+            return bool(
+                called_back(
+                    self._listener.process_debug_tensor,
+                    *(address, api.TensorLocation.DEVICE, of_enum(api, "DataType", dtype), api.Dims(shape), name, 0),
+                    otherwise=False,
+                )
+            )
+        finally:
+            memory.free(address)

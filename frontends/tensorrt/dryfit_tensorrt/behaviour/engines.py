@@ -262,8 +262,7 @@ class ICudaEngine(Base, Scoped):
 
     def get_aliased_input_tensor(self, name: str) -> str:
         """Return the input whose memory an output shares; "" for none."""
-        del name
-        return ""
+        return self._core.get_aliased_input_tensor(name) or ""
 
     def is_debug_tensor(self, name: str) -> bool:
         """Return whether a tensor was marked for debugging."""
@@ -314,8 +313,7 @@ class ICudaEngine(Base, Scoped):
 
     def get_engine_stat(self, stat: Any) -> int:
         """Return a size in bytes: of all weights, or of those that a stripped engine lacks."""
-        total = sum(array.nbytes for one in self._core.plan.operations for array in one.weights.values())
-        return total if stat.name == "TOTAL_WEIGHTS_SIZE" else 0
+        return self._core.get_engine_stat(dryfit.EngineStat[stat.name])
 
     @property
     def error_recorder(self) -> Any:

@@ -9,11 +9,18 @@ import attrs
 
 import dryfit
 from dryfit.network.layer import LAYER_KINDS
+from dryfit.network.layers import attention, boundaries
 from dryfit_tensorrt.behaviour.base import Origin
 from dryfit_tensorrt.behaviour.monitoring import report
 from dryfit_tensorrt.behaviour.values import from_core, to_core
 from dryfit_tensorrt.surface.class_parents import LAYER_CLASSES
 from dryfit_tensorrt.surface.tables import Member
+
+
+def boundary_kinds() -> list[Any]:
+    """Return the layers at the borders of loops and conditionals."""
+    bases = (boundaries.LoopBoundaryLayer, boundaries.ConditionalBoundaryLayer)
+    return [kind for base in bases for kind in base.__subclasses__()]
 
 
 def _cores() -> dict[str, Any]:
@@ -22,8 +29,14 @@ def _cores() -> dict[str, Any]:
     by_type = {
         LAYER_CLASSES[kind.layer_type]: kind for kind in LAYER_KINDS.values() if kind.layer_type in LAYER_CLASSES
     }
+    by_type |= {LAYER_CLASSES[kind.layer_type]: kind for kind in boundary_kinds() if kind.layer_type in LAYER_CLASSES}
     return {
         **by_type,
+        "ILoop": dryfit.Loop,
+        "IIfConditional": dryfit.IfConditional,
+        "ILoopBoundaryLayer": boundaries.LoopBoundaryLayer,
+        "IIfConditionalBoundaryLayer": boundaries.ConditionalBoundaryLayer,
+        "IAttention": attention.Attention,
         "ILayer": dryfit.Layer,
         "INetworkDefinition": dryfit.Network,
         "ITensor": dryfit.Tensor,
@@ -39,6 +52,8 @@ CORES: Mapping[str, Any] = _cores()
 RENAMED: Mapping[tuple[str, str], str] = {
     ("IActivationLayer", "type"): "activation_type",
     ("IPoolingLayer", "type"): "pooling_type",
+    ("ILoopOutputLayer", "kind"): "output_kind",
+    ("ITripLimitLayer", "kind"): "limit_kind",
     **{
         (layer, old): f"{old}_nd"
         for layer in ("IConvolutionLayer", "IDeconvolutionLayer")

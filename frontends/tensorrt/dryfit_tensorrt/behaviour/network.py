@@ -19,6 +19,16 @@ def all_formats(api: Any) -> int:
     return sum(1 << int(one) for one in api.TensorFormat)
 
 
+_CLOSEST_TYPES = {
+    "ATTENTION": "ATTENTION_OUTPUT",
+    "LOOP": "LOOP_OUTPUT",
+    "CONDITIONAL": "CONDITIONAL_OUTPUT",
+}
+"""Layers of dryfit that TensorRT has as layers at their borders, to the border that gives their outputs."""
+_OTHER_TYPES = {8: "PLUGIN_V2", 10: "PLUGIN_V3", 11: "PLUGIN_V3"}
+"""Type of the layers that TensorRT does not have: what stands there in a network of TensorRT's is a plugin."""
+
+
 class ITensor(Base):
     """A tensor of a network."""
 
@@ -110,10 +120,6 @@ class ILayer(Base):
         raise TypeError("tensorrt.ILayer: No constructor defined!")
 
     @property
-    def _logger(self) -> Any:
-        return self._network._logger
-
-    @property
     def type(self) -> Any:
         """Member of `LayerType`."""
         return self._network._layer_type(self._core)
@@ -179,15 +185,22 @@ class INetworkDefinition(Base, Scoped):
         return found
 
     def _layer_type(self, core: Any) -> Any:
-        name = (
-            "PLUGIN_V2" if core.layer_type == "PLUGIN_V3" and not self._api.has("IPluginV3Layer") else core.layer_type
-        )
-        return self._api.LayerType[name]
+        known = self._api.LayerType.__members__
+        return known.get(_CLOSEST_TYPES.get(core.layer_type, core.layer_type)) or known[_OTHER_TYPES[self._api.major]]
 
     def _layer(self, core: Any, name: str | None = None) -> Any:
         """A layer in the class of its kind, or in a class given."""
-        found = object.__new__(getattr(self._api, name or LAYER_CLASSES[self._layer_type(core).name]))
-        found._core, found._network = core, self
+        own = "IAttention" if core.layer_type == "ATTENTION" else LAYER_CLASSES.get(core.layer_type, "ILayer")
+        own = own if self._api.has(own) else "ILayer"
+        return self._view(name or own, core)
+
+    def _control_flow(self, core: Any) -> Any:
+        """A loop or a conditional."""
+        return self._view("ILoop" if isinstance(core, dryfit.Loop) else "IIfConditional", core)
+
+    def _view(self, name: str, core: Any) -> Any:
+        found = object.__new__(getattr(self._api, name))
+        found._core, found._network, found._logger = core, self, self._logger
         return found
 
     # The network --------------------------------------------------------------------------------------------------
@@ -266,6 +279,22 @@ class INetworkDefinition(Base, Scoped):
             return False
         self._shape_outputs.remove(tensor._core)
         self._core.unmark_output(tensor._core)
+        return True
+
+    def mark_debug(self, tensor: Any) -> bool:
+        """Mark a tensor, so that a listener can get it; returns whether it belongs to the network."""
+        return self._marked(self._core.mark_debug, tensor)
+
+    def unmark_debug(self, tensor: Any) -> bool:
+        """Undo `mark_debug`; returns whether the tensor belongs to the network."""
+        return self._marked(self._core.unmark_debug, tensor)
+
+    def _marked(self, mark: Callable[[Any], None], tensor: Any) -> bool:
+        try:
+            mark(tensor._core)
+        except dryfit.DryfitError as error:
+            report_failure(self, error)
+            return False
         return True
 
     def remove_tensor(self, tensor: Any) -> None:

@@ -64,6 +64,8 @@ def from_core(api: Namespace, owner: Any, value: Any) -> Any:
         return owner._network._tensor(value)
     if isinstance(value, dryfit.Layer):
         return owner._network._layer(value)
+    if isinstance(value, (dryfit.Loop, dryfit.IfConditional)):
+        return owner._network._control_flow(value)
     if isinstance(value, dryfit.Weights):
         return value.numpy()
     if isinstance(value, tuple) and all(isinstance(one, (int, np.integer)) for one in value):
