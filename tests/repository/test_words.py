@@ -77,6 +77,7 @@ MESSAGE_CALLS = re.compile(
 NOT_MESSAGES = re.compile(
     r"^\s*$|^[\w.:/*<>=+-]*$|^[\w ]*\w[:_]\w[\w: ]*$"  # one word, or names of fields
     r"|^(def|class|import|from|if|for|return|with) |^[\w.]+ = |^#!"  # source text
+    r"|^\n\w+: .*;"  # a table of names
 )
 
 ATTRIBUTES = re.compile(r"^Attributes:\n((?: {4}.*\n?|\n)*)", re.MULTILINE)

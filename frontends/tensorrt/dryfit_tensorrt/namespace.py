@@ -13,8 +13,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from dryfit_tensorrt.behaviour.base import Base, Origin
 from dryfit_tensorrt.behaviour.forwarding import RENAMED, forwarded
+from dryfit_tensorrt.behaviour.objects import Base, Origin
 from dryfit_tensorrt.behaviour.values import itemsize
 from dryfit_tensorrt.enumeration import make_enumeration
 from dryfit_tensorrt.settings import ApiLevel

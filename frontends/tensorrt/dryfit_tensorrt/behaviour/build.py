@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import dryfit
-from dryfit_tensorrt.behaviour.base import Base, Scoped
 from dryfit_tensorrt.behaviour.build_log import log_placement
 from dryfit_tensorrt.behaviour.calibrators import StreamOfProgram
 from dryfit_tensorrt.behaviour.monitoring import MonitorOfProgram, forwarded_log, report, report_failure
+from dryfit_tensorrt.behaviour.objects import Base, Scoped
 from dryfit_tensorrt.behaviour.values import of_enum
 from dryfit_tensorrt.settings import Settings
 

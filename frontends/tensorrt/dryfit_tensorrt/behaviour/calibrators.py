@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dryfit_tensorrt import memory
-from dryfit_tensorrt.behaviour.base import Base, called_back
+from dryfit_tensorrt.behaviour.objects import Base, called_back
 from dryfit_tensorrt.behaviour.values import core_dtype
 
 

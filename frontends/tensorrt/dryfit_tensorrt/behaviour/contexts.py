@@ -11,8 +11,8 @@ import numpy as np
 
 import dryfit
 from dryfit_tensorrt import memory
-from dryfit_tensorrt.behaviour.base import Base, Scoped, called_back
 from dryfit_tensorrt.behaviour.monitoring import report, report_failure
+from dryfit_tensorrt.behaviour.objects import Base, Scoped, called_back
 from dryfit_tensorrt.behaviour.values import core_dtype, of_enum
 
 ALIGNMENT = 256

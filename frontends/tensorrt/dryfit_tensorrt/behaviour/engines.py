@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import dryfit
-from dryfit_tensorrt.behaviour.base import Base, Scoped
 from dryfit_tensorrt.behaviour.inspectors import tensorrt_layers
 from dryfit_tensorrt.behaviour.monitoring import report_failure
+from dryfit_tensorrt.behaviour.objects import Base, Scoped
 from dryfit_tensorrt.behaviour.values import of_enum, to_core
 from dryfit_tensorrt.settings import Settings
 

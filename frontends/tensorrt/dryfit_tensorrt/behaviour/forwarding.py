@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 
 import dryfit
-from dryfit.network.layer import LAYER_KINDS
-from dryfit.network.layers import attention, boundaries
-from dryfit_tensorrt.behaviour.base import Origin
 from dryfit_tensorrt.behaviour.monitoring import report
+from dryfit_tensorrt.behaviour.objects import Origin
 from dryfit_tensorrt.behaviour.values import from_core, to_core
 from dryfit_tensorrt.surface.class_parents import LAYER_CLASSES
 from dryfit_tensorrt.surface.tables import Member
 
 
-def boundary_kinds() -> list[Any]:
-    """Return the layers at the borders of loops and conditionals."""
-    bases = (boundaries.LoopBoundaryLayer, boundaries.ConditionalBoundaryLayer)
-    return [kind for base in bases for kind in base.__subclasses__()]
-
-
 def _cores() -> dict[str, Any]:
-    import dryfit.network.layers
-
-    by_type = {
-        LAYER_CLASSES[kind.layer_type]: kind for kind in LAYER_KINDS.values() if kind.layer_type in LAYER_CLASSES
-    }
-    by_type |= {LAYER_CLASSES[kind.layer_type]: kind for kind in boundary_kinds() if kind.layer_type in LAYER_CLASSES}
+    named = {kind.layer_type: kind for kind in _kinds(dryfit.Layer) if hasattr(kind, "layer_type")}
+    bases = {kind.__name__: kind for kind in _kinds(dryfit.Layer)}
     return {
-        **by_type,
+        **{LAYER_CLASSES[layer_type]: kind for layer_type, kind in named.items() if layer_type in LAYER_CLASSES},
         "ILoop": dryfit.Loop,
         "IIfConditional": dryfit.IfConditional,
-        "ILoopBoundaryLayer": boundaries.LoopBoundaryLayer,
-        "IIfConditionalBoundaryLayer": boundaries.ConditionalBoundaryLayer,
-        "IAttention": attention.Attention,
+        "ILoopBoundaryLayer": bases["LoopBoundaryLayer"],
+        "IIfConditionalBoundaryLayer": bases["ConditionalBoundaryLayer"],
+        "IAttention": named["ATTENTION"],
         "ILayer": dryfit.Layer,
         "INetworkDefinition": dryfit.Network,
         "ITensor": dryfit.Tensor,
@@ -44,6 +32,12 @@ def _cores() -> dict[str, Any]:
         "ICudaEngine": dryfit.Engine,
         "Refitter": dryfit.Refitter,
     }
+
+
+def _kinds(base: Any) -> Iterator[Any]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
 
 
 CORES: Mapping[str, Any] = _cores()

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dryfit_tensorrt.behaviour.base import Base
 from dryfit_tensorrt.behaviour.monitoring import report
+from dryfit_tensorrt.behaviour.objects import Base
 
 
 class EngineInspector(Base):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import dryfit
-from dryfit_tensorrt.behaviour.base import Base, Scoped, called_back
+from dryfit_tensorrt.behaviour.objects import Base, Scoped, called_back
 
 _LETTERS = {"INTERNAL_ERROR": "F", "ERROR": "E", "WARNING": "W", "INFO": "I", "VERBOSE": "V"}
 

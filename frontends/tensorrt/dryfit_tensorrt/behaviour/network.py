@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import dryfit
-from dryfit_tensorrt.behaviour.base import Base, Scoped
 from dryfit_tensorrt.behaviour.monitoring import report, report_failure
+from dryfit_tensorrt.behaviour.objects import Base, Scoped
 from dryfit_tensorrt.behaviour.values import core_dtype, from_core, of_enum, to_core
 from dryfit_tensorrt.surface.class_parents import LAYER_CLASSES
 

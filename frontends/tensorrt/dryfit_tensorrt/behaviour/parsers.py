@@ -10,8 +10,8 @@ from typing import Any
 import onnx
 
 import dryfit
-from dryfit_tensorrt.behaviour.base import Base, Scoped
 from dryfit_tensorrt.behaviour.monitoring import forwarded_log, report
+from dryfit_tensorrt.behaviour.objects import Base, Scoped
 
 
 class ParserError(Base):

@@ -12,7 +12,7 @@ import numpy as np
 
 import dryfit
 from dryfit_tensorrt import memory
-from dryfit_tensorrt.behaviour.base import Base
+from dryfit_tensorrt.behaviour.objects import Base
 
 if TYPE_CHECKING:
     from dryfit_tensorrt.namespace import Namespace

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import dryfit
-from dryfit_tensorrt.behaviour.base import Origin
+from dryfit_tensorrt.behaviour.objects import Origin
 from dryfit_tensorrt.surface.tables import Member
 
 

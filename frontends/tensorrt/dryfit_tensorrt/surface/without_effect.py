@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dryfit_tensorrt.behaviour.base import Origin
+from dryfit_tensorrt.behaviour.objects import Origin
 from dryfit_tensorrt.surface.tables import Member
 
 _HOST = "memory is allocated on the host"
