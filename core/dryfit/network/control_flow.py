@@ -64,6 +64,7 @@ def collected(network: Network) -> Network:
     copy = Network(network.name, network.flags)
     copy.metadata.update(network.metadata)
     copy.quantize_method = network.quantize_method
+    copy.copy_weights_names(network)
     level = _Level(copy, None, regions)
     for tensor in network.inputs:
         new = level.tensors[id(tensor)] = copy.add_input(tensor.name, tensor.spec.dtype, tensor.shape)

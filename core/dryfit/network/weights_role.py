@@ -16,7 +16,7 @@ import numpy as np
 
 from dryfit.errors import NetworkError, UnknownNameError
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
+from dryfit.network.layer import Graph, Layer, with_bodies
 from dryfit.network.tensor import Array
 
 
@@ -103,8 +103,8 @@ class WeightsNames:
         """
         self.set_weights_names({name: weights} if name else {})
         if not name:
-            self._names_of_weights.pop(_address(weights), None)
-        elif _address(weights) not in self._names_of_weights:
+            self._names_of_weights.pop(address_of(weights), None)
+        elif address_of(weights) not in self._names_of_weights:
             raise NetworkError(
                 "The network has no such weights",
                 where=f"network {self.name!r}",
@@ -119,10 +119,10 @@ class WeightsNames:
         Raises:
             NetworkError: Other weights of the network have one of the names.
         """
-        present = {_address(array): array for layer in self.layers for _, array in weights_of(layer)}
+        present = {address_of(array): array for layer in self.layers for _, array in weights_of(layer)}
         taken = {name: address for address, (name, _) in self._names_of_weights.items() if address in present}
         for name, array in weights.items():
-            address = _address(array)
+            address = address_of(array)
             if address not in present:
                 continue
             if taken.get(name, address) != address:
@@ -135,14 +135,19 @@ class WeightsNames:
             # The array is kept, so that its address cannot become another's.
             self._names_of_weights[address] = (name, present[address])
 
+    def copy_weights_names(self, source: WeightsNames) -> None:
+        """Name weights, and mark them as refittable, as another network of the same arrays does."""
+        self._names_of_weights = dict(source._names_of_weights)
+        self._refittable = set(source._refittable)
+
     def named_weights(self) -> Sequence[NamedWeights]:
         """Return all weights of the network, in layer order, each array once, under unique names."""
         places: dict[_Address, list[tuple[Layer, WeightsRole]]] = defaultdict(list)
         arrays: dict[_Address, Array] = {}
         for layer in self.layers:
             for role, array in weights_of(layer):
-                places[_address(array)].append((layer, role))
-                arrays.setdefault(_address(array), array)
+                places[address_of(array)].append((layer, role))
+                arrays.setdefault(address_of(array), array)
         taken = {name for address, (name, _) in self._names_of_weights.items() if address in arrays}
         found = []
         for address, array in arrays.items():
@@ -184,8 +189,19 @@ class WeightsNames:
             raise UnknownNameError("weights", name, known, where=f"network {self.name!r}")
 
 
-def _address(array: Array) -> _Address:
-    """What tells weights apart: where their values lie, of which type they are, how many, and in which order.
+def weights_in_bodies(network: Graph) -> dict[_Address, str]:
+    """Return the addresses of weights inside the loops and conditionals of a network, with the layer that has them."""
+    return {
+        address_of(array): layer.name
+        for outer in network.layers
+        for body in outer.bodies
+        for layer in with_bodies(body.layers)
+        for _, array in weights_of(layer)
+    }
+
+
+def address_of(array: Array) -> _Address:
+    """Return what tells weights apart: where their values lie, of which type they are, how many, and in which order.
 
     The order is () where it is row-major: then the extents do not matter.
     """

@@ -29,7 +29,8 @@ def sorted_nodes(nodes: Sequence[NodeProto], known: Collection[str]) -> list[tup
     waiting: list[int] = []
     consumers: dict[int, list[int]] = {}
     for index, node in enumerate(nodes):
-        sources = {producers[value] for value in node.input if value in producers and value not in known}
+        read = (*node.input, *(names_from_outside(node) - set(node.output)))
+        sources = {producers[value] for value in read if value in producers and value not in known}
         waiting.append(len(sources))
         for source in sources:
             consumers.setdefault(source, []).append(index)
@@ -44,6 +45,20 @@ def sorted_nodes(nodes: Sequence[NodeProto], known: Collection[str]) -> list[tup
                 heapq.heappush(ready, consumer)
     cyclic = [index for index, count in enumerate(waiting) if count]
     return [(index, nodes[index]) for index in (*order, *cyclic)]
+
+
+def names_from_outside(node: NodeProto) -> set[str]:
+    """The values that the subgraphs of a node read from the graph around it."""
+    names: set[str] = set()
+    for attribute in node.attribute:
+        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+            read = {info.name for info in graph.output}
+            own = {info.name for info in (*graph.input, *graph.initializer)}
+            for inner in graph.node:
+                read.update(inner.input, names_from_outside(inner))
+                own.update(inner.output)
+            names |= read - own
+    return names
 
 
 def nodes_written_out(nodes: Sequence[NodeProto], functions: Mapping[tuple[str, str], FunctionProto], most: int) -> int:

@@ -7,6 +7,8 @@ those of a batch normalization.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +21,7 @@ from dryfit.engine.refit_record import WeightsPlace, digest
 from dryfit.errors import DryfitError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.network.serialization import network_to_dict
 from dryfit.network.tensor import Array
 from dryfit.network.weights_role import PARAMETERS, weights_of
 from dryfit.onnx.model_file import ModelSource
@@ -123,6 +126,11 @@ def _described(value: Any, *, is_weights: bool) -> str:
         return described if is_weights else f"{described} with SHA-256 {digest(value)}"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_described(item, is_weights=is_weights)}" for key, item in value.items())
+    if isinstance(value, Network):
+        # What loops and conditionals run is not exchanged: all of it must be as it was.
+        data, arrays = network_to_dict(value)
+        text = json.dumps([data, {name: digest(array) for name, array in arrays.items()}])
+        return f"{value!r} with SHA-256 {hashlib.sha256(text.encode()).hexdigest()}, whose weights cannot be refitted"
     return repr(value)
 
 

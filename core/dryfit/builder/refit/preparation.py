@@ -25,7 +25,7 @@ from dryfit.errors import ConfigError
 from dryfit.network.control_flow import collected
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
-from dryfit.network.weights_role import set_weights
+from dryfit.network.weights_role import address_of, set_weights, weights_in_bodies
 from dryfit.quantization.rewrites import equal_scales
 
 REFIT_FLAGS = (BuilderFlag.REFIT, BuilderFlag.REFIT_IDENTICAL, BuilderFlag.REFIT_INDIVIDUAL, BuilderFlag.STRIP_PLAN)
@@ -87,7 +87,7 @@ def prepared_for_refit(plan: Plan, network: Network, config: BuilderConfig, desi
 
 
 def _refittable(network: Network, is_identical: bool, is_individual: bool) -> list[RefittableWeights]:
-    exchangeable = exchangeable_weights(network)
+    exchangeable, inside = exchangeable_weights(network), weights_in_bodies(network)
     return [
         RefittableWeights(
             name=one.name,
@@ -97,7 +97,9 @@ def _refittable(network: Network, is_identical: bool, is_individual: bool) -> li
             sha256=digest(one.values) if is_identical else "",
         )
         for one in network.named_weights()
+        # Bodies keep their weights, so that weights which a body shares cannot change outside of it either.
         if all((layer.name, role) in exchangeable for layer, role in one.places)
+        and address_of(one.values) not in inside
         and (not is_individual or network.are_weights_marked_refittable(one.name))
     ]
 

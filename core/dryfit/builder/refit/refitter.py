@@ -16,6 +16,7 @@ from dryfit.engine.refit_record import RefitRecord, RefittableWeights, WeightsPl
 from dryfit.errors import ConfigError, NetworkError, UnknownNameError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.copying import copy_network
+from dryfit.network.layer import Layer, with_bodies
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorLocation
 from dryfit.network.weights_role import WeightsRole, set_weights
@@ -91,9 +92,25 @@ class Refitter(KnownAttributes):
         role = member(WeightsRole, role, "role of weights")
         found = self._by_place.get(WeightsPlace(layer_name, role))
         if found is None:
+            self._require_outside(layer_name)
             known = [f"{place.layer} {place.role.name}" for place in self._by_place]
             raise UnknownNameError("exchangeable weights", f"{layer_name} {role.name}", known, where=self._where)
         return self._take(found, weights)
+
+    def _require_outside(self, layer_name: str) -> None:
+        """Refuse a layer inside a loop or conditional.
+
+        Raises:
+            NetworkError: it is inside one.
+        """
+        outside = self._record.network.layers
+        owner = next((one for one in outside if layer_name in _names_inside(one)), None)
+        if owner is not None:
+            raise NetworkError(
+                "Weights inside loops and conditionals cannot be refitted",
+                where=f"{self._where}, layer {layer_name!r} inside {owner.where}",
+                remedy="Build the engine again with the new weights",
+            )
 
     def set_named_weights(self, name: str, weights: Array, location: TensorLocation = TensorLocation.HOST) -> bool:
         """Give new values for the weights of a name, as `set_weights` does. True.
@@ -313,3 +330,7 @@ class Refitter(KnownAttributes):
 def _places(weights: Iterable[RefittableWeights]) -> tuple[list[str], list[WeightsRole]]:
     places = [place for one in weights for place in one.places]
     return [place.layer for place in places], [place.role for place in places]
+
+
+def _names_inside(layer: Layer) -> set[str]:
+    return {inner.name for body in layer.bodies for inner in with_bodies(body.layers)}

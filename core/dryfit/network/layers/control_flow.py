@@ -73,15 +73,27 @@ class ConditionalLayer(Layer):
 
         Extents in which the branches differ are -1.
         """
+        condition, given = self._checked(inputs)
+        if condition.value is not None:
+            return body_specs(self.branch(condition.value), given)
+        return self._joined(*(body_specs(body, given) for body in self.bodies))
+
+    def stated_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """Return the outputs for the shapes that the branches state, without inferring their layers."""
+        self._checked(inputs)
+        return self._joined(*([tensor.spec for tensor in body.outputs] for body in self.bodies))
+
+    def _checked(self, inputs: Inputs) -> tuple[TensorSpec, Sequence[TensorSpec]]:
+        """Return the condition and the inputs of the branches."""
         check_depth(self)
         condition = self.required(inputs, 0)
         check_condition(self, condition, "The condition")
         given = [self.required(inputs, index) for index in range(1, len(inputs))]
         for body in self.bodies:
             check_body_inputs(self, body, given)
-        if condition.value is not None:
-            return body_specs(self.branch(condition.value), given)
-        ours, theirs = (body_specs(body, given) for body in self.bodies)
+        return condition, given
+
+    def _joined(self, ours: Sequence[TensorSpec], theirs: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
         if len(ours) != len(theirs):
             raise self.problem(
                 "Both branches must have the same number of outputs",
@@ -199,19 +211,7 @@ class LoopLayer(Layer):
         An extent of a state that changes from one iteration to the next is -1, as is the number of iterations where it
         depends on data.
         """
-        check_depth(self)
-        self._check_counts(inputs)
-        parts = self.parts(inputs)
-        for index, spec in enumerate((parts.trip_limit, *parts.lengths)):
-            if spec is not None and (spec.dtype not in _COUNT_TYPES or not may_be_single(spec.shape)):
-                raise self.problem(
-                    "The length of a scanned output must be one integer"
-                    if index
-                    else "The trip limit must be one integer",
-                    found=f"{spec.dtype.text} {spec.shape}",
-                    allowed="INT32 or INT64 with one element",
-                    remedy="Cast or reshape it",
-                )
+        parts = self._checked(inputs)
         slices = [self._slice(index, spec) for index, spec in enumerate(parts.scanned)]
         states = [attrs.evolve(spec, value=None) for spec in parts.states]
         first = TensorSpec(self.body.inputs[0].spec.shape, DataType.INT64)
@@ -230,19 +230,19 @@ class LoopLayer(Layer):
                 TensorSpec((-1,) * new.rank, new.dtype) if attempt and old != new else new
                 for old, new in zip(states, merged, strict=True)
             ]
-        trips = self.known_trips(parts)
-        scanned = []
-        for spec, axis, length in zip(found[self.num_states :], self.output_axes, parts.lengths, strict=True):
-            if not 0 <= axis <= spec.rank:
-                raise self.problem(
-                    "`output_axes` must be axes of the outputs",
-                    found=axis,
-                    allowed=f"0 to {spec.rank}",
-                    remedy="Set `output_axes`",
-                )
-            known = trips if length is None else -1 if length.value is None else int(length.value.reshape(-1)[0])
-            scanned.append(TensorSpec((*spec.shape[:axis], max(known, -1), *spec.shape[axis:]), spec.dtype))
-        return [*states, *scanned]
+        return [*states, *self._scanned(parts, found[self.num_states :])]
+
+    def stated_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """Return the outputs for the shapes that the body states, without inferring its layers."""
+        parts = self._checked(inputs)
+        slices = [self._slice(index, spec) for index, spec in enumerate(parts.scanned)]
+        check_body_inputs(self, self.body, [self.body.inputs[0].spec, *parts.states, *slices, *parts.captured])
+        found = [tensor.spec for tensor in self.body.outputs]
+        if self.is_while:
+            check_condition(self, found[0], "The condition")
+        found = found[int(self.is_while) :]
+        states = [self._next(index, spec, found[index]) for index, spec in enumerate(parts.states)]
+        return [*states, *self._scanned(parts, found[self.num_states :])]
 
     def known_trips(self, parts: LoopInputs) -> int:
         """Return the number of iterations, or -1 if it is known only at run time.
@@ -262,6 +262,39 @@ class LoopLayer(Layer):
         """Return those of all iterations; of one if their number is known only at run time."""
         trips = self.known_trips(self.parts([None if tensor is None else specs[tensor.name] for tensor in self.inputs]))
         return body_multiply_accumulates(self.body) * (1 if trips < 0 else trips)
+
+    def _checked(self, inputs: Inputs) -> LoopInputs:
+        """Return the specs of the inputs, once their number and types are right."""
+        check_depth(self)
+        self._check_counts(inputs)
+        parts = self.parts(inputs)
+        for index, spec in enumerate((parts.trip_limit, *parts.lengths)):
+            if spec is not None and (spec.dtype not in _COUNT_TYPES or not may_be_single(spec.shape)):
+                raise self.problem(
+                    "The length of a scanned output must be one integer"
+                    if index
+                    else "The trip limit must be one integer",
+                    found=f"{spec.dtype.text} {spec.shape}",
+                    allowed="INT32 or INT64 with one element",
+                    remedy="Cast or reshape it",
+                )
+        return parts
+
+    def _scanned(self, parts: LoopInputs, slices: Sequence[TensorSpec]) -> list[TensorSpec]:
+        """Return the scanned outputs for their slices."""
+        trips = self.known_trips(parts)
+        scanned = []
+        for spec, axis, length in zip(slices, self.output_axes, parts.lengths, strict=True):
+            if not 0 <= axis <= spec.rank:
+                raise self.problem(
+                    "`output_axes` must be axes of the outputs",
+                    found=axis,
+                    allowed=f"0 to {spec.rank}",
+                    remedy="Set `output_axes`",
+                )
+            known = trips if length is None else -1 if length.value is None else int(length.value.reshape(-1)[0])
+            scanned.append(TensorSpec((*spec.shape[:axis], max(known, -1), *spec.shape[axis:]), spec.dtype))
+        return scanned
 
     def _check_counts(self, inputs: Inputs) -> None:
         scans = (("input", self.input_axes, self.input_reverse), ("output", self.output_axes, self.output_reverse))
