@@ -11,8 +11,9 @@ from dryfit.builder.config.mode_rules import check_modes
 from dryfit.builder.config.optimization_profile import OptimizationProfile, profiles_of
 from dryfit.builder.placement.assign import ask
 from dryfit.errors import ConfigError, DryfitError
-from dryfit.network.copying import copy_layer, with_network_types
+from dryfit.network.copying import with_network_types
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text

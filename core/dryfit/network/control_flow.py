@@ -17,9 +17,9 @@ import attrs
 import numpy as np
 
 from dryfit.errors import NetworkError
-from dryfit.network.copying import copy_layer, copy_tensor_notes, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_layer, copy_tensor_notes, note_origin
 from dryfit.network.layers.boundaries import (
     BOUNDARY_KINDS,
     ConditionalBoundaryLayer,

@@ -1,4 +1,4 @@
-"""Copies of networks and layers that share weight arrays, optionally with the types on the caller's side.
+"""Copies of networks that share weight arrays, optionally with the types on the caller's side.
 
 In a weakly typed network, the type set on an input or output is the type in which the caller provides or reads it, and
 affects nothing else: a network of FLOAT tensors whose input is provided in HALF still returns FLOAT, unless the type of
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dryfit.network.control_flow import collected, has_boundaries
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer, LayerT
+from dryfit.network.layer_copies import copy_layer, copy_tensor_notes
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
@@ -31,8 +32,6 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
     Raises:
         NetworkError: The shapes of the network cannot be inferred.
     """
-    from dryfit.network.control_flow import collected  # which copies layers itself
-
     network = collected(network)
     network.refresh_shapes()
     copy = Network(network.name, network.flags)
@@ -64,37 +63,8 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
     return copy
 
 
-def copy_layer(layer: LayerT) -> LayerT:
-    """Return a layer outside any network with the same kind, name, notes and parameters. Weights are shared."""
-    # The values were checked and converted when they were set: neither is done again.
-    copy = object.__new__(type(layer))
-    state = vars(copy)
-    state.update(vars(layer))
-    for name, value in state.items():
-        if isinstance(value, dict):
-            state[name] = dict(value)
-    state.update(inputs=[], outputs=[], network=None, index=-1)
-    return copy
-
-
-def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:
-    """Copy what the user set on another tensor: range, formats, location and dimension names."""
-    # They were checked when they were stated, and a network is copied a tensor at a time.
-    old, new = vars(source), vars(destination)
-    new["_dynamic_range"], new["_allowed_formats"] = old["_dynamic_range"], old["_allowed_formats"]
-    new["location"], new["dimension_names"] = old["location"], dict(old["dimension_names"])
-
-
-def note_origin(layer: Layer, *origins: Layer) -> None:
-    """Add the ONNX nodes of the replaced layers to those of a new layer."""
-    nodes = dict.fromkeys(node for origin in (layer, *origins) for node in origin.onnx_nodes)
-    layer.onnx_nodes = tuple(nodes)
-
-
 def with_network_types(network: Network) -> Network:
     """Return the network with inputs in its computation types: a copy, or itself if they already are."""
-    from dryfit.network.control_flow import has_boundaries
-
     if not given_types(network) and not has_boundaries(network):
         return network
     copy = copy_network(network)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dryfit.errors import DryfitError
-from dryfit.network.copying import copy_layer, copy_tensor_notes, note_origin
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_layer, copy_tensor_notes, note_origin
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec

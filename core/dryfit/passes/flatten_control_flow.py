@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dryfit.errors import NetworkError
-from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.layer import Graph, Layer
+from dryfit.network.layer_copies import copy_layer, copy_tensor_notes
 from dryfit.network.layers.control_flow import ConditionalLayer, LoopInputs, LoopLayer
 from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.movement import Concatenation, Identity, Squeeze, Unsqueeze

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.network.copying import copy_tensor_notes, note_origin
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_tensor_notes, note_origin
 from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.movement import Concatenation, Identity, Squeeze, Unsqueeze
 from dryfit.network.layers.quantization import Cast

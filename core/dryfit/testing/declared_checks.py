@@ -9,8 +9,8 @@ from dryfit.builder.kernels.choice import serves
 from dryfit.building import Builder
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.segment_program import operation_group
-from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry

@@ -14,8 +14,8 @@ import attrs
 import numpy as np
 
 from dryfit.errors import ConfigError, DryfitError
-from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod

@@ -14,8 +14,8 @@ import pytest
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
-from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry

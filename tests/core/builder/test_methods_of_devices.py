@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dryfit
-from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.layers.matrix import MatrixMultiply

@@ -14,9 +14,9 @@ from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.segments import device_memory
 from dryfit.building import assess
 from dryfit.engine.memory_planner import _place_in_time, plan_memory
-from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import _checked as check_parameter
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.network import Network

@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from tests.core.network.random_networks import networks
 
-from dryfit.network.copying import copy_layer, copy_network
+from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
 from dryfit.network.serialization import network_to_dict

@@ -3,8 +3,9 @@
 import pytest
 
 from dryfit.errors import NetworkError
-from dryfit.network.copying import copy_layer, copy_network
+from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network
 from dryfit.network.serialization import network_from_dict, network_to_dict

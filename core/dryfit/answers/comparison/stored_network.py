@@ -19,9 +19,9 @@ from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY
 from dryfit.engine.plan import Plan
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
-from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_layer, copy_tensor_notes
 from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.kernel_layer import KernelLayer

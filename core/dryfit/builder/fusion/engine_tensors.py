@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from dryfit.builder.precision.chosen import WEAK_TYPES
-from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_layer, copy_tensor_notes
 from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.quantization import Cast, Dequantize, Quantize
 from dryfit.network.network import Network

@@ -20,9 +20,9 @@ from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY, EngineTensors
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.precision.chosen import WEAK_TYPES, Precisions
-from dryfit.network.copying import copy_layer, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_layer, note_origin
 from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.layers.quantization import Dequantize, Quantize

@@ -14,8 +14,8 @@ from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.engine.segment_program import program_array
 from dryfit.errors import BuildError, DryfitError, PluginError
-from dryfit.network.copying import copy_layer, copy_tensor_notes
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import copy_layer, copy_tensor_notes
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape, Tensor, TensorSpec

@@ -16,8 +16,8 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from dryfit.network.copying import note_origin
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import note_origin
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor

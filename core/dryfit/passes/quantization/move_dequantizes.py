@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.network.copying import copy_layer
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.slice import Shuffle
 from dryfit.network.tensor import Tensor, TensorSpec

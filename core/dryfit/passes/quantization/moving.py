@@ -17,9 +17,9 @@ from typing import ClassVar
 import attrs
 
 from dryfit.errors import NetworkError
-from dryfit.network.copying import copy_layer, copy_tensor_notes, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer, LayerT
+from dryfit.network.layer_copies import copy_layer, copy_tensor_notes, note_origin
 from dryfit.network.layers.quantization import Cast, Dequantize, Quantize
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec

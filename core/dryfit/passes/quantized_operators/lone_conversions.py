@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dryfit.network.copying import copy_tensor_notes, note_origin
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_tensor_notes, note_origin
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network

@@ -13,8 +13,8 @@ from typing import cast
 import attrs
 import numpy as np
 
-from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.network import Network

@@ -8,8 +8,8 @@ import numpy as np
 from tests.targets.cpu.group_runner import Guarded, run_group, specs_of
 from tests.targets.cpu.kernels.integer_definition import requantized
 
-from dryfit.network.copying import copy_layer
 from dryfit.network.data_types import DataType
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation

@@ -1,0 +1,33 @@
+"""Copies of layers that share weight arrays, and of what users note on layers and tensors."""
+
+from __future__ import annotations
+
+from dryfit.network.layer import Layer, LayerT
+from dryfit.network.tensor import Tensor
+
+
+def copy_layer(layer: LayerT) -> LayerT:
+    """Return a layer outside any network with the same kind, name, notes and parameters. Weights are shared."""
+    # The values were checked and converted when they were set: neither is done again.
+    copy = object.__new__(type(layer))
+    state = vars(copy)
+    state.update(vars(layer))
+    for name, value in state.items():
+        if isinstance(value, dict):
+            state[name] = dict(value)
+    state.update(inputs=[], outputs=[], network=None, index=-1)
+    return copy
+
+
+def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:
+    """Copy what the user set on another tensor: range, formats, location and dimension names."""
+    # They were checked when they were stated, and a network is copied a tensor at a time.
+    old, new = vars(source), vars(destination)
+    new["_dynamic_range"], new["_allowed_formats"] = old["_dynamic_range"], old["_allowed_formats"]
+    new["location"], new["dimension_names"] = old["location"], dict(old["dimension_names"])
+
+
+def note_origin(layer: Layer, *origins: Layer) -> None:
+    """Add the ONNX nodes of the replaced layers to those of a new layer."""
+    nodes = dict.fromkeys(node for origin in (layer, *origins) for node in origin.onnx_nodes)
+    layer.onnx_nodes = tuple(nodes)
