@@ -1,13 +1,18 @@
-"""`dryfit tensorrt`: run programs with dryfit's TensorRT modules. What they do is in `running.py`."""
+"""`dryfit tensorrt` and `dryfit migrate`: what they do is in `running.py` and `migrate.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from dryfit.answers.conditions import FailCondition
+from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.errors import UnknownNameError
+from dryfit_tensorrt.migrate import SUBJECTS
 from dryfit_tensorrt.settings import API_NAMES, DEFAULT_API, ApiLevel, Settings, api_level
 
 
@@ -97,5 +102,29 @@ def checked_settings(api: ApiLevel, platform: str | None, software: str | None) 
     return Settings(api, platform, software)
 
 
-COMMANDS: tuple[click.Command, ...] = (tensorrt,)
+@click.command()
+@click.argument("script", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--from", "older", type=ApiVersion(), required=True, metavar="VERSION", help="Version that it was written for."
+)
+@click.option("--to", "newer", type=ApiVersion(), required=True, metavar="VERSION", help="Version that it moves to.")
+@fail_on_option(SUBJECTS, "removed,changed")
+@click.option("--verbose", is_flag=True, help="List uses that a test of the version guards, too.")
+@json_option
+def migrate(
+    script: Path, older: ApiLevel, newer: ApiLevel, fail_on: tuple[FailCondition, ...], *, verbose: bool, as_json: bool
+) -> int:
+    """List each use in a SCRIPT that a newer TensorRT removed or changed, and what to write instead.
+
+    The script is read and does not run. What of it dryfit translates, such as the scales of a calibration cache into
+    Q/DQ nodes, is listed as well.
+    """
+    from dryfit_tensorrt.migrate import migrate as answer_of
+
+    answer = answer_of(script, older.name, newer.name, fail_on)
+    show_answer(answer, as_json=as_json, verbose=verbose)
+    return print_failed(answer.conditions)
+
+
+COMMANDS: tuple[click.Command, ...] = (migrate, tensorrt)
 """What the hook adds to `dryfit`."""
