@@ -49,6 +49,7 @@ PAGES = {
     "export-loadables.schema.json": "dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "export-trtexec.schema.json": "dryfit.answers.export_trtexec:ExportTrtexecAnswer",
     "inspect.schema.json": "dryfit.answers.inspect_engine:InspectAnswer",
+    "migrate.schema.json": "dryfit_tensorrt.migrate:MigrateAnswer",
     "mode-rules.md": "docs.pages.rules:mode_rules_page",
     "onnx-operators.md": "docs.pages.onnx_operators:onnx_operators_page",
     "place.schema.json": "dryfit.answers.place:PlaceAnswer",

@@ -56,14 +56,16 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def tensorrt() -> None:
-    """Run TensorRT programs without TensorRT: `import tensorrt` gives dryfit's module, unchanged programs run here."""
+    """Run TensorRT programs without TensorRT: in them, `import tensorrt` gives dryfit's module."""
 
 
 @tensorrt.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @settings_options
-@click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- PROGRAM [ARGS]...")
+@click.argument("program", nargs=-1, type=click.UNPROCESSED, required=True, metavar="PROGRAM [ARGS]...")
 def run(program: tuple[str, ...], api: ApiLevel, platform: str | None, software: str | None) -> int:
     """Run a PROGRAM that imports TensorRT: a script, `-m module`, or a command such as polygraphy.
+
+    Options come before the program; `--` separates them from a program that begins with a hyphen.
 
     In it, and in the programs that it starts, `import tensorrt` gives the module of the chosen version, and the CUDA
     entry points for buffers (`cuda.bindings`, `cuda.cudart`, `pycuda`, Polygraphy's) use host memory.
@@ -75,7 +77,7 @@ def run(program: tuple[str, ...], api: ApiLevel, platform: str | None, software:
 
 @tensorrt.command()
 @settings_options
-@click.option("--off", is_flag=True, help="Undo it.")
+@click.option("--off", is_flag=True, help="Print what undoes it.")
 def env(api: ApiLevel, platform: str | None, software: str | None, *, off: bool) -> None:
     """Print what makes `import tensorrt` give dryfit's module in a whole shell.
 

@@ -20,6 +20,7 @@ from dryfit_tensorrt.surface.changes import (
     DEPRECATED,
     IMPLICIT_BATCH,
     REMOVED,
+    REMOVED_SINCE,
     SIGNATURES,
     SOURCES,
     STRONG_TYPING,
@@ -242,6 +243,12 @@ class _Versions:
             kind = PARENTS.get(kind)
         return None
 
+    def advice(self, owner: str, member: str = "") -> Advice:
+        """Return what to write instead of a class or a member that is gone."""
+        later = REMOVED_SINCE.get(f"{owner}.{member}")
+        found = REMOVED.get(owner) or _known(owner, member) or Advice("10.0", "Look it up in the migration guide")
+        return found if later is None or not self.is_between(later.since) else attrs.evolve(later, since=found.since)
+
     def is_between(self, since: str) -> bool:
         """Whether a change is newer than the older version and not newer than the newer one."""
         numbers = tuple(map(int, since.split(".")))
@@ -279,7 +286,7 @@ def _finding(use: Use, versions: _Versions) -> MigrationFinding | None:
     if after is None:
         return _removed(use, name, versions) if versions.has(owner, 1) or owner in PARENTS else None
     if use.is_written and after.is_read_only and not before.is_read_only:
-        advice = _advice(owner, member)
+        advice = versions.advice(owner, member)
         return _made(use, name, "changed", advice, f"{name} can only be read from {advice.since} on")
     if use.call is not None and _fits(before, use.call) and not _fits(after, use.call):
         advice = SIGNATURES.get(name, Advice(versions.newer.name, "Pass the arguments of the newer version"))
@@ -298,7 +305,7 @@ def _module_finding(use: Use, versions: _Versions) -> MigrationFinding | None:
 
 
 def _removed(use: Use, name: str, versions: _Versions) -> MigrationFinding | None:
-    advice = _advice(*name.split("."))
+    advice = versions.advice(*name.split("."))
     if not versions.is_between(advice.since):
         return None
     return _made(use, name, "removed", advice, f"removed in TensorRT {advice.since}")
@@ -354,7 +361,7 @@ def _integer_finding(use: Use, versions: _Versions) -> MigrationFinding | None:
     gone = [old_names[value] for value in values if value in old_names and old_names[value] not in (after or {})]
     item = f"1 << int(trt.{use.owner}.{{}})" if use.is_mask else f"trt.{use.owner}.{{}}"
     written = f"Write {' | '.join(f'`{item.format(name)}`' for name in kept)}" if kept else ""
-    advice = [_advice(use.owner, name) for name in gone]
+    advice = [versions.advice(use.owner, name) for name in gone]
     dropped = [f"{name}: {one.instead}" for name, one in zip(gone, advice, strict=True)]
     since = min((one.since for one in advice), default="10.0" if versions.majors[1] == 10 else "11.0")
     translation = next((one.translation for one in advice if one.translation), "")
@@ -386,10 +393,6 @@ def _known(owner: str, member: str) -> Advice | None:
             return found
         kind = PARENTS.get(kind)
     return None
-
-
-def _advice(owner: str, member: str = "") -> Advice:
-    return REMOVED.get(owner) or _known(owner, member) or Advice("10.0", "Look it up in the migration guide")
 
 
 def _made(use: Use, name: str, kind: Kind, advice: Advice, text: str) -> MigrationFinding:

@@ -116,8 +116,13 @@ def test_integers_with_one_meaning_in_both_are_left_alone(code, older, newer, fo
 def test_a_renumbered_mask_says_what_to_write(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(START + "config.flags = 1 << 4 | 1 << 7", encoding="utf-8")
-    (found,) = [one for one in migrate(script, "8.6", "11.1").findings if one.name == "BuilderFlag"]
-    assert found.instead.startswith("Write `1 << int(trt.BuilderFlag.TF32)`. STRICT_TYPES: Use BuilderFlag.OBEY")
+    for newer, words in (
+        ("10.16", "Use BuilderFlag.OBEY_PRECISION_CONSTRAINTS or"),
+        ("11.1", "Remove it: the builder"),
+    ):
+        (found,) = [one for one in migrate(script, "8.6", newer).findings if one.name == "BuilderFlag"]
+        assert found.instead.startswith(f"Write `1 << int(trt.BuilderFlag.TF32)`. STRICT_TYPES: {words}")
+        assert found.since == "10.0"
 
 
 FOLLOWED = """

@@ -236,6 +236,11 @@ REMOVED_IN_11: Mapping[str, tuple[str, str]] = {
 }
 """Names that 11.0 removed, or whose setter it removed, to what to write and what dryfit translates."""
 
+REMOVED_SINCE = {
+    "BuilderFlag.STRICT_TYPES": Advice("11.0", "Remove it: the builder keeps the types of the model", PRECISIONS),
+}
+"""Names whose replacement in 10.0 was removed as well, to advice for the version without it."""
+
 SIGNATURES = {
     "INetworkDefinition.add_quantize": Advice("11.0", "Pass the type: `add_quantize(input, scale, trt.int8)`"),
     "INetworkDefinition.add_dequantize": Advice("11.0", "Pass the type: `add_dequantize(input, scale, trt.float32)`"),
