@@ -8,6 +8,7 @@ process of a shell that `dryfit tensorrt env` set up installs the names when it 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, DistributionFinder
 
-    from dryfit_tensorrt.settings import ApiLevel
+    from dryfit_tensorrt.settings import ApiLevel, Settings
 
 _CUDA = "dryfit_tensorrt.cuda"
 
@@ -71,8 +72,14 @@ _LAYER_NAMES = ("ILayer", "ILoop", "IIfConditional", "IAttention", "Layer")
 """Beginnings and ends of names that the runtime-only packages do not have."""
 
 
-def install() -> Names:
-    """Install the names in this process; returns the object on `sys.meta_path`, the same one for every call."""
+def install(settings: Settings | None = None) -> Names:
+    """Install the names in this process; returns the object on `sys.meta_path`, the same one for every call.
+
+    Args:
+        settings: what to simulate, for this process and those that it starts; None for what the environment says.
+    """
+    if settings is not None:
+        os.environ.update(settings.environment())
     for found in sys.meta_path:
         if isinstance(found, Names):
             return found

@@ -1,5 +1,6 @@
 """Programs run with dryfit's modules under the names that they import, in their own processes and in no other."""
 
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -14,7 +15,7 @@ from dryfit.errors import ConfigError, UnknownNameError
 from dryfit_tensorrt import imports
 from dryfit_tensorrt.commands import tensorrt
 from dryfit_tensorrt.running import STARTUP, command_of, environment_of, shell_lines
-from dryfit_tensorrt.settings import API_LEVELS, API_NAMES, Settings, api_level
+from dryfit_tensorrt.settings import API_LEVELS, API_NAMES, VARIABLES, Settings, api_level
 
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(level.module) is None for level in API_LEVELS),
@@ -108,6 +109,18 @@ def test_the_names_can_be_removed_again():
         imports.uninstall()
     assert names not in sys.meta_path
     assert importlib.util.find_spec("tensorrt") is None
+
+
+def test_a_process_can_install_the_names_with_settings(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "")
+    try:
+        imports.install(Settings("8.6", "orin-nx"))
+        assert Settings.from_environment() == Settings("8.6", "orin-nx")
+        assert importlib.import_module("tensorrt").__version__ == "8.6.1"
+    finally:
+        imports.uninstall()
+    assert "tensorrt" not in sys.modules
 
 
 def test_installers_see_no_distribution(tmp_path):

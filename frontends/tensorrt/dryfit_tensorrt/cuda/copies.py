@@ -51,92 +51,76 @@ def copy(target: Any, source: Any, size: int, kind: int = MemcpyKind.cudaMemcpyD
     size = int(size)
     if size == 0:
         return
-    target_bytes = _side(target, size, kind, on_device=kind in _TO_DEVICE, is_written=True)
-    source_bytes = _side(source, size, kind, on_device=kind in _FROM_DEVICE, is_written=False)
-    np.copyto(target_bytes, source_bytes)  # as memmove: numpy buffers what overlaps
+    target_address, target_memory = _side(target, size, kind, on_device=kind in _TO_DEVICE, is_written=True)
+    source_address, source_memory = _side(source, size, kind, on_device=kind in _FROM_DEVICE, is_written=False)
+    ctypes.memmove(target_address, source_address, size)
+    del target_memory, source_memory  # kept until here, also if another thread frees it meanwhile
 
 
-def _side(given: Any, size: int, kind: MemcpyKind, *, on_device: bool, is_written: bool) -> Bytes:
-    """Return the bytes of one side of a copy."""
-    if on_device:
-        return view(address_of(given), size)
-    if kind is MemcpyKind.cudaMemcpyDefault and is_address(given):
-        found = allocation_at(address_of(given))
-        return host_bytes(given, size, is_written=is_written) if found is None else view(address_of(given), size)
-    if is_address(given):
-        found = allocation_at(address_of(given))
-        if found is not None and found.kind is MemoryKind.DEVICE:
-            raise CudaCallError(
-                1,
-                f"{kind.name} needs an address on the host as its {'target' if is_written else 'source'}",
-                found=str(found),
-                remedy="Pass the other kind of copy, or exchange target and source",
-            )
-    return host_bytes(given, size, is_written=is_written)
+def _side(given: Any, size: int, kind: MemcpyKind, *, on_device: bool, is_written: bool) -> tuple[int, object]:
+    """Return the address of one side of a copy, and what keeps its memory."""
+    if not (on_device or is_address(given)):
+        return _buffer(given, size, is_written=is_written)
+    address = address_of(given)
+    found = None if on_device else allocation_at(address)
+    if not on_device and kind is not MemcpyKind.cudaMemcpyDefault and found and found.kind is MemoryKind.DEVICE:
+        raise CudaCallError(
+            1,
+            f"{kind.name} needs an address on the host as its {'target' if is_written else 'source'}",
+            found=str(found),
+            remedy="Pass the other kind of copy, or exchange target and source",
+        )
+    if on_device or found or address == 0:
+        return address, view(address, size)  # null is refused there
+    return address, None  # an address on the host, which nothing can check
 
 
 def is_address(given: Any) -> bool:
     """Whether an argument is an address and not a buffer."""
-    if hasattr(given, "__array_interface__"):
+    if given is None or isinstance(given, int | np.integer | ctypes.c_void_p):
+        return True
+    if isinstance(given, np.ndarray):
         return False
-    return hasattr(given, "__int__") or isinstance(given, ctypes.c_void_p)
+    return hasattr(given, "__int__") and not hasattr(given, "__array_interface__")
 
 
 def address_of(given: Any) -> int:
-    """Return an address as an integer.
+    """Return an address as an integer; 0 for None.
 
     Raises:
         TypeError: it is not one.
     """
-    if given is None:
-        return 0
     if isinstance(given, ctypes.c_void_p):
         return given.value or 0
-    if hasattr(given, "__array_interface__"):
+    if not is_address(given):
         raise TypeError(f"An address on the device is required, as an integer (found {type(given).__name__})")
-    return int(given)
+    return 0 if given is None else int(given)
 
 
-def host_bytes(given: Any, size: int, *, is_written: bool) -> Bytes:
-    """Return bytes on the host.
-
-    Args:
-        given: a buffer, such as an array, or an address.
-        size: number of bytes.
-        is_written: whether they will be changed.
+def _buffer(given: Any, size: int, *, is_written: bool) -> tuple[int, Bytes]:
+    """Return the address of a buffer on the host, and the buffer's bytes.
 
     Raises:
-        DeviceMemoryError: the buffer is smaller, or the address is null.
-        TypeError: it is neither, or must not be changed.
+        DeviceMemoryError: it is smaller than `size`.
+        TypeError: it is not contiguous, or is written and read-only.
     """
-    if given is None or is_address(given):
-        address = address_of(given)
-        if address == 0 or allocation_at(address) is not None:
-            return view(address, size)  # ours is checked, and null is refused
-        found: Bytes = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
-        return found
-    whole = _buffer(given)
+    if isinstance(given, np.ndarray) and not given.flags.c_contiguous:
+        raise TypeError("The array must be C-contiguous; numpy.ascontiguousarray makes it so")
+    is_array = isinstance(given, np.ndarray) or hasattr(given, "__array_interface__")
+    whole: Bytes = np.asarray(given).reshape(-1).view(np.uint8) if is_array else np.frombuffer(given, np.uint8)
     if is_written and not whole.flags.writeable:
         raise TypeError(f"The target of a copy must be writable (found a read-only {type(given).__name__})")
+    address = int(whole.__array_interface__["data"][0])
     if size > whole.size:
         raise DeviceMemoryError(
             "The copy is larger than the buffer on the host",
-            address=int(whole.ctypes.data),
+            address=address,
             size=size,
             found=f"{size} bytes for {whole.size} bytes of {type(given).__name__}",
             allowed=f"up to {whole.size} bytes",
             remedy="Check the shape and the item size that the size was computed from",
         )
-    return whole[:size]
-
-
-def _buffer(given: Any) -> Bytes:
-    if isinstance(given, np.ndarray) and not given.flags.c_contiguous:
-        raise TypeError("The array must be C-contiguous; numpy.ascontiguousarray makes it so")
-    if hasattr(given, "__array_interface__"):
-        array: Bytes = np.asarray(given).reshape(-1).view(np.uint8)
-        return array
-    return np.frombuffer(given, np.uint8)
+    return address, whole
 
 
 def fill(address: Any, value: int, count: int, item: int = 1) -> None:

@@ -44,7 +44,7 @@ def test_arrays_buffers_and_addresses_are_copied(address):
     found = np.zeros_like(VALUES)
     assert runtime.cudaMemcpy(found.ctypes.data, address, found.nbytes, TO_HOST)[0] == 0
     assert found.tolist() == VALUES.tolist()
-    assert runtime.cudaMemcpy(address, VALUES[::-1].tobytes(), VALUES.nbytes, TO_DEVICE)[0] == 0
+    assert runtime.cudaMemcpy(np.uint64(address), VALUES[::-1].tobytes(), VALUES.nbytes, TO_DEVICE)[0] == 0
     assert values_at(address).tolist() == VALUES[::-1].tolist()
 
 
