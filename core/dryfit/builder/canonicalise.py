@@ -105,13 +105,16 @@ def _require_shapes(network: Network, profile: OptimizationProfile, index: int) 
     Raises:
         ConfigError: names the layer.
     """
-    inputs = {tensor.name for tensor in network.inputs}
-    if profile.is_fixed or not inputs & profile.shapes.keys():
+    inputs = {tensor.name: tensor.shape for tensor in network.inputs}
+    if profile.is_fixed or not inputs.keys() & profile.shapes.keys():
         return
     for place, word in enumerate(("minimum", "optimum", "maximum")):
         # Of no elements a reshape cannot tell the extent that it is to find.
         shapes = {
-            name: tuple(extent or 1 for extent in triple[place])
+            name: tuple(
+                extent if declared >= 0 else extent or 1
+                for extent, declared in zip(triple[place], inputs[name], strict=True)
+            )
             for name, triple in profile.shapes.items()
             if name in inputs
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 
 if TYPE_CHECKING:
@@ -44,4 +45,10 @@ def feeds_dimensions(tensor: Tensor) -> bool:
 
 
 def _can_carry_dimensions(tensor: Tensor) -> bool:
-    return tensor.dtype in _INDEX_TYPES and len(tensor.shape) <= 1
+    try:
+        spec = tensor.spec
+    except NetworkError:  # a network that is not finished: what its inputs are is known nevertheless
+        if tensor.producer is not None:
+            return False
+        spec = tensor._stated  # noqa: SLF001  the network owns its tensors
+    return spec.dtype in _INDEX_TYPES and len(spec.shape) <= 1

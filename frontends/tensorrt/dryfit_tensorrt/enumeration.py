@@ -50,4 +50,7 @@ def make_enumeration(name: str, members: Mapping[str, int], module: str) -> Any:
         module: name of the module that shows it.
     """
     base: Any = ArithmeticEnumeration if name in ARITHMETIC else Enumeration
-    return base(name, list(members.items()), module=module)
+    made = base(name, list(members.items()), module=module)
+    # Programs recognize an enumeration of pybind11 by this attribute: name to (member, its docstring).
+    setattr(made, "__entries", {key: (member, None) for key, member in made.__members__.items()})
+    return made

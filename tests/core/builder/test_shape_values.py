@@ -91,3 +91,22 @@ def test_values_that_do_not_fit_the_input_are_refused():
     profile.set_shape_input("x", (1,), (1,), (1,))
     with pytest.raises(ConfigError, match="input 'x' is FP32"):
         profile.check(reshape_network(builder))
+
+
+def test_a_profile_keeps_the_empty_axes_of_an_input():
+    builder = Builder()
+    network = builder.create_network()
+    x, sizes = network.add_input("x", DataType.FLOAT, (2, 0, 3)), network.add_input("sizes", DataType.INT64, (3,))
+    shuffle = network.add_shuffle(x)
+    shuffle.set_input(1, sizes)
+    shuffle.zero_is_placeholder = False
+    network.mark_output(shuffle.get_output(0))
+    config = builder.create_builder_config()
+    profile = builder.create_optimization_profile()
+    profile.set_shape("x", (2, 0, 3), (2, 0, 3), (2, 0, 3))
+    profile.set_shape_input("sizes", (1, 0, 1), (2, 0, 3), (4, 0, 4))
+    config.add_optimization_profile(profile)
+    engine = builder.build_engine(network, config)
+    x_values, sizes_values = np.zeros((2, 0, 3), np.float32), np.array([4, 0, 2])
+    (y,) = engine.create_execution_context(1).run({"x": x_values, "sizes": sizes_values}).values()
+    assert y.shape == (4, 0, 2)

@@ -62,3 +62,10 @@ def test_data_whose_count_of_nonzeros_leads_to_dimensions_is_none():
     found = network.add_non_zero(x).get_output(0)
     network.add_fill((1,), FillOperation.RANDOM_UNIFORM).set_input(0, network.add_shape(found).get_output(0))
     assert not x.is_shape_tensor
+
+
+def test_an_input_is_a_shape_tensor_also_while_its_layer_does_not_fit_it():
+    network = Network("net")
+    scalar = network.add_input("scalar", DataType.INT32, ())
+    network.add_fill((), FillOperation.LINSPACE).set_input(0, scalar)
+    assert scalar.is_shape_tensor

@@ -11,6 +11,7 @@ from dryfit_tensorrt.behaviour.calibrators import StreamOfProgram
 from dryfit_tensorrt.behaviour.monitoring import MonitorOfProgram, forwarded_log, report, report_failure
 from dryfit_tensorrt.behaviour.objects import Base, Scoped
 from dryfit_tensorrt.behaviour.values import of_enum
+from dryfit_tensorrt.cuda.device import current_device
 from dryfit_tensorrt.settings import Settings
 
 _OBEYED = {"STRICT_TYPES": "OBEY_PRECISION_CONSTRAINTS"}
@@ -190,8 +191,8 @@ class IBuilderConfig(Base, Scoped):
         self._profiles: list[Any] = []
         self._calibration_profile: Any = None
         self._pools: dict[str, int] = {}
-        self._tactic_sources = sum(1 << int(one) for one in self._api.TacticSource)
-        self._preview: set[str] = set()
+        self._tactic_sources = default_tactic_sources(self._api)
+        self._preview = set(_PREVIEWED.get(self._api.major, ()))
         self._algorithm_selector: Any = None
         tf32 = self._api.BuilderFlag.__members__.get("TF32")
         self._flags = 0 if tf32 is None else 1 << int(tf32)
@@ -296,24 +297,26 @@ class IBuilderConfig(Base, Scoped):
     # Memory pools -------------------------------------------------------------------------------------------------
 
     def set_memory_pool_limit(self, pool: Any, pool_size: int) -> None:
-        """Set the limit of a memory pool in bytes; a size that the pool cannot have is logged and ignored."""
-        name = self._api.MemoryPoolType(int(pool)).name
-        if name not in dryfit.MemoryPoolType.__members__:
-            self._pools[name] = int(pool_size)
-            return
-        try:
-            self._core.set_memory_pool_limit(name, int(pool_size))
-        except dryfit.DryfitError as error:
-            report_failure(self, error)
+        """Set the limit of a memory pool in bytes. A build with the DLA fails with a size that a pool cannot have."""
+        self._pools[self._api.MemoryPoolType(int(pool)).name] = int(pool_size)
 
     def get_memory_pool_limit(self, pool: Any) -> int:
-        """Return the limit of a memory pool in bytes."""
+        """Return the limit of a memory pool in bytes: the one set, else the default of the board."""
         name = self._api.MemoryPoolType(int(pool)).name
-        if name in dryfit.MemoryPoolType.__members__:
-            found = self._core.get_memory_pool_limit(name)
-        else:
-            found = self._pools.get(name)
-        return _NO_LIMIT if found is None else found
+        if name in self._pools:
+            return self._pools[name]
+        found = self._core.get_memory_pool_limit(name) if name in dryfit.MemoryPoolType.__members__ else None
+        return _default_limit(name) if found is None else found
+
+    def _hand_on_pools(self, *, with_dla: bool) -> None:
+        """Give the limits of the pools that dryfit has to it; those of the DLA count only if a layer may run there.
+
+        Raises:
+            DryfitError: A pool cannot have its limit.
+        """
+        for name, size in self._pools.items():
+            if name in dryfit.MemoryPoolType.__members__ and (with_dla or not name.startswith("DLA_")):
+                self._core.set_memory_pool_limit(name, size)
 
     @property
     def max_workspace_size(self) -> int:
@@ -454,6 +457,7 @@ class IBuilderConfig(Base, Scoped):
     def _for_build(self, network: Any) -> dryfit.BuilderConfig:
         self._apply(network)
         on_dla = "DLA" in (self._core.default_device_type, *self._core.explicit_device_types(network._core).values())
+        self._hand_on_pools(with_dla=on_dla)
         if on_dla and not self._builder.num_DLA_cores:
             self._core.set_software("DLA", self._api.level.name)  # the build says why there is no DLA
         dynamic = any(-1 in tensor.shape for tensor in network._core.inputs)
@@ -468,8 +472,32 @@ class IBuilderConfig(Base, Scoped):
         return self._core
 
 
-_NO_LIMIT = 1 << 40
-"""What a pool without a limit reports. Our choice: more than any board has."""
+def _default_limit(pool: str) -> int:
+    """Return the default of a pool that dryfit does not limit.
+
+    Source: TensorRT API, MemoryPoolType: the workspace is all memory of the device, TACTIC_DRAM 75 % of it on a board
+    whose processors share their memory. TACTIC_SHARED_MEMORY is 1 GiB in the tests of Polygraphy.
+    """
+    if pool == "TACTIC_SHARED_MEMORY":
+        return 1 << 30
+    device = current_device()
+    return device.total_bytes * 3 // 4 if pool == "TACTIC_DRAM" and device.is_integrated else device.total_bytes
+
+
+_PREVIEWED = {
+    8: ("FASTER_DYNAMIC_SHAPES_0805", "DISABLE_EXTERNAL_TACTIC_SOURCES_FOR_CORE_0805"),
+    10: ("PROFILE_SHARING_0806",),
+}
+"""Preview features that are on by default, by major version. Source: the tests of Polygraphy."""
+
+_OFF_BY_DEFAULT = {"CUBLAS", "CUBLAS_LT", "CUDNN"}
+"""Tactic sources that are off by default since version 10. Source: the tests of Polygraphy."""
+
+
+def default_tactic_sources(api: Any) -> int:
+    """Return the bit mask of the tactic sources that a version uses by default."""
+    off = _OFF_BY_DEFAULT if api.major >= 10 else ()
+    return sum(1 << int(one) for one in api.TacticSource if one.name not in off)
 
 
 class IOptimizationProfile(Base):

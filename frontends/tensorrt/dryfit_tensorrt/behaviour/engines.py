@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import dryfit
+from dryfit_tensorrt.behaviour.build import default_tactic_sources
 from dryfit_tensorrt.behaviour.inspectors import tensorrt_layers
 from dryfit_tensorrt.behaviour.monitoring import report_failure
 from dryfit_tensorrt.behaviour.objects import Base, Scoped
@@ -290,8 +291,8 @@ class ICudaEngine(Base, Scoped):
 
     @property
     def tactic_sources(self) -> int:
-        """Every source of the version: they choose nothing here."""
-        return sum(1 << int(one) for one in self._api.TacticSource)
+        """The default sources of the version: they choose nothing here."""
+        return default_tactic_sources(self._api)
 
     @property
     def has_implicit_batch_dimension(self) -> bool:

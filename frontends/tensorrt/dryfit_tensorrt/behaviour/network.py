@@ -54,9 +54,11 @@ class ITensor(Base):
 
     @property
     def dtype(self) -> Any:
-        """Type of the elements."""
+        """Type of the elements; of a network output the type that was set for it, where one was."""
+        core = self._core
         try:
-            return of_enum(self._api, "DataType", self._core.dtype)
+            stated = core.io_dtype if core.is_network_output else None
+            return of_enum(self._api, "DataType", stated or core.dtype)
         except dryfit.DryfitError as error:
             report_failure(self, error)
             return self._api.DataType.FLOAT

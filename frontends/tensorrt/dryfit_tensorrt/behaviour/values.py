@@ -66,8 +66,8 @@ def from_core(api: Namespace, owner: Any, value: Any) -> Any:
         return owner._network._layer(value)
     if isinstance(value, (dryfit.Loop, dryfit.IfConditional)):
         return owner._network._control_flow(value)
-    if isinstance(value, dryfit.Weights):
-        return value.numpy()
+    if isinstance(value, (dryfit.Weights, np.ndarray)):
+        return np.asarray(value.numpy() if isinstance(value, dryfit.Weights) else value).reshape(-1)
     if isinstance(value, tuple) and all(isinstance(one, (int, np.integer)) for one in value):
         return api.Dims(value)
     return value
