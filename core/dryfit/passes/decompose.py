@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dryfit.errors import NetworkError
-from dryfit.network.copying import copy_network, copy_tensor_notes
+from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_tensor_notes
 from dryfit.network.layers.assertion import Assertion, AssertionRecord
 from dryfit.network.layers.attention import KVCacheUpdate
 from dryfit.network.layers.composite import CompositeLayer, Parts

@@ -94,7 +94,6 @@ def install(settings: Settings | None = None) -> Names:
 def uninstall() -> None:
     """Remove the names, and the modules that were imported by them, from this process."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Names)]
-    _restore_ctypes()
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _REPLACED and isinstance(getattr(module, "__loader__", None), OwnModule):
             del sys.modules[name]
@@ -223,8 +222,9 @@ def _patch_polygraphy(module: ModuleType) -> None:
 
 
 def _patch_ctypes(module: ModuleType) -> None:
+    # It stays when the names are removed, and then does nothing: a class whose `__new__` was deleted takes no arguments.
     def made(kind: type, name: Any = None, *arguments: Any, **named: Any) -> Any:  # noqa: ARG001  what CDLL takes
-        if not isinstance(name, str) or not ("cudart" in name or "nvinfer" in name):
+        if not isinstance(name, str) or not ("cudart" in name or "nvinfer" in name) or not _is_installed():
             return object.__new__(kind)
         from dryfit_tensorrt.cuda.libraries import library_for
 
@@ -233,9 +233,8 @@ def _patch_ctypes(module: ModuleType) -> None:
     module.CDLL.__new__ = staticmethod(made)
 
 
-def _restore_ctypes() -> None:
-    if "ctypes" in sys.modules and "__new__" in vars(sys.modules["ctypes"].CDLL):
-        del sys.modules["ctypes"].CDLL.__new__
+def _is_installed() -> bool:
+    return any(isinstance(finder, Names) for finder in sys.meta_path)
 
 
 _PATCHED: dict[str, Callable[[ModuleType], None]] = {

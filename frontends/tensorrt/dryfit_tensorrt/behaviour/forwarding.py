@@ -16,6 +16,7 @@ from dryfit_tensorrt.surface.tables import Member
 
 
 def _cores() -> dict[str, Any]:
+    network = dryfit.Network  # its module loads every kind of layer
     named = {kind.layer_type: kind for kind in _kinds(dryfit.Layer) if hasattr(kind, "layer_type")}
     bases = {kind.__name__: kind for kind in _kinds(dryfit.Layer)}
     return {
@@ -26,7 +27,7 @@ def _cores() -> dict[str, Any]:
         "IIfConditionalBoundaryLayer": bases["ConditionalBoundaryLayer"],
         "IAttention": named["ATTENTION"],
         "ILayer": dryfit.Layer,
-        "INetworkDefinition": dryfit.Network,
+        "INetworkDefinition": network,
         "ITensor": dryfit.Tensor,
         "IBuilderConfig": dryfit.BuilderConfig,
         "ICudaEngine": dryfit.Engine,
