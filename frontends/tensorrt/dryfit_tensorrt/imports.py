@@ -222,7 +222,7 @@ def _patch_polygraphy(module: ModuleType) -> None:
 
 
 def _patch_ctypes(module: ModuleType) -> None:
-    # It stays when the names are removed, and then does nothing: a class whose `__new__` was deleted takes no arguments.
+    # It stays when the names are removed, and then does nothing: a class whose `__new__` is deleted takes no arguments.
     def made(kind: type, name: Any = None, *arguments: Any, **named: Any) -> Any:  # noqa: ARG001  what CDLL takes
         if not isinstance(name, str) or not ("cudart" in name or "nvinfer" in name) or not _is_installed():
             return object.__new__(kind)
