@@ -1,8 +1,8 @@
-"""The distribution `tensorrt` for programs that read its version by `importlib.metadata`; nothing is installed."""
+"""Distributions for programs that read the version of TensorRT by `importlib.metadata`; nothing is installed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import Distribution, DistributionFinder
 from os import PathLike
 from pathlib import Path
@@ -29,19 +29,18 @@ class SimulatedDistribution(Distribution):
 
 
 def simulated_distributions(
-    names: Iterable[str], version: str, context: DistributionFinder.Context | None
+    versions: Mapping[str, str], context: DistributionFinder.Context | None
 ) -> Iterator[Distribution]:
     """Return the distributions that are searched for, if all of `sys.path` is searched.
 
     Args:
-        names: of the distributions that exist.
-        version: their version.
+        versions: name of each distribution that exists to its version.
         context: what is searched for, and where; None for everything.
     """
     found = context or DistributionFinder.Context()
     # pip looks at one folder at a time: to it, nothing is installed that it could remove or replace.
     if "path" not in vars(found):
-        for name in names:
+        for name, version in versions.items():
             if found.name is None or _normalized(found.name) == _normalized(name):
                 yield SimulatedDistribution(name, version)
 

@@ -49,6 +49,9 @@ CUDA_MODULES = {
 CUDA_VERSIONS = {"cuda": "12.9.0", "cuda.bindings": "12.9.0", "pycuda": "2025.1"}
 """`__version__` of the packages, whose functions dryfit's modules have."""
 
+CUDA_DISTRIBUTIONS = {"cuda-python": "12.9.0", "cuda-bindings": "12.9.0", "pycuda": "2025.1"}
+"""Distribution of these packages to its version."""
+
 RUNTIME_ONLY = ("tensorrt_lean", "tensorrt_dispatch")
 """TensorRT's packages that load and run engines and cannot build them."""
 
@@ -126,10 +129,11 @@ class Names:
         return None
 
     def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterator[Distribution]:
-        """Return the distribution `tensorrt`; see `distribution.py`."""
+        """Return the distribution `tensorrt` and those of CUDA's modules; see `distribution.py`."""
         from dryfit_tensorrt.distribution import simulated_distributions
 
-        yield from simulated_distributions(("tensorrt", *RUNTIME_ONLY), _level().version, context)
+        own = dict.fromkeys(("tensorrt", *RUNTIME_ONLY), _level().version)
+        yield from simulated_distributions(own | CUDA_DISTRIBUTIONS, context)
 
 
 class OwnModule:
@@ -149,7 +153,10 @@ class OwnModule:
         if name in CUDA_MODULES:
             place = CUDA_MODULES[name]
             found = vars(importlib.import_module(place)) if place else {}
-            module.__version__ = CUDA_VERSIONS.get(name, "")  # type: ignore[attr-defined]
+            if name in CUDA_VERSIONS:
+                version = CUDA_VERSIONS[name]
+                numbers = tuple(map(int, version.split(".")))
+                vars(module).update(__version__=version, VERSION=numbers, VERSION_TEXT=version)
         else:
             found = _tensorrt_names(name)
         of_imports = {*vars(module), "__file__", "__cached__", "__builtins__", "__annotations__"} - {"__doc__"}
@@ -233,12 +240,26 @@ def _patch_ctypes(module: ModuleType) -> None:
     module.CDLL.__new__ = staticmethod(made)
 
 
+def _patch_find_library(module: ModuleType) -> None:
+    own = module.find_library
+
+    def find_library(name: str) -> str | None:
+        """Return the name of a library's file; dryfit's libraries are found by any."""
+        if name in {"cudart", "nvinfer", "nvinfer_plugin"} and _is_installed():
+            return f"lib{name}.so"
+        found: str | None = own(name)
+        return found
+
+    module.find_library = find_library  # type: ignore[attr-defined]
+
+
 def _is_installed() -> bool:
     return any(isinstance(finder, Names) for finder in sys.meta_path)
 
 
 _PATCHED: dict[str, Callable[[ModuleType], None]] = {
     "ctypes": _patch_ctypes,
+    "ctypes.util": _patch_find_library,
     "polygraphy.cuda.cuda": _patch_polygraphy,
 }
 """Modules of others that load CUDA's libraries by file name, to what replaces the libraries."""

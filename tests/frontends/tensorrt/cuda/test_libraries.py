@@ -1,6 +1,7 @@
 """CUDA's runtime for programs that load it through ctypes, Polygraphy's wrapper among them."""
 
 import ctypes
+import ctypes.util
 import os
 import subprocess
 import sys
@@ -64,16 +65,29 @@ def test_times_and_streams_are_stored():
     assert library.cudaStreamDestroy(stream) == 0
 
 
+def library_of(name):
+    """The class of what ctypes loads; None for a library that is not there."""
+    try:
+        return type(ctypes.CDLL(name))
+    except OSError:
+        return None
+
+
 def test_ctypes_gives_the_libraries_only_while_the_names_are_installed():
+    found, cudart = ctypes.util.find_library("c"), ctypes.util.find_library("cudart")
     imports.install()
     try:
         assert isinstance(ctypes.CDLL("libcudart.so"), CudaRuntimeLibrary)
         assert ctypes.CDLL("libnvinfer_plugin.so", mode=ctypes.RTLD_GLOBAL).initLibNvInferPlugins(None, b"") == 1
         assert ctypes.CDLL(None)._name is None
+        assert ctypes.util.find_library("cudart") == "libcudart.so"
+        assert ctypes.util.find_library("c") == found
     finally:
         imports.uninstall()
     with pytest.raises(OSError, match="libcudart"):
         ctypes.CDLL("libcudart.so.0.0.0")  # a version that no machine has
+    assert library_of("libcudart.so") is not CudaRuntimeLibrary
+    assert ctypes.util.find_library("cudart") == cudart
 
 
 def run(code, **variables):
@@ -88,11 +102,13 @@ def test_names_of_cuda_and_pycuda_are_ours_in_a_run():
         "import pycuda.autoinit, pycuda.driver, pycuda.gpuarray, pycuda.tools\n"
         "from pycuda.compiler import SourceModule\n"
         "assert cuda.CUresult is driver.CUresult and cudart.cudaMalloc is runtime.cudaMalloc\n"
+        "import importlib.metadata\n"
         "print(pycuda.driver.__name__, pycuda.autoinit.context is not None, nvrtc.nvrtcVersion()[1])\n"
+        "print(pycuda.VERSION, importlib.metadata.version('cuda-python'))\n"
         "import ctypes; print(ctypes.CDLL('libcudart.so.12').cudaDeviceSynchronize())\n"
         "import cuda.core\n"
     )
-    assert done.stdout.splitlines() == ["pycuda.driver True 12", "0"]
+    assert done.stdout.splitlines() == ["pycuda.driver True 12", "(2025, 1) 12.9.0", "0"]
     assert "No module named 'cuda.core'" in done.stderr
 
 
