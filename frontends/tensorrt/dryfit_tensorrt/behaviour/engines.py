@@ -174,7 +174,11 @@ class ICudaEngine(Base, Scoped):
 
     def __getitem__(self, index: int | str) -> Any:
         """Return the name of an input or output by its index; in version 8 also the index by the name."""
-        return self._index(index) if isinstance(index, str) else self._core.get_tensor_name(index)
+        if isinstance(index, str):
+            return self._index(index)
+        if not -self._core.num_io_tensors <= index < self._core.num_io_tensors:
+            raise IndexError(index)  # `for name in engine` ends here
+        return self._core.get_tensor_name(index % self._core.num_io_tensors)
 
     def __len__(self) -> int:
         """Return the number of bindings."""

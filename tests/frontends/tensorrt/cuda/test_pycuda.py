@@ -1,6 +1,9 @@
 """PyCUDA's driver and arrays on host memory."""
 
 import gc
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,3 +155,14 @@ def test_arrays_in_device_memory():
 def test_what_needs_a_kernel_is_refused_by_name(call, name):
     with pytest.raises(KernelRequiredError, match=f"^{name} needs a kernel on a GPU"):
         call(gpuarray.to_gpu(VALUES))
+
+
+def test_a_program_of_the_binding_api_infers_what_onnx_runtime_does(tmp_path, digits_model):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    program, saved = Path(__file__).with_name("binding_program.py"), tmp_path / "saved.npz"
+    command = [sys.executable, "-m", "dryfit_tensorrt", "--api", "8.6", str(program), str(digits_model), str(saved)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with np.load(saved) as found:
+        expected = onnxruntime.InferenceSession(digits_model).run(None, {"image": found["image"]})[0]
+        np.testing.assert_allclose(found["probabilities"].reshape(expected.shape), expected, atol=1e-5)
