@@ -219,19 +219,20 @@ def pipeline_picture() -> str:
 
 
 def house_picture() -> str:
-    """The packages: targets and plugins above the floors of the core."""
+    """The packages: targets, plugins and frontends above the floors of the core."""
     width, floor = 1010, 44
     height = 110 + len(HOUSE) * floor
     pieces = [f'<rect width="{width}" height="{height}" rx="10" fill="#f6f8fa"/>\n']
     above = (
-        ("cpu · gpu · dla", "devices as records; gpu and dla build on cpu", 12),
-        ("plugins", "calibrators, layers, methods", 345),
-        ("others", "packages of strangers", 678),
+        ("cpu · gpu · dla", "devices as records", 12),
+        ("plugins", "calibrators, layers, methods", 261),
+        ("tensorrt", "TensorRT's modules, on public names", 510),
+        ("others", "packages of strangers", 759),
     )
     for title, note, x in above:
-        pieces.append(f'<rect x="{x}" y="14" width="320" height="52" rx="6" fill="#b4690e"/>')
-        pieces.append(_text(x + 160, 36, title, 14, "#ffffff", "bold") + _text(x + 160, 54, note, 11, "#ffffff"))
-        pieces.append(_arrow(f"M{x + 160} 66 v14"))
+        pieces.append(f'<rect x="{x}" y="14" width="239" height="52" rx="6" fill="#b4690e"/>')
+        pieces.append(_text(x + 120, 36, title, 14, "#ffffff", "bold") + _text(x + 120, 54, note, 11, "#ffffff"))
+        pieces.append(_arrow(f"M{x + 120} 66 v14"))
     for index, (title, note) in enumerate(HOUSE):
         y = 88 + index * floor
         pieces.append(f'<rect x="12" y="{y}" width="986" height="{floor - 6}" rx="5" fill="#4a6fa5"/>')
