@@ -18,6 +18,9 @@ from dryfit_tensorrt.surface.tables import classes
 
 MODULES = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch", "tensorrt_bindings")
 
+IMPORTING_CALLS = ("__import__", "import_module", "importorskip", "lazy_import")
+"""Functions that import a module by a string, such as `importlib.import_module` and Polygraphy's `lazy_import`."""
+
 RESULTS = {
     "Builder.create_network": "INetworkDefinition",
     "Builder.create_builder_config": "IBuilderConfig",
@@ -257,6 +260,8 @@ class _Reader(ast.NodeVisitor):
         if isinstance(node.value, ast.Call) and found is None:
             found = self._returned(node.value)
         for target in node.targets:
+            if isinstance(target, ast.Name) and _imports_tensorrt(node.value):
+                self.imports[target.id] = ""
             self._assign(target, found)
             self._note_constant(target, node.value)
             self._mask(target, node.value)
@@ -553,6 +558,16 @@ def _dotted(node: ast.AST) -> str | None:
         base = _dotted(node.value)
         return None if base is None else f"{base}.{node.attr}"
     return None
+
+
+def _imports_tensorrt(node: ast.expr) -> bool:
+    called = (_dotted(node.func) or "").rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    if called == "lazy_import_trt":  # Polygraphy's
+        return True
+    if not isinstance(node, ast.Call) or called not in IMPORTING_CALLS:
+        return False
+    name = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+    return isinstance(name, str) and re.split(r"\W", name)[0] in MODULES
 
 
 def _hinted(name: str) -> Type | None:

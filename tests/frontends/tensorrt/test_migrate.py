@@ -215,7 +215,17 @@ def test_other_libraries_are_left_alone(tmp_path):
     assert answer.summary_line().endswith("the script does not import tensorrt")
 
 
-@pytest.mark.parametrize("names", ["from tensorrt import *", "import tensorrt", "import tensorrt_lean as tensorrt"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        "from tensorrt import *",
+        "import tensorrt",
+        "import tensorrt_lean as tensorrt",
+        "tensorrt = importlib.import_module('tensorrt')",
+        "tensorrt = mod.lazy_import('tensorrt>=8.5')",
+        "tensorrt = lazy_import_trt()",
+    ],
+)
 def test_every_form_of_import_is_understood(names, found_in):
     name = "IInt8Calibrator" if "*" in names else "tensorrt.IInt8Calibrator"
     assert found_in(f"class C({name}): pass", start=f"{names}\n") == [(1, "removed", "IInt8Calibrator")]
