@@ -116,9 +116,14 @@ class DataType(enum.Enum):
         Raises:
             UnknownNameError: The dtype is not supported in networks.
         """
+        # numpy makes the name anew each time, and references ask in each iteration of a loop.
+        found = _BY_DTYPE.get(dtype)
+        if found is not None:
+            return found
         name = importlib.import_module("numpy").dtype(dtype).name
         for member in cls:
             if member.numpy_name == name:
+                _BY_DTYPE[dtype] = member
                 return member
         raise UnknownNameError("data type", name, [member.numpy_name for member in cls])
 
@@ -141,6 +146,9 @@ class DataType(enum.Enum):
             raise UnknownNameError("data type", text, names)
         return names[text.lower()]
 
+
+_BY_DTYPE: dict[Any, DataType] = {}
+"""Data types by the dtypes that were asked for."""
 
 EXCHANGED_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16)
 """Interchangeable types of a weakly typed network; the first can represent every value of the others."""

@@ -71,6 +71,7 @@ def reference_of(layer: Layer) -> Reference:
     return _REFERENCES[layer.kind]
 
 
+@functools.cache
 def compute_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type a reference computes in: FP32 for narrower floating-point types, else the type itself."""
     kind = DataType.from_numpy(dtype)
