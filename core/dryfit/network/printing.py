@@ -55,7 +55,7 @@ def layer_text(layer: Layer) -> str:
     asked = [f"precision={layer.precision.name}"] if layer.precision else []
     asked += [f"output_type[{index}]={dtype.name}" for index, dtype in sorted(layer.output_types.items())]
     inside = "; ".join(part for part in (inputs, ", ".join(parameters + asked)) if part)
-    return f"{_name(layer.name)}: {outputs} = {layer.kind}({inside})"
+    return f"{_name(layer.name)}: {outputs}{' ' if outputs else ''}= {layer.kind}({inside})"
 
 
 def parameter_texts(layer: Layer, printed_elements: int = _PRINTED_ELEMENTS) -> list[str]:

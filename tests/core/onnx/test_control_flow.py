@@ -84,6 +84,43 @@ def test_a_known_condition_imports_its_branch_only() -> None:
     check(source, {"x": np.array([[1, 2, 3]], F)})
 
 
+def test_nodes_may_stand_in_any_order_and_subgraphs_have_initializers() -> None:
+    source = model("""
+        g (bool c, float[2] x) => (float[2] z) {
+            t = Neg (x)
+            z = If (c) <then_branch = a () => (float[2] p) <float[2] k = {3, 4}> { p = Mul (t, k) },
+                        else_branch = b () => (float[2] p) <float[2] k = {5, 6}> { p = Add (t, k) }>
+        }""")
+    feeds = [{"c": np.array(c), "x": np.array([1, 2], F)} for c in (True, False)]
+    expected = [runtime_outputs(source, one) for one in feeds]
+    nodes = list(source.graph.node)[::-1]
+    del source.graph.node[:]
+    source.graph.node.extend(nodes)
+    for one, outputs in zip(feeds, expected, strict=True):
+        np.testing.assert_array_equal(run_reference(network_from_onnx(source), one)["z"], outputs[0])
+
+
+def test_a_function_may_hold_a_conditional_and_be_called_in_a_loop() -> None:
+    source = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17, "local": 1]>
+        g (int64 n, float[2] x) => (float[2] y, float[2] z) {
+            y = Loop (n, , x) <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+                on = Identity (go)
+                t = local.choose (s)
+            }>
+            z = local.choose (y)
+        }
+        <domain: "local", opset_import: ["": 17]>
+        choose (v) => (w) {
+            zero = Constant <value = float {0}> ()
+            sum = ReduceSum <keepdims = 0> (v)
+            is_small = Less (sum, zero)
+            w = If (is_small) <then_branch = a () => (float[2] p) { p = Abs (v) },
+                               else_branch = b () => (float[2] p) { q = Add (v, v)  p = Neg (q) }>
+        }""")
+    check(source, *({"n": np.array(n), "x": np.array([1, -3], F)} for n in (0, 1, 4)))
+
+
 def test_branches_of_different_ranks_are_refused_with_the_condition() -> None:
     source = model("""
         g (bool c, float[1, 3] x) => (float[M] z) {
