@@ -84,6 +84,23 @@ def test_a_known_condition_imports_its_branch_only() -> None:
     check(source, {"x": np.array([[1, 2, 3]], F)})
 
 
+def test_a_branch_that_is_known_is_inlined_inside_a_body_too() -> None:
+    source = model("""
+        g (int64 n, float[2] x, float[2] w) => (float[2] y) <bool yes = {1}> {
+            y = Loop (n, , x) <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+                on = Identity (go)
+                t = If (yes) <then_branch = a () => (float[2] p) { q = Mul (s, w)  p = Add (q, x) },
+                              else_branch = e () => (float[2] p) { p = Identity (s) }>
+            }>
+        }""")
+    check(source, {"n": np.array(3), "x": np.array([1, 2], F), "w": np.array([0.5, -1], F)})
+    (loop,) = [layer for layer in network_from_onnx(source) if layer.bodies]
+    assert [layer.name for layer in loop.bodies[0].layers] == [
+        "node_of_y/node_of_t/node_of_q",
+        "node_of_y/node_of_t/node_of_p",
+    ]
+
+
 def test_nodes_may_stand_in_any_order_and_subgraphs_have_initializers() -> None:
     source = model("""
         g (bool c, float[2] x) => (float[2] z) {
