@@ -75,8 +75,6 @@ from dryfit.network.layers.activation import ScaleMode as ScaleMode
 from dryfit.network.layers.attention import AttentionNormalizationOp as AttentionNormalizationOp
 from dryfit.network.layers.attention import CausalMaskKind as CausalMaskKind
 from dryfit.network.layers.attention import KVCacheMode as KVCacheMode
-from dryfit.network.layers.boundaries import IfConditional as IfConditional
-from dryfit.network.layers.boundaries import Loop as Loop
 from dryfit.network.layers.boundaries import LoopOutput as LoopOutput
 from dryfit.network.layers.boundaries import TripLimit as TripLimit
 from dryfit.network.layers.elementwise import ElementWiseOperation as ElementWiseOperation
@@ -84,6 +82,8 @@ from dryfit.network.layers.elementwise import UnaryOperation as UnaryOperation
 from dryfit.network.layers.generators import FillOperation as FillOperation
 from dryfit.network.layers.indexing import GatherMode as GatherMode
 from dryfit.network.layers.indexing import ScatterMode as ScatterMode
+from dryfit.network.layers.loops_and_conditionals import IfConditional as IfConditional
+from dryfit.network.layers.loops_and_conditionals import Loop as Loop
 from dryfit.network.layers.matrix import MatrixOperation as MatrixOperation
 from dryfit.network.layers.ranking import BoundingBoxFormat as BoundingBoxFormat
 from dryfit.network.layers.ranking import TopKOperation as TopKOperation

@@ -1,10 +1,7 @@
 """Loops and conditionals that are written with boundary layers, collected to the layers that run them.
 
-A layer is inside a loop if it depends on one of the loop's recurrences or iterators, and inside a conditional if it
-depends on one of the conditional's inputs; dependence ends at the outputs. What a body needs besides is captured: it
-stays outside and becomes an input. Constants are copied into the body, since shapes may depend on them.
-
-Source: TensorRT Developer Guide, "Working with Loops" and "Working with Conditionals".
+What a body reads from outside is captured: it becomes an input of the body. Constants are copied into the body, since
+shapes may depend on them.
 """
 
 from __future__ import annotations
@@ -13,23 +10,18 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-import attrs
 import numpy as np
 
 from dryfit.errors import NetworkError
+from dryfit.network.control_regions import Region, regions_of
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layer_copies import copy_layer, copy_tensor_notes, note_origin
 from dryfit.network.layers.boundaries import (
     BOUNDARY_KINDS,
-    ConditionalBoundaryLayer,
     ConditionLayer,
-    IfConditional,
     IfConditionalInputLayer,
-    IfConditionalOutputLayer,
     IteratorLayer,
-    Loop,
-    LoopBoundaryLayer,
     LoopOutput,
     LoopOutputLayer,
     RecurrenceLayer,
@@ -38,6 +30,7 @@ from dryfit.network.layers.boundaries import (
 )
 from dryfit.network.layers.control_flow import ConditionalLayer, LoopLayer
 from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.loops_and_conditionals import Loop
 from dryfit.network.layers.movement import Identity
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -60,7 +53,7 @@ def collected(network: Network) -> Network:
     if not has_boundaries(network):
         return network
     network.refresh_shapes()
-    regions = _nested(_regions(network))
+    regions = regions_of(network)
     copy = Network(network.name, network.flags)
     copy.metadata.update(network.metadata)
     copy.quantize_method = network.quantize_method
@@ -89,175 +82,9 @@ def mark_body_output(network: Network, tensor: Tensor) -> None:
     network.mark_output(tensor)
 
 
-# Regions --------------------------------------------------------------------------------------------------------------
-
-
-@attrs.define(eq=False)
-class _Region:
-    """A loop or a conditional of a flat network.
-
-    Attributes:
-        owner: the object that added its boundary layers.
-        boundaries: these layers, in the order of the network.
-        inside: the layers that depend on its entries, by identity.
-        parent: the innermost region around it.
-    """
-
-    owner: Loop | IfConditional
-    boundaries: list[Layer] = attrs.field(factory=list)
-    inside: dict[int, Layer] = attrs.field(factory=dict)
-    parent: _Region | None = None
-
-    @property
-    def where(self) -> str:
-        """The region in messages."""
-        what = "loop" if isinstance(self.owner, Loop) else "conditional"
-        return f"{what} {self.name!r}"
-
-    @property
-    def name(self) -> str:
-        """The name of the layer that it becomes."""
-        exits = self.exits
-        return self.owner.name or (exits[0] if exits else self.boundaries[0]).name
-
-    @property
-    def exits(self) -> list[Layer]:
-        """Its output layers."""
-        return [one for one in self.boundaries if isinstance(one, LoopOutputLayer | IfConditionalOutputLayer)]
-
-    @property
-    def entries(self) -> list[Layer]:
-        """The layers that everything inside depends on."""
-        kinds = RecurrenceLayer | IteratorLayer | IfConditionalInputLayer
-        return [one for one in self.boundaries if isinstance(one, kinds)]
-
-    @property
-    def layers(self) -> list[Layer]:
-        """All its layers."""
-        return [*self.boundaries, *self.inside.values()]
-
-    @property
-    def places(self) -> set[int]:
-        """The identities of its layers."""
-        return {id(layer) for layer in self.layers}
-
-    @property
-    def sources(self) -> list[Tensor]:
-        """Tensors from outside that its layers read."""
-        own = self.places
-        read = [tensor for layer in self.layers for tensor in layer.connected_inputs]
-        return [tensor for tensor in read if tensor.producer is None or id(tensor.producer) not in own]
-
-    @property
-    def results(self) -> list[Tensor]:
-        """Its outputs."""
-        return [layer.outputs[0] for layer in self.exits]
-
-
-def _regions(network: Network) -> list[_Region]:
-    regions: dict[int, _Region] = {}
-    for layer in network.layers:
-        owner = None
-        if isinstance(layer, LoopBoundaryLayer):
-            owner = layer.loop
-        elif isinstance(layer, ConditionalBoundaryLayer):
-            owner = layer.conditional
-        if owner is not None:
-            regions.setdefault(id(owner), _Region(owner)).boundaries.append(layer)
-    return list(regions.values())
-
-
-def _nested(regions: list[_Region]) -> list[_Region]:
-    """Find what is inside each region, and which region is inside which."""
-    for region in regions:
-        _reach(region, (output for layer in region.entries for output in layer.outputs))
-    inner: dict[int, set[int]] = {id(region): set() for region in regions}
-    by_identity = {id(region): region for region in regions}
-    changed = True
-    while changed:
-        changed = False
-        for region in regions:
-            for other in regions:
-                if other is region or id(other) in inner[id(region)]:
-                    continue
-                if any(id(layer) in region.inside for layer in other.boundaries):
-                    inner[id(region)].add(id(other))
-                    changed = True
-        for region in regions:
-            before = len(region.inside)
-            for place in inner[id(region)]:
-                other = by_identity[place]
-                region.inside.update((id(layer), layer) for layer in other.layers)
-                _reach(region, other.results)
-            changed |= len(region.inside) != before
-    for region in regions:
-        around = [other for other in regions if id(region) in inner[id(other)]]
-        overlapping = next((other for other in around if id(other) in inner[id(region)]), None)
-        if overlapping is not None:
-            raise NetworkError(
-                "Loops and conditionals must not overlap",
-                where=region.where,
-                found=f"each depends on the inside of the other: {overlapping.where}",
-                remedy="Connect them through loop outputs, or outputs of the conditional",
-            )
-        region.parent = max(around, key=lambda other: len(_around(other, regions, inner)), default=None)
-        _check_border(region)
-    return regions
-
-
-def _around(region: _Region, regions: Sequence[_Region], inner: dict[int, set[int]]) -> list[_Region]:
-    return [other for other in regions if id(region) in inner[id(other)]]
-
-
-def _reach(region: _Region, tensors: Iterable[Tensor]) -> None:
-    """Add what depends on tensors to the inside of a region, up to its own boundary layers."""
-    own = {id(layer) for layer in region.boundaries}
-    waiting = list(tensors)
-    while waiting:
-        for consumer, index in waiting.pop().consumers:
-            if id(consumer) in own:
-                _check_boundary(region, consumer, index)
-            elif id(consumer) not in region.inside:
-                region.inside[id(consumer)] = consumer
-                waiting.extend(consumer.outputs)
-
-
-def _check_boundary(region: _Region, layer: Layer, index: int) -> None:
-    """Refuse a tensor from inside where a boundary layer takes one from outside."""
-    is_condition = isinstance(layer, TripLimitLayer) and layer.limit_kind is TripLimit.WHILE
-    takes_inside: dict[type[Layer], tuple[int, ...]] = {
-        RecurrenceLayer: (1,),
-        LoopOutputLayer: (0,),
-        IfConditionalOutputLayer: (0, 1),
-    }
-    if is_condition or index in takes_inside.get(type(layer), ()):
-        return
-    raise NetworkError(
-        f"Input {index} must come from outside of {region.where}",
-        where=layer.where,
-        found=repr(layer.connected_input(index).name),
-        remedy="Connect a tensor that does not depend on the inside, or take it out through an output layer",
-    )
-
-
-def _check_border(region: _Region) -> None:
-    """Refuse outputs of the network that come from inside."""
-    for layer in (*region.entries, *region.inside.values()):
-        for tensor in layer.outputs:
-            if tensor.is_network_output:
-                is_loop = isinstance(region.owner, Loop)
-                method = "loop.add_loop_output" if is_loop else "conditional.add_output"
-                raise NetworkError(
-                    f"A tensor that depends on the inside of {region.where} must leave it through an output layer",
-                    where=f"tensor {tensor.name!r}",
-                    found="a network output",
-                    remedy=f"Call `{method}` for the tensor inside, and use the output of that layer instead",
-                )
-
-
 # Levels ---------------------------------------------------------------------------------------------------------------
 
-_Unit = Layer | _Region
+_Unit = Layer | Region
 
 
 class _Level:
@@ -273,7 +100,7 @@ class _Level:
         captured: tensors of the flat network that became inputs of the body.
     """
 
-    def __init__(self, network: Network, region: _Region | None, regions: Sequence[_Region]) -> None:
+    def __init__(self, network: Network, region: Region | None, regions: Sequence[Region]) -> None:
         self.network = network
         self.tensors: dict[int, Tensor] = {}
         self.captured: list[Tensor] = []
@@ -309,7 +136,7 @@ class _Level:
 
     def emit_for(self, tensors: Iterable[Tensor]) -> None:
         """Add the layers of the region that tensors depend on."""
-        region = cast("_Region", self._region)
+        region = cast("Region", self._region)
         own_inputs = {id(layer) for layer in region.boundaries if isinstance(layer, IfConditionalInputLayer)}
         needed: dict[int, _Unit] = {}
         waiting = list(tensors)
@@ -360,7 +187,7 @@ class _Level:
         self.network.rename_tensor(new, old.name)
         copy_tensor_notes(old, new)
 
-    def body(self, region: _Region) -> _Level:
+    def body(self, region: Region) -> _Level:
         """Return the level of a region inside."""
         return _Level(Network(region.name, self.network.flags), region, self._regions)
 
@@ -406,7 +233,7 @@ def _made_by(unit: _Unit) -> Sequence[Tensor]:
     return unit.outputs if isinstance(unit, Layer) else unit.results
 
 
-def _add_conditional(level: _Level, region: _Region) -> None:
+def _add_conditional(level: _Level, region: Region) -> None:
     """Add the layer of a conditional."""
     conditions = [one for one in region.boundaries if isinstance(one, ConditionLayer)]
     if not region.exits:
@@ -444,7 +271,7 @@ class _LoopBuilder:
         region: the loop.
     """
 
-    def __init__(self, level: _Level, region: _Region) -> None:
+    def __init__(self, level: _Level, region: Region) -> None:
         self._level = level
         self._region = region
         self._body = level.body(region)

@@ -15,7 +15,8 @@ from typing import Any
 from dryfit.errors import DryfitError, NetworkError
 from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
 from dryfit.network.layer import LAYER_KINDS, Graph, Layer, with_bodies
-from dryfit.network.layers.control_flow import DEEPEST_BODIES, ConditionalLayer, LoopLayer
+from dryfit.network.layers.bodies import DEEPEST_BODIES
+from dryfit.network.layers.control_flow import ConditionalLayer, LoopLayer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.parameter_values import ArrayNames, from_plain, to_plain

@@ -14,6 +14,6 @@
     reduction       reduce, cumulative, histogram, top_k, nms
     resize          resize
 
-`registry` has the table from kind to function, `executor` runs a network by it, `inference` evaluates shapes and
-`precision` says where a reference rounds.
+`registry` has the table from kind to function, `executor` runs a network by it, `body_program` the bodies of loops and
+conditionals, `inference` evaluates shapes and `precision` says where a reference rounds.
 """

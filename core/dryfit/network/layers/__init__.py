@@ -3,7 +3,6 @@
     activation           activation, parametric_relu, scale
     assertion            assertion
     attention            attention, rotary_embedding, kv_cache_update
-    boundaries           boundary layers of loops and conditionals, which a build replaces
     control_flow         conditional, loop
     convolution          convolution, deconvolution, fully_connected
     elementwise          elementwise, unary, select
@@ -22,6 +21,9 @@
     slice                slice, shuffle
     window_layer         pooling
 
+`boundaries` has the layers around loops and conditionals that users write with `loops_and_conditionals`; a build
+replaces them by the kinds of `control_flow`.
+
 To add a kind, add one class to its family's file here, with a method that adds it to a network, and one function to the
 family's file in `dryfit.reference`.
 """
@@ -29,11 +31,11 @@ family's file in `dryfit.reference`.
 from dryfit.network.layers.activation import AddActivation, AddScale
 from dryfit.network.layers.assertion import AddAssertion
 from dryfit.network.layers.attention import AddAttention
-from dryfit.network.layers.boundaries import AddControlFlow
 from dryfit.network.layers.convolution import AddConvolution
 from dryfit.network.layers.elementwise import AddElementwise
 from dryfit.network.layers.generators import AddGenerators
 from dryfit.network.layers.indexing import AddIndexing
+from dryfit.network.layers.loops_and_conditionals import AddControlFlow
 from dryfit.network.layers.matrix import AddMatrix
 from dryfit.network.layers.movement import AddMovement
 from dryfit.network.layers.normalization import AddNormalization

@@ -11,7 +11,8 @@ import pytest
 
 from dryfit.errors import DryfitError, ExecutionError, NetworkError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.control_flow import DEEPEST_BODIES, ConditionalLayer, LoopLayer
+from dryfit.network.layers.bodies import DEEPEST_BODIES
+from dryfit.network.layers.control_flow import ConditionalLayer, LoopLayer
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.network import Network
 from dryfit.network.serialization import network_from_dict, network_to_dict
