@@ -106,7 +106,7 @@ class _Level:
         self.captured: list[Tensor] = []
         self._region = region
         self._regions = regions
-        self._children = [one for one in regions if one.parent is region]
+        self._child_of = {place: one for one in regions if one.parent is region for place in one.places}
         self._claimed: set[int] = set()
 
     def resolve(self, tensor: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ class _Level:
                 _add_conditional(self, unit)
 
     def _unit(self, layer: Layer) -> _Unit:
-        return next((child for child in self._children if id(layer) in child.places), layer)
+        return self._child_of.get(id(layer), layer)
 
     def _copy(self, layer: Layer) -> None:
         if all(id(tensor) in self.tensors for tensor in layer.outputs):
