@@ -12,7 +12,7 @@ from dryfit.builder.config.optimization_profile import OptimizationProfile, prof
 from dryfit.builder.placement.assign import ask
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.copying import with_network_types
-from dryfit.network.layer import Layer
+from dryfit.network.layer import Layer, with_bodies
 from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
@@ -50,13 +50,32 @@ class CanonicalNetwork:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Plugin layers that take other quantized tensors, and layers that quantize methods leave in real numbers."""
-        return [*self.found.claims.warnings, *map(str, self.found.operators.left)]
+        """Plugin layers that take other quantized tensors, layers left in real numbers, and settings without effect."""
+        return [
+            *self.found.claims.warnings,
+            *map(str, self.found.operators.left),
+            *_without_effect(self.network, self.own_devices),
+        ]
 
     @property
     def causes(self) -> Mapping[str, str]:
         """Name of each layer that took the place of a quantized group to why it is there."""
         return {**self.found.claims.causes, **self.found.operators.causes}
+
+
+def _without_effect(network: Network, own_devices: Mapping[str, str]) -> Iterator[str]:
+    """Settings of layers inside loops and conditionals: these run as a whole, in the types of the network."""
+    for outer in network.layers:
+        inside = [layer for body in outer.bodies for layer in with_bodies(body.layers)]
+        for setting, names in (
+            ("precision", [layer.name for layer in inside if layer.precision is not None]),
+            ("device", [layer.name for layer in inside if layer.name in own_devices]),
+        ):
+            if names:
+                yield (
+                    f"The {setting} of {', '.join(map(repr, names))} has no effect: the layers inside "
+                    f"{outer.kind} {outer.name!r} run with it, in the types of the network"
+                )
 
 
 def verified(network: Network, config: BuilderConfig) -> list[ConfigError]:

@@ -232,3 +232,22 @@ def test_conditionals_count_as_layers_of_the_users_names() -> None:
     assert [(layer.name, layer.device) for layer in answer.layers] == [("choice", "GPU")]
     assert isinstance(network.layers[0].conditional, dryfit.IfConditional)
     assert not any(isinstance(layer, ConditionalLayer) for layer in network)
+
+
+def test_settings_of_layers_inside_have_no_effect_and_a_build_says_so() -> None:
+    network = Network("network")
+    flag, x = network.add_input("flag", B, ()), network.add_input("x", F, (2,))
+    conditional = network.add_if_conditional()
+    conditional.set_condition(flag)
+    inside = conditional.add_input(x).get_output(0)
+    relu = network.add_activation(inside, dryfit.ActivationType.RELU)
+    network.rename_layer(relu, "inner")
+    network.mark_output(conditional.add_output(inside, relu.get_output(0)).get_output(0))
+    relu.precision = DataType.HALF
+    config = dryfit.BuilderConfig()
+    config.set_device_type(relu, "DLA")
+    warnings = dryfit.Builder().build_plan(network, config).warnings
+    assert [text.partition(":")[0] for text in warnings] == [
+        "The precision of 'inner' has no effect",
+        "The device of 'inner' has no effect",
+    ]
