@@ -52,7 +52,6 @@ def decomposed(network: Network) -> DecomposedNetwork:
     if is_plain and not network.debug_tensors:
         return DecomposedNetwork(network)
     copy = copy_network(network)
-    origins: dict[str, str] = {}
     aliased_inputs = {
         layer.outputs[0].name: layer.connected_input(0).name
         for layer in copy.layers
@@ -60,8 +59,7 @@ def decomposed(network: Network) -> DecomposedNetwork:
         and layer.outputs[0].is_network_output
         and layer.connected_input(0).is_network_input
     }
-    for layer in [one for one in copy.layers if isinstance(one, CompositeLayer)]:
-        origins |= _replace(copy, layer)
+    origins = _replace_composites(copy)
     assertions = [
         AssertionRecord(layer.name, layer.message, layer.connected_input(0).name)
         for layer in copy.layers
@@ -79,33 +77,47 @@ def decomposed(network: Network) -> DecomposedNetwork:
     return DecomposedNetwork(copy, origins, assertions, debug_tensors, hidden, aliased_inputs)
 
 
-def _replace(network: Network, layer: CompositeLayer) -> dict[str, str]:
-    """Put its parts in the place of a layer; returns the names of the parts, each with the layer's own."""
-    parts = Parts(layer)
-    results = layer.decompose(parts)
-    names = [(output.name, output.io_dtype, layer.network.is_debug_tensor(output)) for output in layer.outputs]
-    for old, new in zip(layer.outputs, results, strict=True):
-        network.replace_uses(old, new)
-        copy_tensor_notes(old, new)
-    name = layer.name
-    network.remove_layer(layer)
-    for (output_name, io_dtype, is_debug), new in zip(names, results, strict=True):
-        network.rename_tensor(new, output_name)
-        new.io_dtype = io_dtype
-        if is_debug:
-            network.mark_debug(new)
-    for part, added in parts.added:
-        if not part:
-            network.rename_layer(added, name)
-        added.metadata, added.onnx_nodes = layer.metadata, layer.onnx_nodes
-        added.quantize_method = layer.quantize_method
-        if layer.precision is not None and _is_computed(added):
-            added.precision = layer.precision
-    for index, dtype in layer.output_types.items():
-        producer = results[index].producer
-        if producer is not None:
-            producer.set_output_type(results[index].output_index, dtype)
-    return {added.name: name for _, added in parts.added}
+def _replace_composites(network: Network) -> dict[str, str]:
+    """Put the parts of composite layers in their places; returns the name of each part, with that of its layer."""
+    # All parts are added before any layer goes, as each change makes the shapes behind it stale.
+    found = [_Decomposition(layer) for layer in list(network.layers) if isinstance(layer, CompositeLayer)]
+    for one in found:
+        for old, new in zip(one.layer.outputs, one.results, strict=True):
+            network.replace_uses(old, new)
+            copy_tensor_notes(old, new)
+            new.io_dtype = old.io_dtype
+            if network.is_debug_tensor(old):
+                network.mark_debug(new)
+    network.remove_layers([one.layer for one in found])
+    for one in found:
+        one.take_names(network)
+    return {added.name: one.layer.name for one in found for _, added in one.parts.added}
+
+
+class _Decomposition:
+    """A composite layer and the parts that were added for it."""
+
+    def __init__(self, layer: CompositeLayer) -> None:
+        self.layer = layer
+        self.parts = Parts(layer)
+        self.results = layer.decompose(self.parts)
+
+    def take_names(self, network: Network) -> None:
+        """Give the parts the names and the settings of the layer, which is removed."""
+        layer = self.layer
+        for old, new in zip(layer.outputs, self.results, strict=True):
+            network.rename_tensor(new, old.name)
+        for part, added in self.parts.added:
+            if not part:
+                network.rename_layer(added, layer.name)
+            added.metadata, added.onnx_nodes = layer.metadata, layer.onnx_nodes
+            added.quantize_method = layer.quantize_method
+            if layer.precision is not None and _is_computed(added):
+                added.precision = layer.precision
+        for index, dtype in layer.output_types.items():
+            new = self.results[index]
+            if new.producer is not None:
+                new.producer.set_output_type(new.output_index, dtype)
 
 
 def _is_computed(layer: Layer) -> bool:

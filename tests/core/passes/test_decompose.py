@@ -216,6 +216,31 @@ def test_a_position_past_the_cache_fails_the_run():
 
 
 @pytest.mark.parametrize("dynamic", [(), (0, 2)])
+def test_composite_layers_follow_one_another(dynamic):
+    network, feeds = Network("decoder"), {}
+    query, key, value = (
+        _input(network, feeds, name, _floats(2, heads, 1, 8, seed=seed), dynamic)
+        for seed, (name, heads) in enumerate((("q", 4), ("k", 2), ("v", 2)))
+    )
+    at = _input(network, feeds, "at", np.array([3, 5], np.int64), dynamic[:1])
+    ids = network.add_shuffle(at)
+    ids.reshape_dims = (-1, 1)
+    angles = np.arange(6)[:, None] / np.arange(1, 5)
+    tables = [network.add_constant((6, 4), f(angles).astype(np.float32)).get_output(0) for f in (np.cos, np.sin)]
+    rotated = []
+    for tensor in (query, key):
+        layer = network.add_rotary_embedding(tensor, *tables)
+        layer.set_input(3, ids.get_output(0))
+        rotated.append(layer.get_output(0))
+    caches = []
+    for name, update in (("keys", rotated[1]), ("values", value)):
+        cache = _input(network, feeds, name, _floats(2, 2, 6, 8, seed=7), dynamic[:1])
+        caches.append(_named(network.add_kv_cache_update(cache, update, at), f"new_{name}").get_output(0))
+    _named(network.add_attention(rotated[0], *caches), "attention")
+    _assert_builds_as_the_reference(network, feeds)
+
+
+@pytest.mark.parametrize("dynamic", [(), (0, 2)])
 def test_a_ragged_softmax_is_built_as_its_reference(dynamic):
     network, feeds = Network("ragged"), {}
     x = _input(network, feeds, "x", _floats(2, 3, 5), dynamic)
