@@ -20,9 +20,9 @@ from dryfit.network.printing import network_text
 from dryfit.network.tensor import Shape, Tensor, TensorLocation, TensorSpec
 from dryfit.network.verify import check
 from dryfit.passes.canonical import canonical_pipeline, specialise
-from dryfit.passes.decompose import DecomposedNetwork, decomposed, without_known_assertions
 from dryfit.passes.findings import PassFindings
 from dryfit.passes.quantized_operators.operator_of_group import chosen_methods
+from dryfit.passes.watched_tensors import WatchedNetwork, watched, without_known_assertions
 from dryfit.reference.inference import infer_specs
 
 
@@ -35,14 +35,14 @@ class CanonicalNetwork:
         own_devices: name of each layer to which the user gave a device, to that device.
         passes: names of the passes that it went through, in order.
         found: what became of its layers.
-        decomposed: what became of composite layers, assertions and debug tensors before the passes.
+        watched: assertions and debug tensors.
     """
 
     network: Network
     own_devices: Mapping[str, str]
     passes: Sequence[str]
     found: PassFindings
-    decomposed: DecomposedNetwork
+    watched: WatchedNetwork
 
     def lines(self) -> Iterator[str]:
         """What a dump says of it."""
@@ -105,8 +105,7 @@ def canonicalise(network: Network, config: BuilderConfig) -> CanonicalNetwork:
     typed, profiles = with_network_types(network), profiles_of(config)
     for profile in profiles:
         profile.check(typed)
-    plain = decomposed(typed)
-    own_devices |= {name: own_devices[one] for name, one in plain.origins.items() if one in own_devices}
+    plain = watched(typed)
     copy = specialise(plain.network, _agreed_shapes(typed, profiles))
     plain = without_known_assertions(plain, copy)
     pipeline = canonical_pipeline(CodesOnDevices(config, own_devices))

@@ -90,11 +90,11 @@ def link(
             settings={**config.settings(network), "passes": list(design.canonical.passes)},
             plugins=registry.active_plugins(),
             packages=used_packages(lowered.network, operations),
-            hidden_outputs=design.canonical.decomposed.hidden_outputs,
-            debug_tensors=design.canonical.decomposed.debug_tensors,
+            hidden_outputs=design.canonical.watched.hidden_outputs,
+            debug_tensors=design.canonical.watched.debug_tensors,
             has_unfused_debug_tensors=network.has_unfused_debug_tensors,
-            assertions=design.canonical.decomposed.assertions,
-            aliased_inputs=design.canonical.decomposed.aliased_inputs,
+            assertions=design.canonical.watched.assertions,
+            aliased_inputs=design.canonical.watched.aliased_inputs,
         ),
     )
     return plan, exported

@@ -70,6 +70,10 @@ def collected(network: Network) -> Network:
         new = level.resolve(tensor)
         copy.mark_output(new)
         new.io_dtype = tensor.io_dtype
+    for tensor in network.debug_tensors:
+        copy.mark_debug(level.resolve(tensor))
+    if network.has_unfused_debug_tensors:
+        copy.mark_unfused_tensors_as_debug_tensors()
     return copy
 
 
@@ -168,7 +172,7 @@ class _Level:
         return self._child_of.get(id(layer), layer)
 
     def _copy(self, layer: Layer) -> None:
-        if all(id(tensor) in self.tensors for tensor in layer.outputs):
+        if layer.outputs and all(id(tensor) in self.tensors for tensor in layer.outputs):
             return
         inputs = [None if tensor is None else self.resolve(tensor) for tensor in layer.inputs]
         new = self.network.add_layer(copy_layer(layer), inputs)

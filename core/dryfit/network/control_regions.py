@@ -184,8 +184,15 @@ def _check_boundary(region: Region, layer: Layer, index: int) -> None:
 
 
 def _check_border(region: Region) -> None:
-    """Refuse outputs of the network that come from inside."""
+    """Refuse outputs of the network that come from inside, and assertions about what is inside."""
     for layer in (*region.entries, *region.inside.values()):
+        if layer.kind == "assertion":
+            raise NetworkError(
+                f"An assertion must not depend on the inside of {region.where}",
+                where=layer.where,
+                found=repr(layer.connected_input(0).name),
+                remedy="Take the condition out through an output layer, and check that",
+            )
         for tensor in layer.outputs:
             if tensor.is_network_output:
                 is_loop = isinstance(region.owner, Loop)

@@ -13,6 +13,7 @@ from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.tensor import Shape
 from dryfit.passes.claim_quantized_groups import ClaimQuantizedGroups
+from dryfit.passes.decompose import DecomposeCompositeLayers
 from dryfit.passes.flatten_control_flow import FlattenControlFlow
 from dryfit.passes.pipeline import NetworkPass, Pass, Pipeline
 from dryfit.passes.quantization.cancel_quantizations import (
@@ -129,6 +130,7 @@ def own_passes(judge: Judge = any_device) -> list[Pass]:
     """
     return [
         FlattenControlFlow(),
+        DecomposeCompositeLayers(),
         FormQuantizedOperators(),
         fold_constants,
         absorb_dimensions,

@@ -59,6 +59,7 @@ OWN = [one.name for one in own_passes()]
 def test_the_names_of_the_own_passes_are_part_of_the_plugin_interface():
     assert OWN == [
         "flatten-control-flow",
+        "decompose-composite-layers",
         "form-quantized-operators",
         "fold-constants",
         "absorb-dimensions",
@@ -84,7 +85,7 @@ def test_passes_stand_before_and_after_others_in_the_order_of_their_packages(ins
             ("a1", "after", "fold-constants"), ("a2", "after", "fold-constants"), ("a3", "before", "fold-constants")
         ),
     )
-    assert canonical_pipeline().names == [*OWN[:2], "a3", "b2", "fold-constants", "a1", "a2", "b1", *OWN[3:]]
+    assert canonical_pipeline().names == [*OWN[:3], "a3", "b2", "fold-constants", "a1", "a2", "b1", *OWN[4:]]
     assert registry.failures() == []
 
 
@@ -101,7 +102,7 @@ def test_an_entry_point_contributes_a_pass_as_a_hook_does(install):
         "PASS = PassContribution('mine', lambda network: False, before='fold-constants')\n",
         {"dryfit.passes": {"mine": "acme:PASS"}},
     )
-    assert canonical_pipeline().names == [*OWN[:2], "mine", *OWN[2:]]
+    assert canonical_pipeline().names == [*OWN[:3], "mine", *OWN[3:]]
 
 
 def test_all_passes_of_a_plugin_that_have_no_place_are_recorded_together(install):
@@ -117,7 +118,7 @@ def test_all_passes_of_a_plugin_that_have_no_place_are_recorded_together(install
 
 def test_a_misspelled_neighbour_is_answered_with_the_closest_name(install):
     install("acme", contributing(("x", "after", "fold-constant"), ("y", "after", "fold-constants")))
-    assert canonical_pipeline().names == [*OWN[:3], "y", *OWN[3:]]
+    assert canonical_pipeline().names == [*OWN[:4], "y", *OWN[4:]]
     (failure,) = registry.failures()
     assert failure.message.startswith("pass 'x': Unknown pass: 'fold-constant'")
     assert "Did you mean 'fold-constants'" in failure.message
@@ -127,7 +128,7 @@ def test_a_misspelled_neighbour_is_answered_with_the_closest_name(install):
 def test_of_two_passes_of_one_name_the_first_stays_and_the_other_is_recorded_with_its_owner(install, name, owner):
     install("acme", contributing(("mine", "before", "fold-constants")))
     install("boards", contributing((name, "after", "fold-constants")))
-    assert canonical_pipeline().names == [*OWN[:2], "mine", *OWN[2:]]
+    assert canonical_pipeline().names == [*OWN[:3], "mine", *OWN[3:]]
     (failure,) = registry.failures()
     assert failure.distribution == "boards"
     assert failure.message == f"pass {name!r}: {owner} has a pass of this name"
@@ -136,7 +137,7 @@ def test_of_two_passes_of_one_name_the_first_stays_and_the_other_is_recorded_wit
 def test_the_passes_are_written_into_the_engine_in_order(install):
     install("acme", contributing(("mine", "after", "remove-identities")))
     plan = Builder().build_plan(chain("c", "r"), BuilderConfig())
-    assert plan.settings["passes"] == [*OWN[:6], "mine", *OWN[6:]]
+    assert plan.settings["passes"] == [*OWN[:7], "mine", *OWN[7:]]
 
 
 def test_a_pass_rewrites_the_network_that_is_built_and_not_the_users(install):

@@ -17,12 +17,13 @@ from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.attention import AttentionNormalizationOp, CausalMaskKind, KVCacheMode
+from dryfit.network.layers.boundaries import LoopOutput, TripLimit
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.network import Network
 from dryfit.network.serialization import network_from_dict, network_to_dict
 from dryfit.network.weights_role import WeightsRole
-from dryfit.passes.decompose import decomposed
+from dryfit.passes.watched_tensors import watched
 from dryfit.quantization.calibration_stream import IInt8MinMaxCalibrator
 from dryfit.reference.executor import run_reference
 
@@ -266,7 +267,7 @@ def test_the_users_names_survive():
 def test_a_network_without_composite_layers_is_not_copied():
     network = Network("plain")
     network.mark_output(network.add_identity(network.add_input("x", DataType.FLOAT, (1,))).get_output(0))
-    assert decomposed(network).network is network
+    assert watched(network).network is network
 
 
 def test_the_device_of_a_composite_layer_is_that_of_its_parts():
@@ -502,3 +503,89 @@ def test_check_places_a_network_with_an_assertion():
     assert {one.name for one in check(_asserting(), device="GPU").layers} == {
         one.name for one in canonicalise(_asserting(), BuilderConfig()).network.layers if one.kind != "constant"
     }
+
+
+# Beside and inside loops and conditionals -----------------------------------------------------------------------------
+
+
+def _conditional(condition=None):
+    """flag ? attention of x with itself : x."""
+    network, feeds = Network("conditional"), {}
+    x = _input(network, feeds, "x", _floats(1, 2, 3, 4))
+    if condition is None:
+        flag = _input(network, feeds, "flag", np.array(True))
+    else:
+        flag = network.add_constant((), np.array(condition)).get_output(0)
+    conditional = network.add_if_conditional()
+    conditional.set_condition(flag)
+    inside = conditional.add_input(x).get_output(0)
+    attention = network.add_attention(inside, inside, inside)
+    network.rename_layer(attention, "attention")
+    _named(conditional.add_output(attention.get_output(0), inside), "chosen")
+    return network, inside, feeds
+
+
+def test_the_branch_of_a_known_condition_is_decomposed():
+    network, _, feeds = _conditional(condition=True)
+    kinds = {one.kind for one in assess(network, BuilderConfig()).layers}
+    assert {"matrix_multiply", "softmax"} <= kinds
+    assert "attention" not in kinds
+    _assert_builds_as_the_reference(network, feeds)
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_the_branch_of_an_unknown_condition_runs_by_the_reference(flag):
+    network, _, feeds = _conditional()
+    feeds["flag"] = np.array(flag)
+    _assert_builds_as_the_reference(network, feeds)
+    chosen = run_reference(network, feeds)["chosen_out"]
+    assert np.array_equal(chosen, feeds["x"]) is not flag
+
+
+def test_each_iteration_of_an_unrolled_loop_is_decomposed():
+    network, feeds = Network("loop"), {}
+    loop = network.add_loop()
+    loop.add_trip_limit(network.add_constant((), np.array(2, np.int32)).get_output(0), TripLimit.COUNT)
+    state = loop.add_recurrence(_input(network, feeds, "x", _floats(1, 2, 3, 4)))
+    inside = state.get_output(0)
+    state.set_input(1, network.add_attention(inside, inside, inside).get_output(0))
+    _named(loop.add_loop_output(inside, LoopOutput.LAST_VALUE, 0), "last")
+    assert [one.kind for one in assess(network, BuilderConfig()).layers].count("softmax") == 2
+    _assert_builds_as_the_reference(network, feeds)
+
+
+def test_an_assertion_beside_a_conditional_is_checked():
+    network, _, feeds = _conditional()
+    bound = network.add_constant((1,) * 4, np.full((1,) * 4, 100, np.float32)).get_output(0)
+    is_small = network.add_elementwise(network.tensor("x"), bound, ElementWiseOperation.LESS).get_output(0)
+    network.add_assertion(is_small, "x must be less than 100")
+    context = Builder().build_engine(network, _config(network, feeds)).create_execution_context(1)
+    context.run(feeds)
+    with pytest.raises(ExecutionError, match="x must be less than 100"):
+        context.run({**feeds, "x": feeds["x"] + 1000})
+
+
+def test_an_assertion_inside_a_conditional_is_refused_and_not_ignored():
+    network, inside, _ = _conditional()
+    is_equal = network.add_elementwise(inside, inside, ElementWiseOperation.EQUAL).get_output(0)
+    network.rename_layer(network.add_assertion(is_equal, "equal"), "inner")
+    with pytest.raises(NetworkError, match="An assertion must not depend on the inside of conditional") as caught:
+        Builder().build_engine(network, BuilderConfig())
+    assert "inner" in str(caught.value)
+
+
+def test_debug_tensors_are_beside_conditionals_and_not_inside():
+    network, inside, feeds = _conditional()
+    network.mark_debug(network.tensor("x"))
+    network.mark_debug(network.tensor("chosen_out"))
+    network.mark_unfused_tensors_as_debug_tensors()
+    seen = []
+    context = Builder().build_engine(network, BuilderConfig()).create_execution_context(1)
+    context.set_debug_listener(lambda name, array, dtype, shape: seen.append(name))
+    context.set_all_tensors_debug_state(True)
+    context.unfused_tensors_debug_state = True
+    context.run(feeds)
+    assert seen == ["x", "chosen_out"]
+    network.mark_debug(inside)
+    with pytest.raises(NetworkError, match="is inside a loop or conditional"):
+        Builder().build_engine(network, BuilderConfig())

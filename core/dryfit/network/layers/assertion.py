@@ -19,7 +19,8 @@ class Assertion(Layer):
 
     Input 0 is the condition, a BOOL tensor, all elements of which must be true. A condition that is known to be false
     when the network is built fails the build; one that is false in a run fails the run. Its producers are computed on
-    their devices, and the host checks the condition after the run, before any output is delivered.
+    their devices, and the host checks the condition after the run, before any output is delivered. The condition must
+    not depend on the inside of a loop or conditional.
 
     Attributes:
         message: text of the error.

@@ -1,7 +1,7 @@
 """Layers that other layers compute: kinds that TensorRT has as one, and that devices run as products, sums and copies.
 
-A composite kind has a reference like any other. Before a build, `dryfit.passes.decompose` puts its parts in its place,
-so that each device places and fuses what it supports.
+A composite kind has a reference like any other. In a build, `dryfit.passes.decompose` puts its parts in its place, so
+that each device places and fuses what it supports.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dryfit.network.tensor import Tensor
 
 @define_layer
 class CompositeLayer(Layer):
-    """A layer that is decomposed into layers of other kinds before a build."""
+    """A layer that a build decomposes into layers of other kinds."""
 
     @abc.abstractmethod
     def decompose(self, parts: Parts) -> Sequence[Tensor]:
