@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dryfit_tensorrt.behaviour.quick_plugins import plugin_module
 from dryfit_tensorrt.behaviour.values import nptype, volume
 from dryfit_tensorrt.namespace import Namespace, namespace
 from dryfit_tensorrt.settings import api_level
@@ -44,6 +45,8 @@ def contents(name: str) -> dict[str, Any]:
         get_nv_onnx_parser_version=lambda: _parser_version(api),
         get_builder_plugin_registry=lambda capability: api.get_plugin_registry(),
     )
+    if api.major >= 10:
+        shown["plugin"] = plugin_module(api)
     if api.major == 8:
         shown.update(ResizeMode=api.InterpolationMode, SliceMode=api.SampleMode)
     return shown

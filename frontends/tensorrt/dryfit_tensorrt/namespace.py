@@ -15,6 +15,7 @@ from typing import Any
 
 from dryfit_tensorrt.behaviour.forwarding import RENAMED, forwarded
 from dryfit_tensorrt.behaviour.objects import Base, Origin
+from dryfit_tensorrt.behaviour.plugin_fields import PluginFieldCollection
 from dryfit_tensorrt.behaviour.values import itemsize
 from dryfit_tensorrt.enumeration import make_enumeration
 from dryfit_tensorrt.settings import ApiLevel
@@ -72,6 +73,7 @@ class Namespace:
         for name, member in severity.__members__.items():
             setattr(self.names["Logger"], name, member)
         self.names["DataType"].itemsize = property(itemsize)
+        self.names["PluginFieldCollection"] = PluginFieldCollection
 
     def _class(self, name: str) -> Any:
         if name in self.names:

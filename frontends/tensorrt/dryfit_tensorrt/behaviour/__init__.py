@@ -21,6 +21,21 @@ _FILES = {
     "engines": ("Runtime", "ICudaEngine", "Refitter"),
     "inspectors": ("EngineInspector",),
     "contexts": ("IExecutionContext",),
+    "dimension_expressions": ("IDimensionExpr", "IExprBuilder", "DimsExprs"),
+    "plugin_fields": ("PluginField", "PluginFieldCollection_"),
+    "plugins": (
+        *("InterfaceInfo", "IVersionedInterface", "IPluginV3", "IPluginV3OneCore", "IPluginV3OneBuild"),
+        *(
+            "IPluginV3OneBuildV2",
+            "IPluginV3OneRuntime",
+            "IPluginV3QuickCore",
+            "IPluginV2",
+            "IPluginV2DynamicExt",
+            "PluginTensorDesc",
+        ),
+        *("DynamicPluginTensorDesc", "IPluginCreator", "IPluginCreatorV3One", "IPluginCreatorV3Quick"),
+        *("IPluginResource", "IPluginResourceContext", "IPluginRegistry", "IPluginV2Layer", "IPluginV3Layer"),
+    ),
 }
 
 CLASSES: dict[str, Any] = {

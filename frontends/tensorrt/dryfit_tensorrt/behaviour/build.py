@@ -10,6 +10,7 @@ from dryfit_tensorrt.behaviour.build_log import log_placement
 from dryfit_tensorrt.behaviour.calibrators import StreamOfProgram
 from dryfit_tensorrt.behaviour.monitoring import MonitorOfProgram, forwarded_log, report, report_failure
 from dryfit_tensorrt.behaviour.objects import Base, Scoped
+from dryfit_tensorrt.behaviour.plugin_layers import finish_build, take_plugins
 from dryfit_tensorrt.behaviour.values import of_enum
 from dryfit_tensorrt.cuda.device import current_device
 from dryfit_tensorrt.settings import Settings
@@ -118,11 +119,20 @@ class Builder(Base, Scoped):
         return self._built(network, config)
 
     def _built(self, network: Any, config: Any) -> Any:
-        engine = self._tried(network, config, self._core.build_engine, None)
-        if engine is None:
-            return None
-        log_placement(self, engine.plan)
-        return self._api.ICudaEngine._of(engine, self._logger)
+        def build(core: Any, settings: Any) -> Any:
+            engine = self._api.ICudaEngine._of(self._core_engine(core, settings), self._logger)
+            take_plugins(engine, engine._core, just_built=True)
+            return engine
+
+        engine = self._tried(network, config, build, None)
+        if engine is not None:
+            log_placement(self, engine._core.plan)
+        return engine
+
+    def _core_engine(self, core: Any, settings: Any) -> dryfit.Engine:
+        engine = self._core.build_engine(core, settings)
+        finish_build(engine)
+        return engine
 
     def build_serialized_network(self, network: Any, config: Any, kernel_text: Any = None) -> Any:
         """Build an engine and return its bytes, or None with messages in the log.
@@ -134,7 +144,7 @@ class Builder(Base, Scoped):
         def build(core: Any, settings: Any) -> bytes:
             if settings.engine_capability is dryfit.EngineCapability.DLA_STANDALONE:
                 return self._core.build_serialized_network(core, settings)
-            engine = self._core.build_engine(core, settings)
+            engine = self._core_engine(core, settings)
             log_placement(self, engine.plan)
             return engine.serialize()
 

@@ -13,6 +13,7 @@ import dryfit
 from dryfit_tensorrt import memory
 from dryfit_tensorrt.behaviour.monitoring import report, report_failure
 from dryfit_tensorrt.behaviour.objects import Base, Scoped, called_back
+from dryfit_tensorrt.behaviour.plugin_running import UsedBy
 from dryfit_tensorrt.behaviour.values import core_dtype, of_enum
 
 ALIGNMENT = 256
@@ -195,7 +196,7 @@ class IExecutionContext(Base, Scoped):
 
     def execute_async_v3(self, stream_handle: int) -> bool:
         """Run once on the addresses that are set. The outputs are there when the call returns."""
-        del stream_handle
+        self._stream = int(stream_handle)  # plugins get it
         return self._run(self._addresses)
 
     def execute_v2(self, bindings: Sequence[int]) -> bool:
@@ -223,7 +224,8 @@ class IExecutionContext(Base, Scoped):
                     shape = self._shape(name)
                     if -1 not in shape:
                         targets[name] = self._array(name, addresses.get(name, 0), shape)
-            outputs = self._core.run(inputs, out=targets)
+            with UsedBy(self):
+                outputs = self._core.run(inputs, out=targets)
             for name in self._outputs:
                 if name not in targets:
                     self._deliver(name, outputs[name], addresses)

@@ -12,6 +12,7 @@ from dryfit_tensorrt.behaviour.build import default_tactic_sources
 from dryfit_tensorrt.behaviour.inspectors import tensorrt_layers
 from dryfit_tensorrt.behaviour.monitoring import report_failure
 from dryfit_tensorrt.behaviour.objects import Base, Scoped
+from dryfit_tensorrt.behaviour.plugin_layers import take_plugins
 from dryfit_tensorrt.behaviour.values import of_enum, to_core
 from dryfit_tensorrt.settings import Settings
 
@@ -46,10 +47,12 @@ class Runtime(Base, Scoped):
                 contents = _read(lambda size: serialized_engine.read(size, 0))
             else:
                 contents = bytes(serialized_engine)
-            return api.ICudaEngine._of(dryfit.Engine.load(contents), self._logger)
+            engine = api.ICudaEngine._of(dryfit.Engine.load(contents), self._logger)
+            take_plugins(engine, engine._core)
         except dryfit.DryfitError as error:
             report_failure(self, error)
             return None
+        return engine
 
     @property
     def DLA_core(self) -> int:

@@ -10,6 +10,8 @@ import numpy as np
 import dryfit
 from dryfit_tensorrt.behaviour.monitoring import report, report_failure
 from dryfit_tensorrt.behaviour.objects import Base, Scoped
+from dryfit_tensorrt.behaviour.plugin_layers import INTERFACE, add_plugin_v2, add_plugin_v3
+from dryfit_tensorrt.behaviour.quick_plugins import add_plugin
 from dryfit_tensorrt.behaviour.values import core_dtype, from_core, of_enum, to_core
 from dryfit_tensorrt.surface.class_parents import LAYER_CLASSES
 
@@ -187,8 +189,11 @@ class INetworkDefinition(Base, Scoped):
         return found
 
     def _layer_type(self, core: Any) -> Any:
+        name = core.layer_type
+        if name == "PLUGIN_V3" and core.fields.get(INTERFACE) == "V2":
+            name = "PLUGIN_V2"
         known = self._api.LayerType.__members__
-        return known.get(_CLOSEST_TYPES.get(core.layer_type, core.layer_type)) or known[_OTHER_TYPES[self._api.major]]
+        return known.get(_CLOSEST_TYPES.get(name, name)) or known[_OTHER_TYPES[self._api.major]]
 
     def _layer(self, core: Any, name: str | None = None) -> Any:
         """A layer in the class of its kind, or in a class given."""
@@ -347,6 +352,10 @@ class INetworkDefinition(Base, Scoped):
         if dtype is None and self._api.major >= 11:
             raise TypeError(f"{method}(): incompatible function arguments: output_type must be passed since version 11")
         return default if dtype is None else core_dtype(dtype)
+
+    add_plugin_v2 = add_plugin_v2
+    add_plugin_v3 = add_plugin_v3
+    add_plugin = add_plugin
 
     def add_shape(self, input: Any) -> Any:
         """Add a layer that returns the shape of a tensor."""

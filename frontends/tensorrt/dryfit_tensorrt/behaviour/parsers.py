@@ -12,6 +12,7 @@ import onnx
 import dryfit
 from dryfit_tensorrt.behaviour.monitoring import forwarded_log, report
 from dryfit_tensorrt.behaviour.objects import Base, Scoped
+from dryfit_tensorrt.behaviour.plugin_layers import adopt
 
 
 class ParserError(Base):
@@ -111,6 +112,7 @@ class OnnxParser(Base, Scoped):
         before = self._core.num_errors
         with forwarded_log(self):
             fits = parse()
+        adopt(self._network)
         for index in range(before, self._core.num_errors):
             report(self, "ERROR", str(self._core.get_error(index)))
         if self._api.major == 8 and any(tensor.dtype.name == "INT64" for tensor in self._network._core.tensors):
