@@ -111,3 +111,13 @@ def test_the_type_that_is_set_for_an_output_is_read_back(major: int) -> None:
     network.mark_output(identity.get_output(0))
     network.get_output(0).dtype = trt.float16
     assert network.get_output(0).dtype == trt.float16
+
+
+@pytest.mark.parametrize("major", [10, 11])
+def test_the_memory_of_a_context_is_known_for_a_profile(major: int) -> None:
+    trt = importlib.import_module(f"dryfit_tensorrt.trt{major}")
+    builder, network = network_of(trt)
+    network.mark_output(network.add_identity(network.add_input("x", trt.float32, (2,))).get_output(0))
+    plan = builder.build_serialized_network(network, builder.create_builder_config())
+    engine = trt.Runtime(builder.logger).deserialize_cuda_engine(plan)
+    assert engine.get_device_memory_size_for_profile_v2(0) == engine.device_memory_size_v2

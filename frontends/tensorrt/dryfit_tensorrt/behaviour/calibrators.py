@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+import dryfit
 from dryfit_tensorrt import memory
 from dryfit_tensorrt.behaviour.objects import Base, called_back
-from dryfit_tensorrt.behaviour.values import core_dtype
+from dryfit_tensorrt.behaviour.values import core_dtype, is_narrowed
 
 
 class IInt8Calibrator(Base):
@@ -128,10 +129,12 @@ class StreamOfProgram:
     def _array(self, address: Any, tensor: Any) -> Any:
         if isinstance(address, np.ndarray):
             return address
-        shape, dtype = self._shape(tensor), core_dtype(tensor.dtype)
+        shape, declared = self._shape(tensor), core_dtype(tensor.dtype)
+        narrowed = is_narrowed(self._network._api, declared)
+        dtype = dryfit.DataType.INT32 if narrowed else declared
         size = int(np.prod(shape, dtype=np.int64))
         values = memory.view(int(address), dtype.bytes_of(size))
-        return values.view(dtype.numpy).reshape(shape).copy()
+        return values.view(dtype.numpy).reshape(shape).astype(declared.numpy)
 
 
 __all__ = [

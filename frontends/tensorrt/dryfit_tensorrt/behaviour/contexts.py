@@ -14,7 +14,7 @@ from dryfit_tensorrt import memory
 from dryfit_tensorrt.behaviour.monitoring import report, report_failure
 from dryfit_tensorrt.behaviour.objects import Base, Scoped, called_back
 from dryfit_tensorrt.behaviour.plugin_running import UsedBy
-from dryfit_tensorrt.behaviour.values import core_dtype, of_enum
+from dryfit_tensorrt.behaviour.values import is_narrowed, of_enum
 
 ALIGNMENT = 256
 """Alignment that an output allocator is asked for, in bytes. Source: TensorRT's headers."""
@@ -36,8 +36,9 @@ class IExecutionContext(Base, Scoped):
         names = [own.get_tensor_name(index) for index in range(own.num_io_tensors)]
         self._inputs = [name for name in names if own.get_tensor_mode(name).name == "INPUT"]
         self._outputs = [name for name in names if name not in self._inputs]
-        self._dtypes = {name: core_dtype(engine.get_tensor_dtype(name)) for name in names}
-        self._converted = {name for name in names if self._dtypes[name] is not own.get_tensor_dtype(name)}
+        types = {name: own.get_tensor_dtype(name) for name in names}
+        self._narrowed = {name for name, dtype in types.items() if is_narrowed(cls._api, dtype)}
+        self._dtypes = {name: dryfit.DataType.INT32 if name in self._narrowed else types[name] for name in names}
         self._linear = {name: own.get_tensor_format(name) == "LINEAR" for name in names}
         self._on_host = {name for name in names if own.get_tensor_location(name).name == "HOST"}
         self._addresses = {}
@@ -220,7 +221,7 @@ class IExecutionContext(Base, Scoped):
             inputs = {name: self._input(name, addresses) for name in self._inputs}
             targets = {}
             for name in self._outputs:
-                if name not in self._allocators and self._linear[name] and name not in self._converted:
+                if name not in self._allocators and self._linear[name] and name not in self._narrowed:
                     shape = self._shape(name)
                     if -1 not in shape:
                         targets[name] = self._array(name, addresses.get(name, 0), shape)
@@ -255,13 +256,13 @@ class IExecutionContext(Base, Scoped):
             )
         if self._linear[name]:
             array = self._array(name, addresses.get(name, 0), shape)
-            return array.astype(np.int64) if name in self._converted else array
+            return array.astype(np.int64) if name in self._narrowed else array
         held = memory.view(addresses.get(name, 0), self._size(name, shape))
         return self._engine._core.unpack_tensor(name, held, shape)
 
     def _deliver(self, name: str, array: Any, addresses: Mapping[str, int]) -> None:
-        if name in self._converted:
-            array = array.astype(self._dtypes[name].numpy)
+        if name in self._narrowed:
+            array = array.astype(np.int32)
         contents = (
             np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             if self._linear[name]

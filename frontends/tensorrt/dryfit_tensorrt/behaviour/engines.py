@@ -313,7 +313,8 @@ class ICudaEngine(Base, Scoped):
 
     def get_device_memory_size_for_profile_v2(self, profile_index: int) -> int:
         """Return the bytes of a context for a profile."""
-        return self.get_device_memory_size_for_profile(profile_index)
+        del profile_index
+        return self._core.device_memory_size
 
     def get_weight_streaming_automatic_budget(self) -> int:
         """Return 0: weights are not streamed."""

@@ -12,7 +12,7 @@ from dryfit_tensorrt.behaviour.monitoring import report, report_failure
 from dryfit_tensorrt.behaviour.objects import Base, Scoped
 from dryfit_tensorrt.behaviour.plugin_layers import INTERFACE, add_plugin_v2, add_plugin_v3
 from dryfit_tensorrt.behaviour.quick_plugins import add_plugin
-from dryfit_tensorrt.behaviour.values import core_dtype, from_core, of_enum, to_core
+from dryfit_tensorrt.behaviour.values import core_dtype, from_core, is_narrowed, of_enum, to_core
 from dryfit_tensorrt.surface.class_parents import LAYER_CLASSES
 
 
@@ -154,7 +154,10 @@ class ILayer(Base):
 
     def get_output(self, index: int) -> Any:
         """Return the tensor at an output, or None."""
-        return self._network._tensor(self._core.get_output(index)) if index < self._core.num_outputs else None
+        if index >= self._core.num_outputs:
+            return None
+        tensor = self._core.get_output(index)
+        return self._network._tensor(self._network._narrowed.get(tensor, tensor))
 
 
 class INetworkDefinition(Base, Scoped):
@@ -174,6 +177,7 @@ class INetworkDefinition(Base, Scoped):
         self._logger = builder._logger
         self._network = self
         self._tensors = {}
+        self._narrowed = {}
         self._kept = []
         self._recorder = None
         self._shape_outputs = []
@@ -358,5 +362,9 @@ class INetworkDefinition(Base, Scoped):
     add_plugin = add_plugin
 
     def add_shape(self, input: Any) -> Any:
-        """Add a layer that returns the shape of a tensor."""
-        return self._add(lambda: self._core.add_shape(input._core))
+        """Add a layer that returns the shape of a tensor: INT64, or in version 8 INT32, which takes a cast layer."""
+        found = self._add(lambda: self._core.add_shape(input._core))
+        if found is not None and is_narrowed(self._api, dryfit.DataType.INT64):
+            wide = found._core.get_output(0)
+            self._narrowed[wide] = self._core.add_cast(wide, dryfit.DataType.INT32).get_output(0)
+        return found

@@ -13,6 +13,7 @@ import dryfit
 from dryfit_tensorrt.behaviour.monitoring import forwarded_log, report
 from dryfit_tensorrt.behaviour.objects import Base, Scoped
 from dryfit_tensorrt.behaviour.plugin_layers import adopt
+from dryfit_tensorrt.behaviour.values import is_narrowed
 
 
 class ParserError(Base):
@@ -115,7 +116,9 @@ class OnnxParser(Base, Scoped):
         adopt(self._network)
         for index in range(before, self._core.num_errors):
             report(self, "ERROR", str(self._core.get_error(index)))
-        if self._api.major == 8 and any(tensor.dtype.name == "INT64" for tensor in self._network._core.tensors):
+        core = self._network._core
+        tensors = (*core.inputs, *(tensor for layer in core.layers for tensor in layer.outputs)) if fits else ()
+        if any(is_narrowed(self._api, tensor.dtype) for tensor in tensors):
             report(
                 self,
                 "WARNING",

@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 
 
 def of_enum(api: Namespace, kind: str, value: Any) -> Any:
-    """Return the member of an enumeration of a version that has the name of a member, or of a text, of dryfit.
-
-    Version 8 has no INT64: its parser takes such tensors as INT32, and a run converts them.
-    """
+    """Return the member of an enumeration of a version that has the name of a member, or of a text, of dryfit."""
     name = value if isinstance(value, str) else value.name
-    return getattr(api, kind)["INT32" if name == "INT64" and api.major == 8 else name]
+    known = getattr(api, kind)
+    return known["INT32" if name == "INT64" and is_narrowed(api, value) else name]
+
+
+def is_narrowed(api: Namespace, dtype: Any) -> bool:
+    """Return whether a version shows a type of dryfit as a narrower one: before version 10 INT64 is INT32.
+
+    TensorRT 8 computes what ONNX has as INT64 in INT32. dryfit computes it in INT64; for the program its values are
+    INT32 at the inputs and outputs, and when weights are read.
+    """
+    return dtype is dryfit.DataType.INT64 and "INT64" not in api.DataType.__members__
 
 
 def core_dtype(dtype: Any) -> dryfit.DataType:
@@ -67,7 +74,9 @@ def from_core(api: Namespace, owner: Any, value: Any) -> Any:
     if isinstance(value, (dryfit.Loop, dryfit.IfConditional)):
         return owner._network._control_flow(value)
     if isinstance(value, (dryfit.Weights, np.ndarray)):
-        return np.asarray(value.numpy() if isinstance(value, dryfit.Weights) else value).reshape(-1)
+        found = np.asarray(value.numpy() if isinstance(value, dryfit.Weights) else value).reshape(-1)
+        narrow = found.dtype == np.int64 and is_narrowed(api, dryfit.DataType.INT64)
+        return found.astype(np.int32) if narrow else found
     if isinstance(value, tuple) and all(isinstance(one, (int, np.integer)) for one in value):
         return api.Dims(value)
     return value
