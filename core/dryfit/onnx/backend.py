@@ -8,7 +8,7 @@ Example:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from dryfit.engine.execution_context import ExecutionContext
 from dryfit.errors import ExecutionError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array, Shape
+from dryfit.onnx.functions import names_from_outside
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.problems import ModelRefusedError
 from dryfit.plugins import registry
@@ -124,16 +125,34 @@ def inputs_to_bind(model: onnx.ModelProto, error: ModelRefusedError) -> tuple[st
     """Graph inputs whose contents would let the model be imported; none where it is refused for another reason too."""
     if not all(problem.needs_constants for problem in error.problems):
         return ()
-    producers = {output: node for node in model.graph.node for output in node.output}
+    producers = {output: node for node in _all_nodes(model.graph) for output in node.output}
     inputs = {info.name for info in model.graph.input}
-    waiting = [name for problem in error.problems for name in problem.needs_constants]
+    waiting = [
+        _own_name(name, producers.keys() | inputs) for problem in error.problems for name in problem.needs_constants
+    ]
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name and name not in seen:
             seen.add(name)
-            waiting.extend(producers[name].input if name in producers else ())
+            if name in producers:
+                waiting.extend((*producers[name].input, *names_from_outside(producers[name])))
     return tuple(sorted(seen & inputs))
+
+
+def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of its subgraphs."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from _all_nodes(inner)
+
+
+def _own_name(name: str, known: Collection[str]) -> str:
+    """The name of a value without the path of the nodes whose subgraphs it is in."""
+    parts = name.split("/")
+    return next((one for place in range(len(parts)) if (one := "/".join(parts[place:])) in known), name)
 
 
 class DryfitBackend(Backend):

@@ -133,6 +133,7 @@ class Node:
                 code=ErrorCode.UNSUPPORTED_NODE_DYNAMIC,
                 found=f"{operand.name!r} {operand.shape}",
                 remedy="Set a fixed shape, such as with --shape",
+                needs_constants=[operand.name],
             )
         return operand.shape
 
