@@ -242,6 +242,8 @@ def _patch_ctypes(module: ModuleType) -> None:
 
 def _patch_find_library(module: ModuleType) -> None:
     own = module.find_library
+    if own.__module__ == __name__:  # it stays as well
+        return
 
     def find_library(name: str) -> str | None:
         """Return the name of a library's file; dryfit's libraries are found by any."""
