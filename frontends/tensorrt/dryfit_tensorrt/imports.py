@@ -10,13 +10,14 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # not typing's: importing `typing` takes half the time of this file
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from importlib.metadata import Distribution, DistributionFinder
+    from types import ModuleType
+    from typing import Any
 
     from dryfit_tensorrt.settings import ApiLevel, Settings
 
@@ -141,7 +142,7 @@ class OwnModule:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return a new module, so that dryfit's own module keeps its name and its spec."""
-        return ModuleType(spec.name)
+        return type(sys)(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module with what dryfit's module has.
@@ -170,7 +171,8 @@ def _tensorrt_names(name: str) -> dict[str, Any]:
     found = vars(importlib.import_module(level.module))
     if name == "tensorrt.plugin":
         if "plugin" not in found:
-            raise ModuleNotFoundError(f"TensorRT {level.name} has no module 'tensorrt.plugin' (since 10.6)", name=name)
+            whose = "TensorRT" if level.name == "8.6" else "dryfit's TensorRT"
+            raise ModuleNotFoundError(f"{whose} {level.name} has no module 'tensorrt.plugin'", name=name)
         names: dict[str, Any] = vars(found["plugin"])
         return names
     if name in RUNTIME_ONLY:

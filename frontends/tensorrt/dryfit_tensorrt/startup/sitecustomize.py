@@ -7,7 +7,7 @@ imports itself. Nothing here may fail: every Python program of the shell runs it
 # ruff: noqa: INP001  the folder is put on the path and is not a package
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import sys
 
@@ -29,11 +29,13 @@ def _start() -> None:
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  pathlib takes longer than all of this
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != here]  # noqa: PTH100
     if os.environ.get("DRYFIT_TENSORRT_API"):
-        if importlib.util.find_spec("dryfit_tensorrt") is None:
+        try:
+            from dryfit_tensorrt import imports
+        except ModuleNotFoundError as error:
+            if error.name != "dryfit_tensorrt":
+                raise
             sys.meta_path.insert(0, _NotInstalled())
         else:
-            from dryfit_tensorrt import imports
-
             imports.install()
     _chain()
 
