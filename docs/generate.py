@@ -38,6 +38,7 @@ PAGES = {
     "calibration-cache.schema.json": "dryfit.quantization.cache_document:CacheDocument",
     "check.schema.json": "dryfit.answers.check:CheckAnswer",
     "compare-methods.schema.json": "dryfit.answers.compare_methods:CompareMethodsAnswer",
+    "compare-versions.schema.json": "dryfit.answers.compare_versions:CompareVersionsAnswer",
     "compare.schema.json": "dryfit.answers.comparison.answer:CompareAnswer",
     "dla-cost-model.md": "docs.pages.dla_cost.page:cost_page",
     "doctor.schema.json": "dryfit.answers.installation:InstallationAnswer",

@@ -42,6 +42,7 @@ class CompareOptions:
 
     against: tuple[str, ...]
     methods: tuple[str, ...]
+    api: tuple[str, ...]
     data: str | None
     inputs: tuple[str, ...]
     seed: int | None
@@ -130,6 +131,14 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="LIST",
         help="Instead: the quantized layers of MODEL by quantize methods, such as tflite,onnx; the first against the "
         "others.",
+    ),
+    click.option(
+        "--api",
+        type=SideList(),
+        default=(),
+        metavar="LIST",
+        help="Instead: placement, precisions and outputs of MODEL in versions of TensorRT, such as 8.6,10.16,11.1; the "
+        "first against the others.",
     ),
     data_option,
     click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="An input from .npy, or all from .npz."),

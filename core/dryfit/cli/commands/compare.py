@@ -17,6 +17,7 @@ from dryfit.cli.network_options import network_options
 
 if TYPE_CHECKING:
     from dryfit.answers.compare_methods import CompareMethodsAnswer
+    from dryfit.answers.compare_versions import CompareVersionsAnswer
     from dryfit.answers.comparison.answer import CompareAnswer
 
 
@@ -31,13 +32,15 @@ def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
     model's weights for the others to compute with; of any other they get the weights that it stores. Each layer's error
     is split into what the layer adds itself, on the inputs that the other side has, and what it inherits.
 
-    With --methods a quantized MODEL is computed by quantize methods on this machine, and its codes are compared.
+    With --methods a quantized MODEL is computed by quantize methods on this machine, and its codes are compared. With
+    --api a MODEL is placed, built and run as versions of TensorRT do it.
     """
-    if comparing.methods:
-        context = click.get_current_context()
-        if context.get_parameter_source("against") is not ParameterSource.DEFAULT:
-            problem = "Give either --against or --methods; the first method is the reference"
-            raise click.UsageError(problem)
+    context = click.get_current_context()
+    given = [name for name in ("methods", "api") if getattr(comparing, name)]
+    if context.get_parameter_source("against") is not ParameterSource.DEFAULT:
+        given.append("against")
+    if len(given) > 1:
+        raise click.UsageError("Give only one of --against, --methods and --api; the first of a list is the reference")
     with log_to_stderr(logging.ERROR):
         answer = _answer(model, options, comparing)
     for note in answer.notes:
@@ -46,15 +49,22 @@ def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
         print_line(answer.to_json())
     else:
         show(answer.blocks())
-    return int(any(one.failed for one in answer.conditions))
+    return int(any(one.failed for one in getattr(answer, "conditions", ())))
 
 
-def _answer(model: Path, options: Options, comparing: CompareOptions) -> CompareAnswer | CompareMethodsAnswer:
+def _answer(
+    model: Path, options: Options, comparing: CompareOptions
+) -> CompareAnswer | CompareMethodsAnswer | CompareVersionsAnswer:
     from dryfit.answers.compare import compare as compared
     from dryfit.answers.compare_methods import compare_methods
+    from dryfit.answers.compare_versions import compare_versions
     from dryfit.engine.progress import TerminalProgress
 
     asked = comparing.keywords
+    if comparing.api:
+        if comparing.fail_below is not None or comparing.tolerance:
+            raise click.UsageError("--fail-below and --tolerance do not apply to --api")
+        return compare_versions(model, comparing.api, data=comparing.samples, threads=comparing.threads, **options)
     if comparing.methods:
         return compare_methods(model, comparing.methods, **asked, **options)
     with TerminalProgress() as progress:
