@@ -19,11 +19,13 @@ from dryfit.answers.installation import doctor as doctor
 from dryfit.answers.lint import lint as lint
 from dryfit.answers.model_edits import apply_edits as apply_edits
 from dryfit.answers.place import place as place
+from dryfit.answers.plugins import installed_layer_plugins as installed_layer_plugins
 from dryfit.answers.pruned_model import prune as prune
 from dryfit.answers.quantize_methods import quantize_methods as quantize_methods
 from dryfit.answers.sparsity import find_sparsity as find_sparsity
 from dryfit.answers.targets import compare_targets as compare_targets
 from dryfit.answers.targets import describe_target as describe_target
+from dryfit.answers.targets import device_formats as device_formats
 from dryfit.answers.targets import targets as targets
 from dryfit.answers.translate import translate as translate
 from dryfit.answers.written_caches import convert_cache as convert_cache
@@ -35,6 +37,9 @@ from dryfit.builder.config.enumerations import EngineCapability as EngineCapabil
 from dryfit.builder.config.enumerations import MemoryPoolType as MemoryPoolType
 from dryfit.builder.config.enumerations import ProfilingVerbosity as ProfilingVerbosity
 from dryfit.builder.config.enumerations import QuantizationFlag as QuantizationFlag
+from dryfit.builder.config.kernel_selector import EngineLayer as EngineLayer
+from dryfit.builder.config.kernel_selector import KernelSelector as KernelSelector
+from dryfit.builder.config.kernel_selector import SelectedKernel as SelectedKernel
 from dryfit.builder.config.layer_rules import PlacementRules as PlacementRules
 from dryfit.builder.config.optimization_profile import OptimizationProfile as OptimizationProfile
 from dryfit.builder.config.timing_cache import TimingCache as TimingCache

@@ -13,6 +13,7 @@ from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import TARGETS
 from dryfit.plugins.failures import DOCTOR, PluginFailure
+from dryfit.target.formats import TensorFormat
 from dryfit.target.limits import Rule
 from dryfit.target.target import Platform, Target
 
@@ -287,6 +288,23 @@ def describe_target(device: str, platform: str | None = None, software: str | No
     target = registry.target(device)
     chosen = target.platform(platform)
     return _described(target, chosen, target.software(software, chosen))
+
+
+def device_formats(device: str) -> Mapping[str, TensorFormat]:
+    """Return the memory formats of a device's inputs and outputs, by name.
+
+    A layer plugin may name them in its `format_combinations`.
+
+    Raises:
+        UnknownNameError: No installed package provides the device.
+
+    Example:
+        >>> dryfit.device_formats("DLA")["CHW32"].array_shape((1, 3, 2, 2), dryfit.DataType.INT8)
+        (1, 1, 2, 2, 32)
+    """
+    target = registry.target(device)
+    groups = (*target.input_formats.values(), *target.output_formats.values())
+    return {one.name: one for formats in groups for one in formats}
 
 
 def _cell(value: object) -> object:

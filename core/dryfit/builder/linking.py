@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Sequence
 
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.config.optimization_profile import profile_shapes
 from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
@@ -15,6 +16,7 @@ from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.kernels.choice import kernel_times, optimum_specs
 from dryfit.builder.kernels.packed_weights import drop_packed_weights
+from dryfit.builder.kernels.selection import KernelSelection
 from dryfit.builder.segments.compilation import SegmentCompilation
 from dryfit.builder.segments.device_memory import DeviceMemory, choose_host_layouts, plan_device_memory
 from dryfit.builder.segments.export import Exported, planned_exports
@@ -31,9 +33,11 @@ from dryfit.plugins import registry
 from dryfit.plugins.layer_plugins import layer_plugin_package
 from dryfit.plugins.quantize_methods import quantize_method_package
 from dryfit.quantization.rounding import Rounding
+from dryfit.reference.inference import infer_specs
 from dryfit.short_text import printable
 from dryfit.target.arithmetic import integer_rounding
 from dryfit.target.group import SegmentGroup
+from dryfit.target.kernels import Specs
 
 NUM_STAGES = 5
 
@@ -56,10 +60,15 @@ def link(
     """
     cut = design.cut
     lowered = cut.lowered
+    selection = _selection(config, lowered)
     with CompilationPhase(stages), kernel_times(config, lowered.network) as times:
         groups = stages.run(
-            "choose kernels", lambda: choose_kernels(cut.groups, cut.choice, times), lambda result: map(str, result)
+            "choose kernels",
+            lambda: choose_kernels(cut.groups, cut.choice, times, selection),
+            lambda result: map(str, result),
         )
+    if selection is not None:
+        selection.report()
     for fused in groups:
         logger.info("%s", printable(str(fused), kept=""))
     layouts = choose_host_layouts(lowered.network, groups)
@@ -98,6 +107,19 @@ def link(
         ),
     )
     return plan, exported
+
+
+def _selection(config: BuilderConfig, lowered: LoweredNetwork) -> KernelSelection | None:
+    if config.kernel_selector is None:
+        return None
+
+    @functools.cache
+    def bounds() -> list[Specs]:
+        shapes = config.get_optimization_profile(0).shapes if config.num_optimization_profiles else {}
+        names = [tensor.name for tensor in lowered.network.inputs if tensor.name in shapes]
+        return [infer_specs(lowered.network, {name: shapes[name][index] for name in names}) for index in range(3)]
+
+    return KernelSelection(config.kernel_selector, bounds, config.get_flag(BuilderFlag.REJECT_EMPTY_ALGORITHMS))
 
 
 def _warnings(design: Design, groups: Sequence[FusedGroup], config: BuilderConfig) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import enum
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dryfit.engine import engine_file
+from dryfit.engine.binding import specs_for
 from dryfit.engine.device_tensors import format_description, platform_family, tensor_format
 from dryfit.engine.execution_context import ExecutionContext
 from dryfit.engine.file_source import EngineSource
@@ -20,7 +22,7 @@ from dryfit.forking import ForkSafeLock
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import is_stand_in
-from dryfit.network.tensor import Array, Shape, Tensor, TensorLocation
+from dryfit.network.tensor import Array, Shape, Tensor, TensorLocation, TensorSpec
 from dryfit.network.weights_role import weights_of
 
 if TYPE_CHECKING:
@@ -277,6 +279,14 @@ class Engine(KnownAttributes):
         """Return the number of bytes per vector element; -1 without vectorization."""
         vectorized = self.get_tensor_vectorized_dim(name) >= 0
         return self._tensor(name).dtype.bytes_of(1) if vectorized else -1
+
+    def tensor_specs(self, input_shapes: Mapping[str, Shape]) -> Mapping[str, TensorSpec]:
+        """Return the shape and type of every tensor inside the engine for these input shapes, by name.
+
+        Raises:
+            ExecutionError: A layer does not support the resulting shapes.
+        """
+        return specs_for(self.plan, input_shapes)
 
     def tensor_bytes(self, name: str, shape: Shape) -> int:
         """Return the bytes of an input or output of a shape in its format on the device.

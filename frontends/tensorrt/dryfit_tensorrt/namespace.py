@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from dryfit_tensorrt.behaviour.algorithms import parse_key
 from dryfit_tensorrt.behaviour.forwarding import RENAMED, forwarded
 from dryfit_tensorrt.behaviour.objects import Base, Origin
 from dryfit_tensorrt.behaviour.plugin_fields import PluginFieldCollection
@@ -23,6 +24,9 @@ from dryfit_tensorrt.surface.class_parents import PARENTS
 from dryfit_tensorrt.surface.tables import MAJORS, Member, classes, enumerations
 from dryfit_tensorrt.surface.unsupported import refused
 from dryfit_tensorrt.surface.without_effect import stored
+
+_WITH_CACHE_KEYS = 10
+"""The first major version whose timing caches have entries that programs can edit."""
 
 
 class Namespace:
@@ -74,6 +78,8 @@ class Namespace:
             setattr(self.names["Logger"], name, member)
         self.names["DataType"].itemsize = property(itemsize)
         self.names["PluginFieldCollection"] = PluginFieldCollection
+        if self.major >= _WITH_CACHE_KEYS:
+            self.names["TimingCacheKey"].parse = staticmethod(functools.partial(parse_key, self))
 
     def _class(self, name: str) -> Any:
         if name in self.names:

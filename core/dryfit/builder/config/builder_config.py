@@ -24,6 +24,7 @@ from dryfit.builder.config.enumerations import (
     member,
     whole_number,
 )
+from dryfit.builder.config.kernel_selector import KernelSelector
 from dryfit.builder.config.kernel_settings import KernelSettings
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.errors import ConfigError
@@ -58,6 +59,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
 
     Attributes:
         progress_monitor: monitor that is called in each phase of the build, or None.
+        kernel_selector: a `dryfit.KernelSelector` that is asked about the kernels of each engine layer, or None.
 
     Example:
         >>> config = BuilderConfig()
@@ -69,6 +71,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
     """
 
     progress_monitor: Any = attrs.field(init=False, default=None)
+    kernel_selector: KernelSelector | None = attrs.field(init=False, default=None)
     _profiles: list[OptimizationProfile] = attrs.field(init=False, factory=list)
     _inferred: weakref.WeakKeyDictionary[Network, _Inferred] = attrs.field(
         init=False, factory=weakref.WeakKeyDictionary

@@ -28,6 +28,7 @@ from dryfit.builder.fusion.quantized_fusion import (
     sources_of_its_own,
 )
 from dryfit.builder.kernels.choice import KernelChoice
+from dryfit.builder.kernels.selection import KernelSelection
 from dryfit.builder.kernels.timing import KernelTimes
 from dryfit.engine.segment_program import segment_kernel
 from dryfit.errors import PluginError
@@ -138,7 +139,10 @@ class _GrowingGroup:
 
 
 def choose_kernels(
-    groups: Sequence[JoinedGroup], choice: KernelChoice, times: KernelTimes | None = None
+    groups: Sequence[JoinedGroup],
+    choice: KernelChoice,
+    times: KernelTimes | None = None,
+    selection: KernelSelection | None = None,
 ) -> list[FusedGroup]:
     """The groups, each with the kernel that runs it.
 
@@ -146,16 +150,20 @@ def choose_kernels(
         groups: what runs as one.
         choice: that gave their candidates.
         times: tells how long kernels take; None: nothing is measured, and the first by name is taken.
+        selection: asks the user's selector; None where there is none.
 
     Raises:
-        BuildError: times have to be known and are not, or no candidate could be run to measure it.
+        BuildError: times have to be known and are not, no candidate could be run to measure it, or the selector fails.
     """
     found = []
     for one in groups:
         if isinstance(one.group, SegmentGroup):
             kernel, reason = one.candidates[0], "the segment is compiled"
         else:
-            kernel, reason = choice.fastest(one.candidates, one.group, times)
+            candidates = one.candidates if selection is None else selection.among(one.candidates, one.group)
+            kernel, reason = choice.fastest(candidates, one.group, times)
+            if selection is not None:
+                selection.note(one.group, kernel, times)
         rounding = own_rounding(one.place.device) if one.group.main.kind == "quantize" else None
         if rounding is not None and kernel in registry.host().kernels:
             reason = f"{one.place.device} rounds by the function {rounding}, which only numpy computes on the host"

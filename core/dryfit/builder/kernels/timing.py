@@ -86,6 +86,11 @@ class KernelTimes:
             )
         return known
 
+    def known(self, kernel: Kernel, group: LayerGroup) -> float | None:
+        """Return the microseconds of a kernel if the timing cache has them; measures nothing."""
+        signature = group_signature(group, self.specs())
+        return self.cache().query(TimingCacheKey(signature, kernel.name, kernel.version, kernel.layout.value))
+
     def _require_leave(self, group: LayerGroup, key: TimingCacheKey) -> None:
         if not self.may_measure:
             raise BuildError(

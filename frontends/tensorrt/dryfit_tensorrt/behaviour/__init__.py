@@ -21,6 +21,10 @@ _FILES = {
     "engines": ("Runtime", "ICudaEngine", "Refitter"),
     "inspectors": ("EngineInspector",),
     "contexts": ("IExecutionContext",),
+    "algorithms": (
+        *("IAlgorithmSelector", "IAlgorithm", "IAlgorithmVariant", "IAlgorithmIOInfo", "IAlgorithmContext"),
+        *("TimingCacheKey", "TimingCacheValue"),
+    ),
     "dimension_expressions": ("IDimensionExpr", "IExprBuilder", "DimsExprs"),
     "plugin_fields": ("PluginField", "PluginFieldCollection_"),
     "plugins": (

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import dryfit
+from dryfit_tensorrt.behaviour import algorithms
+from dryfit_tensorrt.behaviour.algorithms import SelectorOfProgram
 from dryfit_tensorrt.behaviour.build_log import log_placement
 from dryfit_tensorrt.behaviour.calibrators import StreamOfProgram
 from dryfit_tensorrt.behaviour.monitoring import MonitorOfProgram, forwarded_log, report, report_failure
@@ -405,6 +407,15 @@ class IBuilderConfig(Base, Scoped):
     def progress_monitor(self, monitor: Any) -> None:
         self._monitor = monitor
 
+    @property
+    def algorithm_selector(self) -> Any:
+        """The selector that is asked about the kernels of each layer, or None."""
+        return self._algorithm_selector
+
+    @algorithm_selector.setter
+    def algorithm_selector(self, selector: Any) -> None:
+        self._algorithm_selector = selector
+
     def set_tactic_sources(self, tactic_sources: int) -> bool:
         """Store a bit mask of `TacticSource`; it chooses nothing here."""
         self._tactic_sources = int(tactic_sources)
@@ -477,8 +488,8 @@ class IBuilderConfig(Base, Scoped):
             )
             self._core.set_calibration_profile(self._profiles[0]._core)
         self._core.progress_monitor = None if self._monitor is None else MonitorOfProgram(self._monitor)
-        if self._algorithm_selector is not None:
-            report(self, "WARNING", "The algorithm selector is not asked: kernels are chosen by dryfit")
+        selector = self._algorithm_selector
+        self._core.kernel_selector = None if selector is None else SelectorOfProgram(selector, self._api)
         return self._core
 
 
@@ -583,6 +594,10 @@ class ITimingCache(Base, Scoped):
     def serialize(self) -> Any:
         """Return the bytes of the cache."""
         return self._api.IHostMemory(self._core.serialize())
+
+    queryKeys = algorithms.query_keys  # noqa: N815  TensorRT's name
+    query = algorithms.query
+    update = algorithms.update
 
     def combine(self, input_cache: Any, ignore_mismatch: bool) -> bool:
         """Add another cache; returns whether it fits this machine."""

@@ -6,20 +6,22 @@ An exception in a method of the program is printed, and a `PluginError` names th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import attrs
 
 import dryfit
-from dryfit.network.format_combinations import CHANNELS_LAST, LINEAR, Layout
-from dryfit.network.tensor import TensorSpec
-from dryfit.plugins import registry
 from dryfit_tensorrt.behaviour.dimension_expressions import Node, extents_of, flattened, values_of
 from dryfit_tensorrt.behaviour.objects import called_back
 from dryfit_tensorrt.behaviour.plugin_fields import stored_fields
 from dryfit_tensorrt.behaviour.values import core_dtype, of_enum
 
+LINEAR, CHANNELS_LAST = "LINEAR", "HWC"
+"""Formats that layer plugins get as plain arrays; the others are records of the GPU's formats."""
+
+Array = Any
+Layout = Any
 Slot = tuple[dryfit.DataType, Layout]
 Shape = tuple[int, ...]
 
@@ -91,12 +93,12 @@ class Record:
 
 def layout_named(name: str) -> Layout:
     """Return the format of a name: dryfit's own two, or the record of the GPU's format."""
-    return name if name in (LINEAR, CHANNELS_LAST) else registry.target("GPU").format(name)
+    return name if name in (LINEAR, CHANNELS_LAST) else dryfit.device_formats("GPU")[name]
 
 
 def layout_name(layout: Layout) -> str:
     """Return the name of a format."""
-    return layout if isinstance(layout, str) else layout.name
+    return layout if isinstance(layout, str) else str(layout.name)
 
 
 def tensor_desc(api: Any, shape: Iterable[int], slot: Slot, scale: float = 1.0) -> Any:
@@ -163,7 +165,7 @@ class Face:
 
     # Building ---------------------------------------------------------------------------------------------------------
 
-    def described(self, inputs: Sequence[TensorSpec | None], shape_inputs: Sequence[int]) -> Record:
+    def described(self, inputs: Sequence[dryfit.TensorSpec | None], shape_inputs: Sequence[int]) -> Record:
         """Return what the plugin says of its outputs for inputs of these shapes and types.
 
         Raises:
@@ -364,7 +366,7 @@ def face_of(plugin: Any) -> Face:
     )
 
 
-def known_slots(spec: TensorSpec) -> list[Slot]:
+def known_slots(spec: dryfit.TensorSpec) -> list[Slot]:
     """Return the types and formats that a tensor may have, its own type and LINEAR first."""
     types = [spec.dtype]
     if spec.dtype in _EXCHANGED:
@@ -386,13 +388,10 @@ _LEAST_RANK = 3
 
 
 def _vector_formats() -> Sequence[Layout]:
-    formats: Mapping[str, Layout] = {
-        one.name: one for group in registry.target("GPU").output_formats.values() for one in group
-    }
-    return [one for name, one in formats.items() if name not in (LINEAR, CHANNELS_LAST)]
+    return [one for name, one in dryfit.device_formats("GPU").items() if name not in (LINEAR, CHANNELS_LAST)]
 
 
-def combinations(face: Face, inputs: Sequence[TensorSpec], ranks: Sequence[Shape]) -> list[list[Slot]]:
+def combinations(face: Face, inputs: Sequence[dryfit.TensorSpec], ranks: Sequence[Shape]) -> list[list[Slot]]:
     """Return the combinations of types and formats that a plugin supports, as it is asked about one after another.
 
     Args:
@@ -402,15 +401,17 @@ def combinations(face: Face, inputs: Sequence[TensorSpec], ranks: Sequence[Shape
     """
     found: list[list[Slot]] = []
     limit = face.combination_limit
-    shapes: dict[tuple[dryfit.DataType, ...], list[TensorSpec]] = {}
+    shapes: dict[tuple[dryfit.DataType, ...], list[dryfit.TensorSpec]] = {}
     unknown = (dryfit.DataType.FLOAT, LINEAR)
 
-    def outputs(chosen: Sequence[Slot]) -> list[TensorSpec]:
+    def outputs(chosen: Sequence[Slot]) -> list[dryfit.TensorSpec]:
         types = tuple(dtype for dtype, _ in chosen[: len(inputs)])
         if types not in shapes:
             typed = [attrs.evolve(spec, dtype=dtype, value=None) for spec, dtype in zip(inputs, types, strict=True)]
             kinds = face.output_types([of_enum(face.api, "DataType", spec.dtype) for spec in typed])
-            shapes[types] = [TensorSpec(shape, core_dtype(kind)) for shape, kind in zip(ranks, kinds, strict=True)]
+            shapes[types] = [
+                dryfit.TensorSpec(shape, core_dtype(kind)) for shape, kind in zip(ranks, kinds, strict=True)
+            ]
         return shapes[types]
 
     count = len(inputs) + len(ranks)

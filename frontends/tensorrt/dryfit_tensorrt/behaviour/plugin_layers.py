@@ -15,20 +15,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 import dryfit
-from dryfit.network.format_combinations import arranged, chosen_combination
-from dryfit.network.layer_plugin import Fields
-from dryfit.network.layer_plugin import Slot as CoreSlot
-from dryfit.network.layers.plugin import Plugin
-from dryfit.network.plugin_table import find_plugin, known_plugins, register_layer_plugin
-from dryfit.network.tensor import Array, TensorSpec
-from dryfit.reference.inference import infer_specs
 from dryfit_tensorrt.behaviour.dimension_expressions import evaluated
 from dryfit_tensorrt.behaviour.monitoring import report, report_failure
 from dryfit_tensorrt.behaviour.objects import called_back
 from dryfit_tensorrt.behaviour.plugin_faces import (
+    LINEAR,
+    Array,
     Face,
     Record,
     Shape,
+    Slot,
     combinations,
     dynamic_desc,
     face_of,
@@ -36,10 +32,12 @@ from dryfit_tensorrt.behaviour.plugin_faces import (
     tensor_desc,
 )
 from dryfit_tensorrt.behaviour.plugin_fields import fields_of_attributes, loaded_fields
-from dryfit_tensorrt.behaviour.plugin_running import Attached, Run, attached
+from dryfit_tensorrt.behaviour.plugin_running import Attached, Run, attached, packed
 
 if TYPE_CHECKING:
     from dryfit_tensorrt.namespace import Namespace
+
+Fields = Mapping[str, Any]
 
 INSTANCE, INTERFACE, SHAPE_INPUTS = "(instance)", "(interface)", "(shape inputs)"
 RECORD, DATA = "(record)", "(data)"
@@ -70,10 +68,10 @@ def plugin_of(layer: Any) -> Any:
     return _OBJECTS.get(layer.fields.get(INSTANCE, 0))
 
 
-def plugin_layers(network: Any) -> Iterator[Plugin]:
+def plugin_layers(network: Any) -> Iterator[Any]:
     """Yield the layers of a network of dryfit that plugins of programs implement."""
     for layer in network.layers:
-        if isinstance(layer, Plugin) and (INTERFACE in layer.fields or RECORD in layer.fields):
+        if layer.kind == "plugin" and (INTERFACE in layer.fields or RECORD in layer.fields):
             yield layer
 
 
@@ -89,20 +87,20 @@ class ProgramPlugin(dryfit.LayerPlugin):
         self.plugin_name, self.plugin_version, self.plugin_namespace = key
         self._api = api
 
-    def output_specs(self, fields: Fields, inputs: Sequence[TensorSpec | None]) -> Sequence[TensorSpec]:
+    def output_specs(self, fields: Fields, inputs: Sequence[dryfit.TensorSpec | None]) -> Sequence[dryfit.TensorSpec]:
         """Return what the plugin says of its outputs."""
         record = _record(fields) or self._face(fields).described(inputs, _shape_inputs(fields))
         tensors = [spec.shape for spec in record.tensors(inputs)]
         values = [None if spec is None else spec.value for spec in record.values(inputs)]
         steps = evaluated(record.nodes, tensors, values, {})
         return [
-            TensorSpec(_open_shape(steps, places), dryfit.DataType[dtype])
+            dryfit.TensorSpec(_open_shape(steps, places), dryfit.DataType[dtype])
             for places, dtype in zip(record.shapes, record.types, strict=True)
         ]
 
     def format_combinations(
-        self, fields: Fields, inputs: Sequence[TensorSpec | None]
-    ) -> Sequence[Sequence[CoreSlot]] | None:
+        self, fields: Fields, inputs: Sequence[dryfit.TensorSpec | None]
+    ) -> Sequence[Sequence[Slot]]:
         """Return what the plugin supports, or what the build chose."""
         record = _record(fields)
         if record is not None and record.slots:
@@ -115,7 +113,7 @@ class ProgramPlugin(dryfit.LayerPlugin):
         return [_all_slots(record, inputs, one) for one in found]
 
     def configure(
-        self, fields: Fields, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+        self, fields: Fields, inputs: Sequence[dryfit.TensorSpec | None], outputs: Sequence[dryfit.TensorSpec]
     ) -> Mapping[str, Any]:
         """Return the plugin, ready to run at these shapes."""
         record = _record(fields)
@@ -174,12 +172,12 @@ def _open_shape(steps: Sequence[int | None], places: Sequence[int]) -> Shape:
     return tuple(-1 if extent is None else extent for extent in found)
 
 
-def _all_slots(record: Record, inputs: Sequence[TensorSpec | None], slots: Sequence[CoreSlot]) -> list[CoreSlot]:
+def _all_slots(record: Record, inputs: Sequence[dryfit.TensorSpec | None], slots: Sequence[Slot]) -> list[Slot]:
     """Slots of all inputs of a layer: shape inputs, and those that are absent, stay as they are."""
     given = iter(slots)
     beside = {*record.shape_inputs, *record.absent}
-    own = [
-        (dryfit.DataType.FLOAT if spec is None else spec.dtype) if index in beside else next(given)
+    own: list[Slot] = [
+        (dryfit.DataType.FLOAT if spec is None else spec.dtype, LINEAR) if index in beside else next(given)
         for index, spec in enumerate(inputs)
     ]
     return [*own, *given]
@@ -287,8 +285,7 @@ def added_layer(
 
     def add() -> Any:
         key = face.key
-        if not isinstance(find_plugin(key), ProgramPlugin):
-            register_layer_plugin(ProgramPlugin(network._api, key))
+        dryfit.register_layer_plugin(ProgramPlugin(network._api, key))
         indices = tuple(range(len(inputs), len(inputs) + len(shape_inputs)))
         fields = {INSTANCE: _kept(plugin, network), INTERFACE: face.interface, SHAPE_INPUTS: indices}
         name, version, namespace = key
@@ -333,25 +330,21 @@ def finish_build(engine: dryfit.Engine) -> None:
         _finish(layer, bounds)
 
 
-def _bounds(engine: dryfit.Engine) -> list[Mapping[str, TensorSpec]]:
+def _bounds(engine: dryfit.Engine) -> list[Mapping[str, dryfit.TensorSpec]]:
     """Specs of all tensors at the smallest, usual and largest shapes of the first profile."""
     network = engine.plan.network
     names = [tensor.name for tensor in network.inputs if -1 in tensor.shape]
     shapes = {name: engine.get_tensor_profile_shape(name, 0) for name in names}
-    return [infer_specs(network, {name: shapes[name][index] for name in names}) for index in range(3)]
+    return [engine.tensor_specs({name: shapes[name][index] for name in names}) for index in range(3)]
 
 
-def _finish(layer: Plugin, bounds: Sequence[Mapping[str, TensorSpec]]) -> None:
+def _finish(layer: Any, bounds: Sequence[Mapping[str, dryfit.TensorSpec]]) -> None:
     adapter = cast("ProgramPlugin", layer.implementation())
     face = adapter._face(layer.fields)
     inputs = [None if tensor is None else tensor.spec for tensor in layer.inputs]
     record = face.described(inputs, _shape_inputs(layer.fields))
-    own = [spec.dtype for spec in inputs if spec is not None] + [tensor.dtype for tensor in layer.outputs]
-    chosen = chosen_combination(adapter, layer.fields, inputs, [*own[:1], dryfit.DataType.FLOAT])
-    assert chosen is not None  # noqa: S101  an adapter always names combinations
-    slots = [*record.tensors(chosen.inputs), *chosen.outputs]
+    slots = _chosen_slots(layer, adapter, record, inputs)
     record.slots = [[dtype.name, layout_name(layout)] for dtype, layout in slots]
-    record.types = [dtype.name for dtype, _ in chosen.outputs]
     tensors = [
         *record.tensors([None if tensor is None else tensor.name for tensor in layer.inputs]),
         *(tensor.name for tensor in layer.outputs),
@@ -380,6 +373,26 @@ def _finish(layer: Plugin, bounds: Sequence[Mapping[str, TensorSpec]]) -> None:
     layer.fields = {**layer.fields, RECORD: record.to_text(), DATA: contents}
 
 
+def _chosen_slots(
+    layer: Any, adapter: ProgramPlugin, record: Record, inputs: Sequence[dryfit.TensorSpec | None]
+) -> list[Slot]:
+    """The first combination of the types that the build gave the layer's tensors.
+
+    Raises:
+        PluginError: The plugin does not support them any more.
+    """
+    types = [*(spec.dtype for spec in record.tensors(inputs)), *(tensor.dtype for tensor in layer.outputs)]
+    for slots in adapter.format_combinations(layer.fields, inputs):
+        own = [*record.tensors(slots[: len(inputs)]), *slots[len(inputs) :]]
+        if [dtype for dtype, _ in own] == types:
+            return own
+    raise layer.problem(  # type: ignore[no-any-return]
+        "The plugin does not support the types that the build chose",
+        found=", ".join(dtype.name for dtype in types),
+        remedy="supports_format_combination must give the same answers in every call",
+    )
+
+
 _TURNS = 3
 """Runs of each tactic. Our choice: the least time of three, as for the host's kernels."""
 
@@ -388,8 +401,8 @@ def _fastest(
     face: Face,
     record: Record,
     tactics: Sequence[int],
-    inputs: Sequence[TensorSpec | None],
-    outputs: Sequence[TensorSpec],
+    inputs: Sequence[dryfit.TensorSpec | None],
+    outputs: Sequence[dryfit.TensorSpec],
 ) -> int:
     """The tactic that takes the least time at the usual shapes, on random numbers."""
     generator = np.random.default_rng(0)
@@ -407,9 +420,8 @@ def _fastest(
     ]
     given = iter(record.layouts())
     beside = {*record.shape_inputs, *record.absent}
-    packed = [
-        array if index in beside or array is None else arranged(array, *next(given))
-        for index, array in enumerate(arrays)
+    contents = [
+        array if index in beside or array is None else packed(array, next(given)) for index, array in enumerate(arrays)
     ]
     times: dict[int, float] = {}
     for tactic in tactics:
@@ -418,7 +430,7 @@ def _fastest(
         seconds = []
         for _ in range(_TURNS):
             start = time.perf_counter()
-            run.run(packed)
+            run.run(contents)
             seconds.append(time.perf_counter() - start)
         times[tactic] = min(seconds)
     return min(times, key=times.__getitem__)
@@ -462,14 +474,8 @@ def take_plugins(owner: Any, engine: dryfit.Engine, *, just_built: bool = False)
 def installed_creators(api: Namespace) -> dict[tuple[str, str, str], Any]:
     """Return creators, of version 2, of the layer plugins that are installed."""
     found: dict[tuple[str, str, str], Any] = api.state.setdefault("installed", {})
-    for title in known_plugins():
-        full, _, version = title.partition(" version ")
-        namespace, _, name = full.rpartition("::")
-        key = (name, version or "1", namespace)
-        if key in found:
-            continue
-        plugin = find_plugin(key)
-        if plugin is not None and not isinstance(plugin, ProgramPlugin):
+    for key, plugin in dryfit.installed_layer_plugins().items():
+        if key not in found and not isinstance(plugin, ProgramPlugin):
             found[key] = _installed_creator(api, plugin)
     return found
 

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 import dryfit
-from dryfit.network.format_combinations import CHANNELS_LAST, Layout
-from dryfit.network.tensor import Array, TensorSpec
 from dryfit_tensorrt import memory
 from dryfit_tensorrt.behaviour.dimension_expressions import evaluated
-from dryfit_tensorrt.behaviour.plugin_faces import Face, Record, Shape, tensor_desc
+from dryfit_tensorrt.behaviour.plugin_faces import CHANNELS_LAST, Array, Face, Layout, Record, Shape, Slot, tensor_desc
 
 _CURRENT = threading.local()
 
@@ -73,8 +71,8 @@ class Run:
         self,
         plugin: Attached,
         record: Record,
-        inputs: Sequence[TensorSpec | None],
-        outputs: Sequence[TensorSpec],
+        inputs: Sequence[dryfit.TensorSpec | None],
+        outputs: Sequence[dryfit.TensorSpec],
     ) -> None:
         self._plugin, self._record = plugin, record
         api, tensors = plugin.face.api, record.tensors(inputs)
@@ -169,6 +167,15 @@ class Run:
                 array = memory.array_at(addresses[index], tuple(extents), dtype.numpy).copy()
             found.append(array)
         return found
+
+
+def packed(array: Array, slot: Slot) -> Array:
+    """Return an array in the form in which a layer plugin gets it in a format."""
+    dtype, layout = slot
+    plain = np.ascontiguousarray(array, dtype.numpy)
+    if not isinstance(layout, str):
+        return layout.pack(plain)
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(plain, -3, -1)), -1, -3) if layout == CHANNELS_LAST else plain
 
 
 def _shape(steps: Sequence[int | None], places: Sequence[int]) -> Shape:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import dryfit
-from dryfit.network.plugin_table import register_layer_plugin
 from dryfit_tensorrt.behaviour.objects import Base, called_back
 from dryfit_tensorrt.behaviour.plugin_layers import ProgramPlugin, installed_creators, plugin_of
 
@@ -371,7 +370,7 @@ class IPluginRegistry(Base):
         if key in self._creators():
             return False
         try:
-            register_layer_plugin(ProgramPlugin(self._api, key))
+            dryfit.register_layer_plugin(ProgramPlugin(self._api, key))
         except dryfit.DryfitError as error:
             sys.stderr.write(f"dryfit: register_creator: {error}\n")
             return False

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from dryfit.network.format_combinations import LINEAR
+from dryfit_tensorrt.behaviour.plugin_faces import LINEAR
 from dryfit_tensorrt.behaviour.quick_tensors import Quick, ShapeExpr
 
 _TYPE_NAMES = {"FP32": "FLOAT", "FP16": "HALF"}

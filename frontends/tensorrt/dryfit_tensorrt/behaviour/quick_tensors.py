@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dryfit.network.format_combinations import CHANNELS_LAST, LINEAR
+from dryfit_tensorrt.behaviour.plugin_faces import CHANNELS_LAST, LINEAR
 from dryfit_tensorrt.behaviour.values import core_dtype
 
 

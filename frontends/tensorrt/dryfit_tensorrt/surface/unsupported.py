@@ -15,7 +15,6 @@ class UnsupportedError(dryfit.DryfitError, NotImplementedError):
 
 
 _RNN = "TensorRT deprecated it in version 7.2: export the network with ILoop, or with ONNX's LSTM or GRU"
-_ALGORITHM = "dryfit chooses kernels itself; BuilderConfig.set_kernel and the timing cache change the choice"
 
 REASONS: Mapping[str, str] = {
     "INetworkDefinition.add_rnn_v2": _RNN,
@@ -25,10 +24,6 @@ REASONS: Mapping[str, str] = {
     "IRNNv2Layer": _RNN,
     "IMoELayer": "no device that is simulated has mixtures of experts",
     "IDistCollectiveLayer": "there is one device",
-    "IAlgorithm": _ALGORITHM,
-    "IAlgorithmContext": _ALGORITHM,
-    "IAlgorithmIOInfo": _ALGORITHM,
-    "IAlgorithmVariant": _ALGORITHM,
     "IExecutionContext.set_communicator": "there is one device",
     "Runtime.load_runtime": "no library of NVIDIA's is loaded",
     "IPluginRegistry.load_library": "a compiled plugin library needs NVIDIA's runtime: write the plugin in Python",
