@@ -832,3 +832,71 @@ def test_installed_layer_plugins_are_creators(major: int) -> None:
         else run(builder.build_engine_with_config(network, builder.create_builder_config()), values)
     )
     np.testing.assert_allclose(y, np.linalg.det(values), rtol=1e-5)
+
+
+# INT8 -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["LINEAR", "CHW32"])
+def test_an_int8_plugin_gets_the_scales_of_the_dynamic_ranges(trt10: Any, layout: str) -> None:
+    trt, scales = trt10, list[Any]()
+
+    def supports(self: Any, pos: int, in_out: Any, num_inputs: int) -> bool:
+        desc = in_out[pos].desc
+        return bool(desc.type == trt.int8 and desc.format == trt.TensorFormat[layout])
+
+    def enqueue(self: Any, input_desc: Any, output_desc: Any, inputs: Any, outputs: Any, *rest: Any) -> None:
+        scales.append((input_desc[0].scale, output_desc[0].scale))
+        count = 1 * 3 * 4 * 5 if layout == "LINEAR" else 1 * 1 * 4 * 5 * 32
+        codes = array_at(inputs[0], (count,), np.int8)
+        array_at(outputs[0], (count,), np.int8)[...] = np.maximum(codes, 0)
+
+    creator = simple_program(trt, f"Relu8{layout}", supports_format_combination=supports, enqueue=enqueue)
+    logger = Errors(trt)
+    builder = trt.Builder(logger)
+    network = builder.create_network(0)
+    x = network.add_input("x", trt.float32, (1, 3, 4, 5))
+    layer = network.add_plugin_v3([x], [], creator.create_plugin("", None, trt.TensorRTPhase.BUILD))
+    y = layer.get_output(0)
+    network.mark_output(y)
+    config = builder.create_builder_config()
+    assert builder.build_serialized_network(network, config) is None
+    assert "INT8 with the flag INT8 and a dynamic range of each tensor" in logger.errors[-1]
+    config.set_flag(trt.BuilderFlag.INT8)
+    x.dynamic_range, y.dynamic_range = (-2.54, 2.54), (-1.27, 1.27)
+    contents = builder.build_serialized_network(network, config)
+    assert contents is not None, logger.errors
+    values = sample(1, 3, 4, 5)
+    (found,) = run(trt.Runtime(logger).deserialize_cuda_engine(contents), values)
+    (input_scale, output_scale) = scales[-1]
+    assert (input_scale, output_scale) == (np.float32(2.54 / 127), np.float32(1.27 / 127))
+    codes = np.maximum(np.clip(np.rint(values / np.float32(input_scale)), -128, 127), 0)
+    np.testing.assert_array_equal(found, codes.astype(np.float32) * np.float32(output_scale))
+
+
+def test_an_int8_plugin_reads_what_a_quantize_layer_gives(trt: Any) -> None:
+    scales = []
+
+    def supports(self: Any, pos: int, in_out: Any, num_inputs: int) -> bool:
+        desc = in_out[pos].desc
+        return bool(desc.type == trt.int8 and desc.format == trt.TensorFormat.LINEAR)
+
+    def enqueue(self: Any, input_desc: Any, output_desc: Any, inputs: Any, outputs: Any, *rest: Any) -> None:
+        scales.append(input_desc[0].scale)
+        array_at(outputs[0], (4, 5), np.int8)[...] = array_at(inputs[0], (4, 5), np.int8)
+
+    creator = simple_program(trt, "Copy8", supports_format_combination=supports, enqueue=enqueue)
+    logger = Errors(trt)
+    builder = trt.Builder(logger)
+    network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+    x = network.add_input("x", trt.float32, (4, 5))
+    scale = network.add_constant((), np.array(0.5, np.float32)).get_output(0)
+    codes = network.add_quantize(x, scale, trt.int8).get_output(0)
+    layer = network.add_plugin_v3([codes], [], creator.create_plugin("", None, trt.TensorRTPhase.BUILD))
+    assert layer is not None, logger.errors
+    result = network.add_dequantize(layer.get_output(0), scale, trt.float32).get_output(0)
+    network.mark_output(result)
+    engine = builder.build_engine_with_config(network, builder.create_builder_config())
+    values = sample(4, 5) * 4
+    np.testing.assert_array_equal(run(engine, values)[0], np.rint(values / np.float32(0.5)) * np.float32(0.5))
+    assert scales == [0.5]

@@ -38,9 +38,10 @@ class Record:
         types: name of the type of each output.
         shape_inputs: indices of the layer's inputs that are shape inputs.
         absent: indices of the inputs that are not connected.
-        slots: (type, format) of each input that is no shape input, then of each output; empty before a combination was
-            chosen.
-        scales: INT8 scale of each slot; empty where there are none.
+        slots: (type, format) that the plugin gets: of each input that is no shape input, then of each output; empty
+            before a combination was chosen.
+        outside: the same as dryfit has it: FLOAT where the plugin computes in INT8 by the ranges of the tensors.
+        scales: INT8 scale of each slot, 1 for other types; empty before a combination was chosen.
         aliases: index of an output, as text, to the index of the input whose memory it shares.
         tactic: the tactic that was chosen.
         workspace: bytes of scratch memory.
@@ -54,6 +55,7 @@ class Record:
     shape_inputs: list[int]
     absent: list[int]
     slots: list[list[str]] = attrs.field(factory=list)
+    outside: list[list[str]] = attrs.field(factory=list)
     scales: list[float] = attrs.field(factory=list)
     aliases: dict[str, int] = attrs.field(factory=dict)
     tactic: int = 0
@@ -87,8 +89,12 @@ class Record:
         return [given[index] for index in self.shape_inputs]
 
     def layouts(self) -> list[Slot]:
-        """Return type and format of each slot."""
+        """Return type and format of each slot, as the plugin gets it."""
         return [(dryfit.DataType[dtype], layout_named(layout)) for dtype, layout in self.slots]
+
+    def outer_layouts(self) -> list[Slot]:
+        """Return type and format of each slot, as dryfit has it."""
+        return [(dryfit.DataType[dtype], layout_named(layout)) for dtype, layout in self.outside]
 
 
 def layout_named(name: str) -> Layout:
@@ -369,8 +375,8 @@ def face_of(plugin: Any) -> Face:
 def known_slots(spec: dryfit.TensorSpec) -> list[Slot]:
     """Return the types and formats that a tensor may have, its own type and LINEAR first."""
     types = [spec.dtype]
-    if spec.dtype in _EXCHANGED:
-        types += [one for one in _EXCHANGED if one is not spec.dtype]
+    if spec.dtype in EXCHANGED:
+        types += [one for one in (*EXCHANGED, dryfit.DataType.INT8) if one is not spec.dtype]
     layouts: list[Layout] = [LINEAR]
     if spec.rank >= _LEAST_RANK:
         layouts += [CHANNELS_LAST, *_vector_formats()]
@@ -383,7 +389,7 @@ def known_slots(spec: dryfit.TensorSpec) -> list[Slot]:
     ]
 
 
-_EXCHANGED = (dryfit.DataType.FLOAT, dryfit.DataType.HALF, dryfit.DataType.BF16)
+EXCHANGED = (dryfit.DataType.FLOAT, dryfit.DataType.HALF, dryfit.DataType.BF16)
 _LEAST_RANK = 3
 
 

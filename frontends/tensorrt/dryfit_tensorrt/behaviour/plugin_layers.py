@@ -19,6 +19,7 @@ from dryfit_tensorrt.behaviour.dimension_expressions import evaluated
 from dryfit_tensorrt.behaviour.monitoring import report, report_failure
 from dryfit_tensorrt.behaviour.objects import called_back
 from dryfit_tensorrt.behaviour.plugin_faces import (
+    EXCHANGED,
     LINEAR,
     Array,
     Face,
@@ -104,12 +105,15 @@ class ProgramPlugin(dryfit.LayerPlugin):
         """Return what the plugin supports, or what the build chose."""
         record = _record(fields)
         if record is not None and record.slots:
-            return [_all_slots(record, inputs, record.layouts())]
+            return [_all_slots(record, inputs, record.outer_layouts())]
         face = self._face(fields)
         record = face.described(inputs, _shape_inputs(fields))
-        steps = evaluated(record.nodes, [spec.shape for spec in record.tensors(inputs)], (), {})
-        shapes = [_open_shape(steps, places) for places in record.shapes]
-        found = combinations(face, record.tensors(inputs), shapes)
+        specs = [*record.tensors(inputs), *self.output_specs(fields, inputs)]
+        found: list[list[Slot]] = []
+        for slots in supported_slots(face, record, inputs):
+            outer = _outer_slots(slots, specs)
+            if outer not in found:
+                found.append(outer)
         return [_all_slots(record, inputs, one) for one in found]
 
     def configure(
@@ -156,6 +160,25 @@ class ProgramPlugin(dryfit.LayerPlugin):
                 own = cast("dict[str, Any]", fields)
                 own[INSTANCE], own[INTERFACE] = _kept(plugin), face_of(plugin).interface
         return face_of(plugin)
+
+
+def supported_slots(face: Face, record: Record, inputs: Sequence[dryfit.TensorSpec | None]) -> list[list[Slot]]:
+    """Return the combinations of types and formats that a plugin supports."""
+    tensors = record.tensors(inputs)
+    steps = evaluated(record.nodes, [spec.shape for spec in tensors], (), {})
+    return combinations(face, tensors, [_open_shape(steps, places) for places in record.shapes])
+
+
+def _outer_slots(slots: Sequence[Slot], specs: Sequence[dryfit.TensorSpec]) -> list[Slot]:
+    """A combination as dryfit has it: where INT8 stands for real numbers, the conversions are part of the layer."""
+    return [
+        (dryfit.DataType.FLOAT, LINEAR) if _is_implicit(slot, spec) else slot
+        for slot, spec in zip(slots, specs, strict=True)
+    ]
+
+
+def _is_implicit(slot: Slot, spec: dryfit.TensorSpec) -> bool:
+    return slot[0] is dryfit.DataType.INT8 and spec.dtype in EXCHANGED
 
 
 def _record(fields: Fields) -> Record | None:
@@ -326,8 +349,10 @@ def finish_build(engine: dryfit.Engine) -> None:
     if not layers:
         return
     bounds = _bounds(engine)
+    network = engine.plan.network
+    allows_int8 = "INT8" in engine.plan.settings["flags"] and not network.is_strongly_typed
     for layer in layers:
-        _finish(layer, bounds)
+        _finish(layer, bounds, allows_int8=allows_int8)
 
 
 def _bounds(engine: dryfit.Engine) -> list[Mapping[str, dryfit.TensorSpec]]:
@@ -338,25 +363,26 @@ def _bounds(engine: dryfit.Engine) -> list[Mapping[str, dryfit.TensorSpec]]:
     return [engine.tensor_specs({name: shapes[name][index] for name in names}) for index in range(3)]
 
 
-def _finish(layer: Any, bounds: Sequence[Mapping[str, dryfit.TensorSpec]]) -> None:
+def _finish(layer: Any, bounds: Sequence[Mapping[str, dryfit.TensorSpec]], *, allows_int8: bool) -> None:
     adapter = cast("ProgramPlugin", layer.implementation())
     face = adapter._face(layer.fields)
     inputs = [None if tensor is None else tensor.spec for tensor in layer.inputs]
     record = face.described(inputs, _shape_inputs(layer.fields))
-    slots = _chosen_slots(layer, adapter, record, inputs)
+    tensors = [*record.tensors(layer.inputs), *layer.outputs]
+    slots = _chosen_slots(layer, supported_slots(face, record, inputs), tensors, allows_int8=allows_int8)
+    specs = [tensor.spec for tensor in tensors]
     record.slots = [[dtype.name, layout_name(layout)] for dtype, layout in slots]
-    tensors = [
-        *record.tensors([None if tensor is None else tensor.name for tensor in layer.inputs]),
-        *(tensor.name for tensor in layer.outputs),
+    record.outside = [[dtype.name, layout_name(layout)] for dtype, layout in _outer_slots(slots, specs)]
+    record.types = [tensor.dtype.name for tensor in layer.outputs]
+    record.scales = [
+        _scale(tensor) or 1.0 if slot[0] is dryfit.DataType.INT8 else 1.0
+        for tensor, slot in zip(tensors, slots, strict=True)
     ]
-    specs = [*record.tensors(inputs), *(tensor.spec for tensor in layer.outputs)]
     descs = [
         dynamic_desc(
-            face.api,
-            tensor_desc(face.api, spec.shape, slot),
-            [one[name].shape for one in bounds],
+            face.api, tensor_desc(face.api, tensor.shape, slot, scale), [one[tensor.name].shape for one in bounds]
         )
-        for spec, slot, name in zip(specs, slots, tensors, strict=True)
+        for tensor, slot, scale in zip(tensors, slots, record.scales, strict=True)
     ]
     count = len(record.tensors(inputs))
     face.configure(descs[:count], descs[count:])
@@ -374,23 +400,49 @@ def _finish(layer: Any, bounds: Sequence[Mapping[str, dryfit.TensorSpec]]) -> No
 
 
 def _chosen_slots(
-    layer: Any, adapter: ProgramPlugin, record: Record, inputs: Sequence[dryfit.TensorSpec | None]
-) -> list[Slot]:
-    """The first combination of the types that the build gave the layer's tensors.
+    layer: Any, supported: Sequence[Sequence[Slot]], tensors: Sequence[dryfit.Tensor], *, allows_int8: bool
+) -> Sequence[Slot]:
+    """The combination that the plugin gets: INT8 where that is possible, else the types that the build gave the layer.
 
     Raises:
-        PluginError: The plugin does not support them any more.
+        PluginError: The plugin supports only INT8, and that is not possible.
     """
-    types = [*(spec.dtype for spec in record.tensors(inputs)), *(tensor.dtype for tensor in layer.outputs)]
-    for slots in adapter.format_combinations(layer.fields, inputs):
-        own = [*record.tensors(slots[: len(inputs)]), *slots[len(inputs) :]]
-        if [dtype for dtype, _ in own] == types:
-            return own
+    specs = [tensor.spec for tensor in tensors]
+    types = [spec.dtype for spec in specs]
+
+    def fits(slots: Sequence[Slot], *, implicit: bool) -> bool:
+        inner = [_is_implicit(slot, spec) for slot, spec in zip(slots, specs, strict=True)]
+        if any(inner) is not implicit or [dtype for dtype, _ in _outer_slots(slots, specs)] != types:
+            return False
+        return all(_scale(tensor) is not None for tensor, one in zip(tensors, inner, strict=True) if one)
+
+    for implicit in (True, False) if allows_int8 else (False,):
+        for slots in supported:
+            if fits(slots, implicit=implicit):
+                return slots
     raise layer.problem(  # type: ignore[no-any-return]
-        "The plugin does not support the types that the build chose",
+        "The plugin does not support the types of its tensors",
         found=", ".join(dtype.name for dtype in types),
-        remedy="supports_format_combination must give the same answers in every call",
+        allowed="INT8 with the flag INT8 and a dynamic range of each tensor, or other types that the plugin supports",
+        remedy="Cast the inputs, or set the flag and the ranges",
     )
+
+
+_LARGEST_INT8 = 127
+
+
+def _scale(tensor: dryfit.Tensor) -> float | None:
+    """The INT8 scale of a tensor: of its dynamic range, or of the quantization that gives or takes it; or None."""
+    bounds = tensor.dynamic_range
+    if bounds is not None:
+        return float(np.float32(max(-bounds[0], bounds[1]) / _LARGEST_INT8))
+    near = [tensor.producer, *(reader for reader, _ in tensor.consumers)]
+    for layer in near:
+        if layer is not None and layer.kind in ("quantize", "dequantize") and layer.inputs[1] is not None:
+            value = layer.inputs[1].spec.value
+            if value is not None and value.size == 1:
+                return float(value.reshape(-1)[0])
+    return None
 
 
 _TURNS = 3
@@ -418,7 +470,7 @@ def _fastest(
         ).astype(spec.dtype.numpy)
         for spec in inputs
     ]
-    given = iter(record.layouts())
+    given = iter(record.outer_layouts())
     beside = {*record.shape_inputs, *record.absent}
     contents = [
         array if index in beside or array is None else packed(array, next(given)) for index, array in enumerate(arrays)

@@ -82,6 +82,8 @@ class Run:
         shapes = [*(spec.shape for spec in tensors), *(spec.shape for spec in outputs)]
         descs = [tensor_desc(api, shape, slot, scale) for shape, slot, scale in zip(shapes, slots, scales, strict=True)]
         self._descs = descs[:count], descs[count:]
+        self._scales = scales
+        self._outside = record.outer_layouts()
         self._types = [dtype for dtype, _ in slots]
         self._layouts = [layout for _, layout in slots]
         self._shapes = [spec.shape for spec in tensors]
@@ -127,12 +129,19 @@ class Run:
     def _given(self, index: int, array: Array) -> int:
         """The address of a copy of an input."""
         layout = self._layouts[index]
+        if self._is_quantized(index):
+            codes = np.clip(np.rint(np.asarray(array, np.float32) / np.float32(self._scales[index])), -128, 127)
+            array = packed(codes, (self._types[index], layout))
         plain = np.moveaxis(array, -3, -1) if layout == CHANNELS_LAST else array
         contents = np.ascontiguousarray(plain).reshape(-1).view(np.uint8)
         address = self._address(index, contents.size)
         if contents.size:
             memory.view(address, contents.size)[:] = contents
         return address
+
+    def _is_quantized(self, slot: int) -> bool:
+        """Whether the plugin computes in INT8 on real numbers, which the layer converts."""
+        return self._outside[slot][0] is not self._types[slot]
 
     def _bytes(self, slot: int, shape: Shape) -> int:
         return _elements(shape, self._types[slot], self._layouts[slot]) * self._types[slot].numpy.itemsize
@@ -165,6 +174,9 @@ class Run:
             else:
                 extents = shape if isinstance(layout, str) else layout.array_shape(shape, dtype)
                 array = memory.array_at(addresses[index], tuple(extents), dtype.numpy).copy()
+            if self._is_quantized(slot):
+                codes = array if isinstance(layout, str) else layout.unpack(array, shape)
+                array = codes.astype(np.float32) * np.float32(self._scales[slot])
             found.append(array)
         return found
 
