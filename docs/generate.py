@@ -70,6 +70,7 @@ PAGES = {
     "targets.schema.json": "dryfit.answers.targets:TargetsAnswer|dryfit.answers.targets:TargetAnswer"
     "|dryfit.answers.targets:TargetDifferences",
     "tensor-formats.md": "docs.pages.tensor_formats:formats_page",
+    "tensorrt-members.md": "docs.pages.tensorrt_members:members_page",
     "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
     "translate.schema.json": "dryfit.answers.translation:TranslateAnswer",
     "warmup.schema.json": "dryfit.answers.warmup:WarmupAnswer",

@@ -9,6 +9,7 @@ from dryfit.answers.check import CheckAnswer as CheckAnswer
 from dryfit.answers.check import check as check
 from dryfit.answers.compare import compare as compare
 from dryfit.answers.compare_methods import compare_methods as compare_methods
+from dryfit.answers.compare_versions import compare_versions as compare_versions
 from dryfit.answers.estimate import estimate as estimate
 from dryfit.answers.explain import explain as explain
 from dryfit.answers.explain_quantization import explain_quantization as explain_quantization

@@ -15,12 +15,13 @@ from typing import Any
 
 from dryfit_tensorrt.behaviour.algorithms import parse_key
 from dryfit_tensorrt.behaviour.forwarding import RENAMED, forwarded
-from dryfit_tensorrt.behaviour.objects import Base, Origin
+from dryfit_tensorrt.behaviour.objects import Base
 from dryfit_tensorrt.behaviour.plugin_fields import PluginFieldCollection
 from dryfit_tensorrt.behaviour.values import itemsize
 from dryfit_tensorrt.enumeration import make_enumeration
 from dryfit_tensorrt.settings import ApiLevel
 from dryfit_tensorrt.surface.class_parents import PARENTS
+from dryfit_tensorrt.surface.origins import Origin
 from dryfit_tensorrt.surface.tables import MAJORS, Member, classes, enumerations
 from dryfit_tensorrt.surface.unsupported import refused
 from dryfit_tensorrt.surface.without_effect import stored
@@ -87,7 +88,7 @@ class Namespace:
         from dryfit_tensorrt import behaviour
 
         members = classes(self.major).get(name, {})
-        own: Any = behaviour.CLASSES.get(name)
+        own: Any = behaviour.class_of(name)
         parent_name = PARENTS.get(name)
         parent = self._parent(parent_name) if parent_name else None
         contents = _copied(own, members) if own is not None else {}

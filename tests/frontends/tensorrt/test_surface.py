@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dryfit_tensorrt.surface.origins import Origin
 from dryfit_tensorrt.surface.tables import MAJORS, classes, enumerations
+from dryfit_tensorrt.surface.unsupported import REASONS, reason
 
 NESTED = {"Severity"}
 """Enumerations that stand inside a class, not in the module."""
@@ -102,3 +105,24 @@ def _index_values(body: str, column: int) -> dict[str, int]:
         if own != "–":  # noqa: RUF001  the dash of the source
             found[name] = int(own)
     return found
+
+
+@pytest.mark.parametrize("major", MAJORS)
+def test_what_is_not_supported_raises_an_error_that_says_why(major: int) -> None:
+    trt = module(major)
+    api = trt.Builder._api
+    refused = [place for place, origin in api.origins.items() if origin is Origin.REFUSED]
+    assert refused
+    for owner, member in refused:
+        made = inspect.getattr_static(getattr(trt, owner), member)
+        call = made.fget if isinstance(made, property) else made
+        with pytest.raises(NotImplementedError, match=re.escape(f".{member} is not supported")) as raised:
+            call(object.__new__(getattr(trt, owner)))
+        assert reason(owner, member) in str(raised.value)
+
+
+def test_no_reason_is_given_for_what_works() -> None:
+    origins = [module(major).Builder._api.origins for major in MAJORS]
+    refused = {place for found in origins for place, origin in found.items() if origin is Origin.REFUSED}
+    assert {key for key in REASONS if "." in key} <= {f"{owner}.{member}" for owner, member in refused}
+    assert {key for key in REASONS if "." not in key} <= {owner for owner, _ in refused}

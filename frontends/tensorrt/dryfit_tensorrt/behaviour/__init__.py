@@ -1,4 +1,4 @@
-"""What members do that no table can say, one file a family. `CLASSES` has each class by its TensorRT name."""
+"""What members do that no table can say, one file a family; `class_of` finds a class by its TensorRT name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FILES = {
         *("ILogger", "Logger", "IErrorRecorder", "IProfiler", "Profiler", "IProgressMonitor", "IDebugListener"),
         *("IGpuAllocator", "IOutputAllocator", "IStreamReader", "IStreamReaderV2", "IStreamWriter"),
     ),
-    "network": ("ITensor", "ILayer", "INetworkDefinition"),
+    "network": ("ITensor", "ILayer", "INetworkDefinition", "INormalizationLayer"),
     "build": ("Builder", "IBuilderConfig", "IOptimizationProfile", "ITimingCache"),
     "calibrators": (
         *("IInt8Calibrator", "IInt8EntropyCalibrator", "IInt8EntropyCalibrator2", "IInt8LegacyCalibrator"),
@@ -42,8 +42,9 @@ _FILES = {
     ),
 }
 
-CLASSES: dict[str, Any] = {
-    name: getattr(importlib.import_module(f"{__name__}.{file}"), name)
-    for file, names in _FILES.items()
-    for name in names
-}
+_PLACES = {name: file for file, names in _FILES.items() for name in names}
+
+
+def class_of(name: str) -> Any:
+    """Return the class that a class of TensorRT's gets its behaviour from; None if it has none of its own."""
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name) if name in _PLACES else None

@@ -9,9 +9,9 @@ import attrs
 
 import dryfit
 from dryfit_tensorrt.behaviour.monitoring import report
-from dryfit_tensorrt.behaviour.objects import Origin
 from dryfit_tensorrt.behaviour.values import from_core, to_core
 from dryfit_tensorrt.surface.class_parents import LAYER_CLASSES
+from dryfit_tensorrt.surface.origins import Origin
 from dryfit_tensorrt.surface.tables import Member
 
 

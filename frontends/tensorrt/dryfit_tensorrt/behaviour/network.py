@@ -181,6 +181,7 @@ class INetworkDefinition(Base, Scoped):
         self._kept = []
         self._recorder = None
         self._shape_outputs = []
+        self._second_versions = set()
         return self
 
     def _tensor(self, core: Any) -> Any:
@@ -361,6 +362,15 @@ class INetworkDefinition(Base, Scoped):
     add_plugin_v3 = add_plugin_v3
     add_plugin = add_plugin
 
+    def add_normalization_v2(self, input: Any, scale: Any, bias: Any, axesMask: int) -> Any:
+        """Add a normalization whose scale and bias have the shapes of ONNX 21."""
+        found = self._add(
+            lambda: self._core.add_normalization_v2(input._core, to_core(scale), to_core(bias), int(axesMask))
+        )
+        if found is not None:
+            self._second_versions.add(found._core)
+        return found
+
     def add_shape(self, input: Any) -> Any:
         """Add a layer that returns the shape of a tensor: INT64, or in version 8 INT32, which takes a cast layer."""
         found = self._add(lambda: self._core.add_shape(input._core))
@@ -368,3 +378,12 @@ class INetworkDefinition(Base, Scoped):
             wide = found._core.get_output(0)
             self._narrowed[wide] = self._core.add_cast(wide, dryfit.DataType.INT32).get_output(0)
         return found
+
+
+class INormalizationLayer(Base):
+    """A normalization."""
+
+    @property
+    def is_v2(self) -> bool:
+        """Whether `add_normalization_v2` added the layer."""
+        return self._core in self._network._second_versions

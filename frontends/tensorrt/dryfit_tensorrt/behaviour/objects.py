@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 import traceback
 from collections.abc import Iterable
@@ -10,15 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from dryfit_tensorrt.namespace import Namespace
-
-
-class Origin(enum.Enum):
-    """Where the behaviour of a member comes from."""
-
-    OWN = "works"
-    FORWARDED = "works, as in dryfit"
-    STORED = "accepted without effect"
-    REFUSED = "not supported"
 
 
 class Base:

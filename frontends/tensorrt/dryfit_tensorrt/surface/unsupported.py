@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import dryfit
-from dryfit_tensorrt.behaviour.objects import Origin
+from dryfit_tensorrt.surface.origins import Origin
 from dryfit_tensorrt.surface.tables import Member
 
 
@@ -16,6 +16,9 @@ class UnsupportedError(dryfit.DryfitError, NotImplementedError):
 
 _RNN = "TensorRT deprecated it in version 7.2: export the network with ILoop, or with ONNX's LSTM or GRU"
 
+_COMPILED = "TensorRT's Python module takes such plugins from compiled libraries only, and those need NVIDIA's runtime"
+_PACKED = "sequences of different lengths in one tensor are not supported: pad them, and mask the padding"
+
 REASONS: Mapping[str, str] = {
     "INetworkDefinition.add_rnn_v2": _RNN,
     "INetworkDefinition.add_moe": "no device that is simulated has mixtures of experts",
@@ -23,23 +26,33 @@ REASONS: Mapping[str, str] = {
     "INetworkDefinition.serialize": "it belongs to safety builds; Builder.build_serialized_network builds an engine",
     "IRNNv2Layer": _RNN,
     "IMoELayer": "no device that is simulated has mixtures of experts",
-    "IDistCollectiveLayer": "there is one device",
     "IExecutionContext.set_communicator": "there is one device",
     "Runtime.load_runtime": "no library of NVIDIA's is loaded",
     "IPluginRegistry.load_library": "a compiled plugin library needs NVIDIA's runtime: write the plugin in Python",
     "IPluginRegistry.deregister_library": "no library can be loaded",
+    "IPluginV2": _COMPILED,
+    "IPluginV2Ext": _COMPILED,
+    "IAttentionBoundaryLayer": "an attention is one layer here, which add_attention returns",
+    **dict.fromkeys(
+        (f"IAttention.{name}" for name in ("query_form", "key_value_form", "query_lengths", "key_value_lengths")),
+        _PACKED,
+    ),
+    "IKVCacheUpdateLayer.update_form": _PACKED,
+    "IKVCacheUpdateLayer.update_lengths": _PACKED,
     "KernelLaunchParams": "a kernel that is compiled ahead of time needs a GPU",
     "ISymExpr": "a kernel that is compiled ahead of time needs a GPU",
     "ISymExprs": "a kernel that is compiled ahead of time needs a GPU",
 }
 """Class, or `Class.member`, to why it is not supported."""
 
-NOT_YET = "dryfit does not have it yet"
-
 
 def reason(owner: str, member: str) -> str:
-    """Return why a member is not supported."""
-    return REASONS.get(f"{owner}.{member}") or REASONS.get(owner) or NOT_YET
+    """Return why a member is not supported.
+
+    Raises:
+        KeyError: The table has no reason for it, so that it must work.
+    """
+    return REASONS.get(f"{owner}.{member}") or REASONS[owner]
 
 
 def refused(owner: str, member: Member) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dryfit_tensorrt.behaviour.objects import Origin
+from dryfit_tensorrt.surface.origins import Origin
 from dryfit_tensorrt.surface.tables import Member
 
 _HOST = "memory is allocated on the host"
@@ -52,6 +52,7 @@ WITHOUT_EFFECT: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("IExecutionContext", "temporary_allocator"): (None, _HOST),
     ("IExecutionContext", "persistent_cache_limit"): (0, "there is no persistent cache"),
     ("IExecutionContext", "nvtx_verbosity"): ("ProfilingVerbosity.LAYER_NAMES_ONLY", "there is no NVTX"),
+    ("IOutputAllocator", "tensorrt_version"): (8601, "it is the version of the module"),
     ("ISerializationConfig", "flags"): (0, "the whole engine is serialized"),
     ("IPluginRegistry", "error_recorder"): (None, "errors of plugins are raised and logged"),
     ("IPluginRegistry", "parent_search_enabled"): (True, "there is one registry"),
