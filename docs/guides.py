@@ -5,23 +5,33 @@ In a guide, a ```console block is a dialogue: lines that begin with `$ ` are com
 block of any kind that begins with `# file: path` is written to that file. Other blocks are not run. A page's examples
 run in order, in an empty folder that has `examples` of the repository in it and that Python finds modules in.
 
-`python docs/guides.py PAGE` prints a page as it should be: each page needs a process of its own, because examples may
-register layers and devices.
+Each page and each command has a process of its own, because examples may register layers and devices. These are forks
+of one process that has imported dryfit: `python docs/guides.py` reads paths of pages, one per line, and answers each
+with a line of JSON.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from forked_commands import Ended, exit_code, fork, import_everything, run_command
 
 REPOSITORY = Path(__file__).parents[1]
 BLOCK = re.compile(
@@ -51,8 +61,16 @@ def _on_any_processor(text: str) -> str:
     return re.sub(r" {2,}", "  ", rounded)
 
 
-def refreshed(page: Path) -> str:
+RunCommand = Callable[[list[str], str, dict[str, str]], Ended]
+"""From a command's words, its folder and its environment to how it ended."""
+
+
+def refreshed(page: Path, run: RunCommand) -> str:
     """The text of a page with the outputs that its examples have now.
+
+    Args:
+        page: the page.
+        run: runs `dryfit` in a process that no example of the page has changed.
 
     Raises:
         RuntimeError: a command ended with 2, which is an error. (1 is an answer that --fail-on asks about.)
@@ -65,7 +83,7 @@ def refreshed(page: Path) -> str:
         if body.startswith(FILE_MARK):
             _write_file(body)
         elif match["kind"] == "console":
-            body = _dialogue(body)
+            body = _dialogue(body, run)
         elif match["kind"] == "python":
             output = _printed(body, namespace, page)
             printed = f"\n```text\n{output}```\n" if printed else ""
@@ -98,21 +116,26 @@ def _write_file(body: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _dialogue(body: str) -> str:
+def _dialogue(body: str, run: RunCommand) -> str:
     commands = [line.removeprefix("$ ") for line in body.splitlines() if line.startswith("$ ")]
-    return "".join(f"$ {command}\n{_output(command)}" for command in commands)
+    return "".join(f"$ {command}\n{_output(command, run)}" for command in commands)
 
 
-def _output(command: str) -> str:
-    words = shlex.split(command)
+def _output(command: str, run: RunCommand) -> str:
+    words, folder = shlex.split(command), str(Path.cwd())
+    environment = {**os.environ, "PYTHONPATH": folder, "COLUMNS": "120"}
+    ended = (run if words[0] == "dryfit" else _in_new_process)(words, folder, environment)
+    if ended.code not in (0, 1):
+        raise RuntimeError(f"`{command}` ended with {ended.code}: {ended.err}")
+    return "".join(f"{line.rstrip()}\n" for line in ended.out.splitlines())
+
+
+def _in_new_process(words: list[str], folder: str, environment: dict[str, str]) -> Ended:
     program = Path(sys.executable).with_name(words[0])
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "COLUMNS": "120"}
     done = subprocess.run(  # noqa: S603  the guides are ours
-        [program, *words[1:]], capture_output=True, text=True, check=False, env=environment
+        [program, *words[1:]], capture_output=True, text=True, check=False, env=environment, cwd=folder
     )
-    if done.returncode not in (0, 1):
-        raise RuntimeError(f"`{command}` ended with {done.returncode}: {done.stderr}")
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 def _printed(code: str, namespace: dict[str, Any], page: Path) -> str:
@@ -128,12 +151,57 @@ def page_as_it_should_be(page: Path) -> str:
     Raises:
         RuntimeError: an example failed.
     """
-    command = [sys.executable, __file__, page]
-    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  this script
-    if done.returncode:
-        raise RuntimeError(f"{page.name}: {done.stderr.decode()}")
-    return done.stdout.decode("utf-8")
+    asking, answers = _server()
+    asking.write(f"{page}\n")
+    asking.flush()
+    text, error = json.loads(answers.readline())
+    if text is None:
+        raise RuntimeError(f"{page.name}: {error}")
+    return str(text)
+
+
+@functools.cache
+def _server() -> tuple[Any, Any]:
+    """What the process reads and writes whose forks run pages; it ends with this one."""
+    command = [sys.executable, __file__]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603  this script
+    return server.stdin, server.stdout
+
+
+def _answer(page: Path) -> tuple[str | None, str]:
+    """The text of a page, or None and why there is none. The page's fork asks this process to run its commands."""
+    ours, theirs = Pipe()
+
+    def work() -> None:
+        ours.close()
+        sys.stdout = sys.stderr  # this process's own answer is all that goes there
+        theirs.send(("answer", _tried(page, theirs)))
+
+    child = fork(work)
+    theirs.close()
+    answer: tuple[str | None, str] = (None, "the process that ran its examples ended")
+    with contextlib.suppress(EOFError), ours:
+        while (asked := ours.recv())[0] == "command":
+            ours.send(run_command(*asked[1:]))
+        answer = asked[1]
+    exit_code(child)
+    return answer
+
+
+def _tried(page: Path, server: Connection) -> tuple[str | None, str]:
+    def run(*command: Any) -> Ended:
+        server.send(("command", *command))
+        ended: Ended = server.recv()
+        return ended
+
+    try:
+        return refreshed(page, run), ""
+    except Exception:  # noqa: BLE001  whatever a python block raises
+        return None, traceback.format_exc()
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(refreshed(Path(sys.argv[1]).resolve()).encode("utf-8"))
+    import_everything()
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(_answer(Path(line.strip()).resolve())) + "\n")
+        sys.stdout.flush()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import mmap
 import os
 import pickle
@@ -70,6 +71,7 @@ def _forked(test: Callable[[], None]) -> tuple[int, IO[bytes]]:
     code = 1
     try:
         os.close(reading)
+        gc.freeze()  # what pytest holds is never garbage here: no collection reads it all, and so copies its memory
         faulthandler.disable()
         _forbid_core_dumps()
         with os.fdopen(writing, "wb") as answer:

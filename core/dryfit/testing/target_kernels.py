@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -20,6 +21,10 @@ from dryfit.testing.target_declaration import TargetKit
 _FEW = 2
 """Layers that are drawn where what is looked at depends on the kernel, and hardly on the layer."""
 
+_HOPELESS = 100
+"""Draws without a layer that can be run, after which no more are made. Where a kernel of the bundled targets serves
+some of a kind's layers, the first is found within 28."""
+
 
 def _kernel_cases(kit: TargetKernels) -> Cases:
     if any(record_checks.declaration(kit.complete, name)[1] for name in ("limits", "kernels")):
@@ -32,6 +37,18 @@ def _kernel_cases(kit: TargetKernels) -> Cases:
 def _own_kernel_cases(kit: TargetKernels) -> Cases:
     is_host = kit.target.segment_rules.is_host
     return [] if is_host else [(name, case) for name, case in _kernel_cases(kit) if case.kernel is not None]
+
+
+@functools.cache
+def _let_hypothesis_read_constants() -> None:
+    """Draw some numbers, once: the first draw reads the source of every module, which each fork would do again."""
+
+    @settings(max_examples=10, derandomize=True, database=None, deadline=None, suppress_health_check=[*HealthCheck])
+    @given(st.lists(st.integers(), min_size=20, max_size=20))
+    def draw(_: list[int]) -> None:
+        pass
+
+    draw()
 
 
 class TargetKernels(TargetKit):
@@ -55,6 +72,7 @@ class TargetKernels(TargetKit):
         def holds(trial: kernel_trials.KernelTrial, _: BuilderConfig) -> None:
             require_none(kernel_checks.kernel_problems(trial, tolerance))
 
+        _let_hypothesis_read_constants()
         run_in_own_process(lambda: self._for_drawn_layers(case, self.examples, holds))
 
     def test_a_network_is_run_by_the_kernels_that_the_target_brings(
@@ -68,6 +86,7 @@ class TargetKernels(TargetKit):
             assume(problems is not None)
             require_none(problems or [])
 
+        _let_hypothesis_read_constants()
         run_in_own_process(lambda: self._for_drawn_layers(case, min(self.examples, _FEW), holds))
 
     def _for_drawn_layers(
@@ -82,9 +101,18 @@ class TargetKernels(TargetKit):
         if config is None:
             pytest.skip(f"{target.device} supports none of the kit's {case.kind} layers: {refusals.last}")
 
+        drawn: list[bool] = []
+
+        def skip() -> None:
+            pytest.skip(f"no layer that was drawn can be run: {refusals.last}")
+
         @st.composite
         def trials(draw: Any) -> kernel_trials.KernelTrial | None:
-            return kernel_trials.draw_trial(draw, target, case, config, refusals)
+            trial = kernel_trials.draw_trial(draw, target, case, config, refusals)
+            drawn.append(trial is not None)
+            if len(drawn) == _HOPELESS and not any(drawn):
+                skip()
+            return trial
 
         @settings(
             max_examples=examples,
@@ -103,4 +131,4 @@ class TargetKernels(TargetKit):
         try:
             each_holds()
         except Unsatisfiable:
-            pytest.skip(f"no layer that was drawn can be run: {refusals.last}")
+            skip()

@@ -111,11 +111,20 @@ def relative_entropies(counts: Counts, levels: int = LEVELS) -> tuple[Counts, Fl
         return candidates, np.empty(0)
     parts = np.split(candidates, range(_CANDIDATES_AT_ONCE, candidates.size, _CANDIDATES_AT_ONCE))
     sums = _running_sum(counts), _running_sum(counts > 0), _running_sum(_times_own_logarithm(counts))
-    return candidates, np.concatenate([_divergences(part, counts, levels, *sums) for part in parts])
+    divergences = np.full(candidates.size, np.inf)
+    for start, part in enumerate(parts):
+        # Where the last kept bin is empty, P has there what lies beyond and Q nothing: in an image's histogram, mostly.
+        places = (counts[part - 1] > 0).nonzero()[0]
+        # numpy adds a single column in pairs, two of them row after row: the bits shall not depend on the neighbors.
+        some = part[places].repeat(2 if places.size == 1 < part.size else 1)
+        if places.size:
+            found = _divergences(some, counts, levels, *sums)
+            divergences[start * _CANDIDATES_AT_ONCE + places] = found[: places.size]
+    return candidates, divergences
 
 
 def _divergences(candidates: Counts, counts: Counts, levels: int, sums: Counts, used: Counts, own: Floats) -> Floats:
-    """The relative entropy of some candidates; `sums`, `used` and `own` are running sums, one longer than `counts`."""
+    """The relative entropy of candidates whose last bin is not empty, from running sums, one longer than `counts`."""
     # Level g has the bins from ceil(g * kept / levels) to the one before the next level's first.
     edges = -(np.arange(levels + 1)[:, None] * -candidates // levels)
     inside = np.diff(sums[edges], axis=0)
@@ -128,8 +137,8 @@ def _divergences(candidates: Counts, counts: Counts, levels: int, sums: Counts, 
     cross = np.where(inside > 0, reference * mean, 0.0).sum(axis=0)
     final = counts[candidates - 1]
     entropy = own[candidates - 1] + _times_own_logarithm(final + beyond)
-    found = (entropy - cross) / sums[-1] + natural_logarithm(sums[candidates] / sums[-1])
-    return np.where((beyond > 0) & (final == 0), np.inf, found)
+    found: Floats = (entropy - cross) / sums[-1] + natural_logarithm(sums[candidates] / sums[-1])
+    return found
 
 
 def _running_sum(values: Any) -> Any:

@@ -20,17 +20,16 @@ def histogram_of(values):
 
 def quantized(bins, levels=128):
     """The bins in so many levels, expanded again: each level shared out among its bins that are not empty."""
-    expanded = np.zeros(len(bins))
-    level_of = np.arange(len(bins)) * levels // len(bins)
-    for level in range(levels):
-        used = np.flatnonzero((level_of == level) & (bins > 0))
-        expanded[used] = bins[level_of == level].sum() / max(len(used), 1)
-    return expanded
+    level_of, used = np.arange(len(bins)) * levels // len(bins), bins > 0
+    sums, counts = (np.bincount(level_of, weights, levels) for weights in (bins, used))
+    return np.where(used, sums[level_of] / np.maximum(counts, 1)[level_of], 0.0)
 
 
 def divergence(p, q):
     p, q = p / p.sum(), q / q.sum()
-    return math.fsum(a * math.log(a / b) if b else math.inf for a, b in zip(p, q, strict=True) if a)
+    kept = p > 0
+    with np.errstate(divide="ignore"):
+        return math.fsum(p[kept] * np.log(p[kept] / q[kept]))
 
 
 def threshold_by_the_slides(histogram):

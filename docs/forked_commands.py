@@ -1,0 +1,97 @@
+"""Runs functions and `dryfit` commands in forks of a process that has imported dryfit and done nothing else.
+
+Most of a short command's time is its imports. A fork has them done, and nothing that one command registers, loads or
+changes reaches the next.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import pkgutil
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+PACKAGES = ("dryfit", "dryfit_cpu", "dryfit_gpu", "dryfit_dla", "dryfit_plugins")
+LEFT_OUT = "dryfit.testing"
+"""Only conformance kits need it, and it imports pytest and hypothesis."""
+
+
+class Ended(NamedTuple):
+    """How a command ended: its exit code, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+def import_everything() -> None:
+    """Import all modules of dryfit, with what they import: what forks share."""
+    for name in PACKAGES:
+        _import_all(importlib.import_module(name))
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy all these pages
+
+
+def _import_all(package: ModuleType) -> None:
+    for one in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if one.name != LEFT_OUT:
+            module = importlib.import_module(one.name)
+            if one.ispkg:
+                _import_all(module)
+
+
+def fork(work: Callable[[], int | str | None]) -> int:
+    """Run a function in a fork, which ends with the code that it returns or exits with; returns the fork's id."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the threads of libraries are idle, and not in the fork
+        child = os.fork()
+    if child:
+        return child
+    code: int | str | None = 1
+    try:
+        code = work()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:  # noqa: BLE001  as the interpreter does
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def exit_code(child: int) -> int:
+    """Wait for a fork; negative if a signal ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def run_command(words: Sequence[str], folder: str, environment: dict[str, str]) -> Ended:
+    """Run `dryfit` as a command with these words, in a folder that Python finds modules in."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+
+        def work() -> None:
+            for number, (name, file) in enumerate((("stdout", out), ("stderr", err)), start=1):
+                os.dup2(file.fileno(), number)
+                setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(environment)
+            sys.path.insert(0, folder)
+            sys.argv = list(words)
+            importlib.import_module("dryfit.cli.main").main(sys.argv[1:])
+
+        code = exit_code(fork(work))
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8"))
+        return Ended(code, *texts)
