@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
 import numpy as np
 
 from dryfit.engine.binding import host_schedule, specs_for
@@ -19,9 +20,43 @@ from dryfit.engine.plan import Plan
 from dryfit.engine.resolved_operation import ResolvedOperation, resolve_operations
 from dryfit.errors import ExecutionError
 from dryfit.network.tensor import Shape, TensorSpec
-from dryfit.target.kernels import Array, HostLayout
+from dryfit.target.kernels import Array, HostLayout, Schedule
 from dryfit.target.machine_code import usable_processors
 from dryfit.target.memory import aligned_bytes
+
+_LARGEST_KEPT = 1 << 20
+"""Bytes of an operation that stays bound after a run. Binding takes milliseconds: much for small operations, little for
+those whose arrays would fill the memory, since no two operations share them."""
+
+
+@attrs.frozen
+class _BoundOperation:
+    """An operation with the arrays that it reads and writes.
+
+    Attributes:
+        inputs: what is written before each run, by tensor name.
+        outputs: what is copied after it.
+        workspace_bytes: bytes of scratch memory.
+        schedule: runs it; None if it computes nothing.
+    """
+
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    workspace_bytes: int
+    schedule: Schedule | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all its arrays."""
+        return self.workspace_bytes + sum(array.nbytes for array in (*self.inputs.values(), *self.outputs.values()))
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run on other inputs; returns copies."""
+        if self.schedule is not None:
+            for name, array in self.inputs.items():
+                np.copyto(array, inputs[name])
+            self.schedule.run(None)
+        return {name: array.copy(order="K") for name, array in self.outputs.items()}
 
 
 class OperationRunner:
@@ -57,6 +92,7 @@ class OperationRunner:
         self._plan = plan
         self._num_threads = num_threads or usable_processors()
         self._create_schedule = host_schedule()
+        self._kept: dict[str, _BoundOperation] = {}
         self._specs = specs_for(plan, input_shapes)
         self.known = {name: spec.value for name, spec in self._specs.items() if spec.value is not None}
         self.operations: Sequence[ResolvedOperation] = [
@@ -84,16 +120,36 @@ class OperationRunner:
             layouts = {tensor.name: self._layout(tensor.name) for tensor in resolved.group.outputs}
             late = LateStep(resolved, layouts, self._num_threads, self._create_schedule)
             return late.run(arrays, {}, None)
+        kept = self._kept.get(resolved.operation.name)
+        if kept is None:
+            kept = self._bound(resolved, arrays)
+            if kept.size_bytes <= _LARGEST_KEPT:
+                self._kept[resolved.operation.name] = kept
+        return kept.run(arrays)
+
+    def _bound(self, resolved: ResolvedOperation, arrays: Mapping[str, Array]) -> _BoundOperation:
+        """Bind an operation to arrays of its own; known tensors stay where they are."""
+        own = {
+            name: array if name in self.known else new_array(TensorSpec(array.shape, self._specs[name].dtype), layout)
+            for name, array in arrays.items()
+            for layout in [self._layout(name)]
+        }
         outputs = {
             tensor.name: new_array(self._specs[tensor.name], self._layout(tensor.name))
             for tensor in resolved.group.outputs
         }
-        if any(array.size for array in outputs.values()):
-            specs = {name: self._specs[name] for name in (*names, *arrays)}
-            workspace = aligned_bytes(resolved.workspace_bytes(specs, self._num_threads))
-            step = resolved.bind(arrays | outputs, specs, workspace, self._num_threads)
-            self._create_schedule([step], self._num_threads).run(None)
-        return outputs
+        if not any(array.size for array in outputs.values()):
+            return _BoundOperation({}, outputs, 0, None)
+        specs = {
+            tensor.name: self._specs[tensor.name]
+            for tensors in (resolved.group.inputs, *(layer.outputs for layer in resolved.group.layers))
+            for tensor in tensors
+        }
+        workspace = aligned_bytes(resolved.workspace_bytes(specs, self._num_threads))
+        step = resolved.bind(own | outputs, specs, workspace, self._num_threads)
+        schedule = self._create_schedule([step], self._num_threads)
+        inputs = {name: array for name, array in own.items() if name not in self.known}
+        return _BoundOperation(inputs, outputs, workspace.nbytes, schedule)
 
     def _input(self, resolved: ResolvedOperation, name: str, inputs: Mapping[str, Array]) -> Array:
         """Return an input in the form that kernels require: aligned, and in the layout of the plan."""

@@ -8,6 +8,7 @@ a named arithmetic, given by `method`. It runs on the host only.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import typing
 from collections.abc import Sequence
@@ -155,9 +156,14 @@ def fields_of_layer(layer: Layer) -> dict[str, FieldValue]:
 def layer_from_fields(kind: str, fields: typing.Mapping[str, FieldValue], name: str = "") -> Layer:
     """Return the layer that `fields_of_layer` describes."""
     cls = LAYER_KINDS[kind]
-    hints = typing.get_type_hints(cls)
+    hints = _type_hints(cls)
     values = {key: _member(hints[key], value) for key, value in fields.items()}
     return cls(name=name, **values)
+
+
+@functools.cache
+def _type_hints(cls: type[Layer]) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
 
 
 def _member(hint: Any, value: Any) -> Any:
