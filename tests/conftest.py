@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ if "DRYFIT_CACHE_DIR" not in os.environ:
 
 
 LONGEST = ("tests/targets/cpu/test_tiers.py", "tests/targets/cpu/test_instruction_counts.py")
-"""Files whose tests run for a minute each: they come first, so that at the end no worker waits for them alone."""
+"""Files whose tests take longest: they come first, so that at the end no worker waits for them alone."""
 
 SLOW = (
     *LONGEST,
@@ -70,11 +71,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tell pytest the marks that are given here."""
     config.addinivalue_line("markers", "quick: part of the representative tests that `make quick` runs")
     config.addinivalue_line("markers", "slow: in a file whose tests take long; `-m 'not slow'` leaves them out")
+    config.addinivalue_line("markers", "nightly: more of a kind that `make test` runs a part of; for `--thorough`")
     config.addinivalue_line("markers", "shared: needs models or pictures that are not part of the repository")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that puts the memory of engines between guard pages."""
+    """Add the options that run all tests, and that put the memory of engines between guard pages."""
+    parser.addoption("--thorough", action="store_true", help="also run the tests that are marked as nightly")
     parser.addoption(
         "--guard-pages",
         choices=[side.value for side in GuardedSide],
@@ -95,8 +98,13 @@ def _guard_pages(request: pytest.FixtureRequest) -> Iterator[None]:
         assert not guards.problems()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that are quick, slow or need files outside of the repository, and put the longest first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `--thorough` runs; mark tests that are quick or slow, or need files from elsewhere."""
+    if not config.getoption("--thorough"):
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        if nightly:
+            config.hook.pytest_deselected(items=nightly)
+            items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     for item in items:
         if item.nodeid.startswith(QUICK):
             item.add_marker("quick")
@@ -105,6 +113,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if SHARED_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("shared")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Keep thousands of collected tests out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -57,7 +57,7 @@ def _fixed_shape(value) -> tuple[int, ...]:
 @pytest.mark.parametrize(
     ("name", "per_channel"),
     [
-        ("clothing_mobilenetv2_fp32", False),
+        pytest.param("clothing_mobilenetv2_fp32", False, marks=pytest.mark.nightly),
         ("mnist-8", False),
         ("mnist-8", True),
         ("mnist_lrn_fp32", True),

@@ -72,6 +72,10 @@ def _add(network: Network, method: QuantizeMethod, case: OperatorCase, name: str
     return feeds
 
 
+_cases_of_rules: dict[tuple[type[ConformanceKit], int], list[OperatorCase]] = {}
+"""Kit and identity of a rule to the cases of its tests, which are the same in each and take long to find."""
+
+
 class QuantizeMethodConformance(ConformanceKit):
     """Tests for every quantize method. They do not prove equivalence with a library, which requires its oracle.
 
@@ -123,7 +127,10 @@ class QuantizeMethodConformance(ConformanceKit):
 
     def _cases(self, rule: MethodRule) -> list[OperatorCase]:
         """Examples of a rule; the test fails where there is none, since nothing would be tested."""
-        found = quantize_method_checks.cases_of(self.method, rule, self.examples)
+        key = type(self), id(rule)
+        found = _cases_of_rules.get(key)
+        if found is None:
+            found = _cases_of_rules[key] = quantize_method_checks.cases_of(self.method, rule, self.examples)
         if not found:
             title = quantize_method_checks.rule_title(rule)
             require_none([f"{title}: no example reaches this rule; give one in `examples`"])

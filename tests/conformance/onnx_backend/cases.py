@@ -35,6 +35,16 @@ def expanded_cases() -> list[str]:
     return [name for name in node_cases() if "_expanded" in name]
 
 
+def sampled_expansions() -> set[str]:
+    """Names of a part of these: two of each operator, those with the longest and the shortest names."""
+    by_operator: dict[str, list[str]] = {}
+    for name in expanded_cases():
+        base = node_cases().get(name.partition("_expanded")[0])
+        operator = name if base is None else base.model.graph.node[0].op_type
+        by_operator.setdefault(operator, []).append(name)
+    return {name for names in by_operator.values() for name in (min(names, key=len), max(names, key=len))}
+
+
 def light_models() -> list[Path]:
     """The whole networks that come with onnx, with constant weights."""
     return sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("light_*.onnx"))

@@ -15,6 +15,7 @@ from tests.conformance.onnx_backend.cases import (
     light_models,
     node_cases,
     run_case,
+    sampled_expansions,
 )
 from tests.conformance.onnx_backend.scope import BASE_CASES_OF_ONNX_1_23
 from tests.conformance.onnx_backend.unsupported import ROUNDED_OTHERWISE, UNSUPPORTED, reason_for_skipping
@@ -22,8 +23,20 @@ from tests.conformance.onnx_backend.unsupported import ROUNDED_OTHERWISE, UNSUPP
 from dryfit.errors import OnnxImportError
 from dryfit.onnx.backend import DryfitBackend
 
+LARGE_NETWORKS = frozenset({"light_vgg19", "light_bvlc_alexnet"})
+"""Their fully connected layers take a gigabyte; what else they have, the other light networks have too."""
 
-@pytest.mark.parametrize("name", [*base_cases(), *expanded_cases()])
+_SAMPLED = sampled_expansions()
+EXPANDED = [
+    name if name in _SAMPLED else pytest.param(name, marks=pytest.mark.nightly, id=name) for name in expanded_cases()
+]
+LIGHT = [
+    pytest.param(path, marks=[pytest.mark.nightly] if path.stem in LARGE_NETWORKS else [], id=path.stem)
+    for path in light_models()
+]
+
+
+@pytest.mark.parametrize("name", [*base_cases(), *EXPANDED])
 def test_a_case_of_the_suite_passes(name: str) -> None:
     reason = reason_for_skipping(name)
     if reason is not None:
@@ -52,7 +65,7 @@ def test_every_line_of_the_table_of_unsupported_cases_is_used() -> None:
     assert reasons - {None} == {*UNSUPPORTED.values(), *ROUNDED_OTHERWISE.values()}
 
 
-@pytest.mark.parametrize("path", light_models(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", LIGHT)
 def test_a_light_network_gives_its_stored_outputs(path: Path) -> None:
     model = onnx.load(path)
     initializers = {tensor.name for tensor in model.graph.initializer}
