@@ -8,6 +8,7 @@ silently accept.
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import os
 import threading
@@ -35,7 +36,13 @@ class MemoryKind(enum.Enum):
 
     DEVICE = "device"
     PINNED = "pinned host"
+    REGISTERED = "registered host"
     MANAGED = "managed"
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether it is memory of the host that a GPU can access."""
+        return self in {MemoryKind.PINNED, MemoryKind.REGISTERED}
 
 
 class DeviceMemoryError(DryfitError):
@@ -137,14 +144,45 @@ class DeviceMemory:
         offset = -block.ctypes.data % ALIGNMENT
         allocation = Allocation(block.ctypes.data + offset, size, kind, block[offset : offset + size])
         with self._lock:
-            index = bisect_right(self._starts, allocation.address)
-            self._starts.insert(index, allocation.address)
-            self._allocations.insert(index, allocation)
+            self._add(allocation)
             self._total += 1
-            if kind is not MemoryKind.PINNED:
+            if not kind.is_on_host:
                 self._live_bytes += size
                 self._peak_bytes = max(self._peak_bytes, self._live_bytes)
         return allocation.address
+
+    def register(self, address: int, size: int) -> None:
+        """Let the device access memory of the host that the caller owns, until its address is freed.
+
+        Raises:
+            DeviceMemoryError: the address is null, or a part of the range is allocated or registered already.
+        """
+        with self._lock:
+            index = bisect_right(self._starts, address + max(size, 1) - 1) - 1
+            near = self._allocations[index] if index >= 0 else None
+            if address == 0 or size < 0 or (near is not None and near.address + near.size > address):
+                raise DeviceMemoryError(
+                    "Only memory of the host that is not registered can be registered",
+                    address=address,
+                    size=size,
+                    found=f"{size} bytes at {address:#x}; {self._nearest(address)}",
+                    remedy="Register each buffer of the host once",
+                )
+            array: Bytes = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+            self._add(Allocation(address, size, MemoryKind.REGISTERED, array))
+
+    def _add(self, allocation: Allocation) -> None:
+        index = bisect_right(self._starts, allocation.address)
+        # What overlaps is a buffer that its owner freed without unregistering it: the system gave its memory away.
+        while index < len(self._starts) and self._starts[index] < allocation.address + allocation.size:
+            del self._starts[index], self._allocations[index]
+        if index > 0:
+            before = self._allocations[index - 1]
+            if before.address + before.size > allocation.address:
+                index -= 1
+                del self._starts[index], self._allocations[index]
+        self._starts.insert(index, allocation.address)
+        self._allocations.insert(index, allocation)
 
     def free(self, address: int, kind: MemoryKind | None = None) -> None:
         """Free an allocation by the address that `allocate` returned.
@@ -163,7 +201,7 @@ class DeviceMemory:
                 raise self._wrong_free(address, found, kind)
             del self._starts[index], self._allocations[index]
             self._freed.append((address, found.size))
-            if found.kind is not MemoryKind.PINNED:
+            if not found.kind.is_on_host:
                 self._live_bytes -= found.size
 
     def view(self, address: int, size: int) -> Bytes:
@@ -193,7 +231,7 @@ class DeviceMemory:
     def is_device_address(self, address: int) -> bool:
         """Whether an address is inside a live allocation of device or managed memory."""
         found = self.allocation_at(address)
-        return found is not None and found.kind is not MemoryKind.PINNED
+        return found is not None and not found.kind.is_on_host
 
     def statistics(self) -> MemoryStatistics:
         """Return what is allocated now, and was at most."""
@@ -264,6 +302,7 @@ MEMORY = DeviceMemory()
 
 allocate = MEMORY.allocate
 free = MEMORY.free
+register = MEMORY.register
 view = MEMORY.view
 is_device_address = MEMORY.is_device_address
 allocation_at = MEMORY.allocation_at

@@ -132,6 +132,34 @@ def test_every_address_is_found_among_many():
     assert memory.statistics().live_bytes == sum(live.values())
 
 
+def test_memory_of_the_host_can_be_registered():
+    memory, host = DeviceMemory(), np.arange(8, dtype=np.uint8)
+    address = host.ctypes.data
+    memory.register(address, 8)
+    memory.view(address + 2, 3)[:] = 9
+    assert host.tolist() == [0, 1, 9, 9, 9, 5, 6, 7]
+    assert not memory.is_device_address(address)
+    assert memory.statistics().live_bytes == 0
+    for start, size in ((address, 8), (address + 4, 1), (address - 1, 2), (0, 4)):
+        with pytest.raises(DeviceMemoryError, match="Only memory of the host that is not registered"):
+            memory.register(start, size)
+    memory.free(address, MemoryKind.REGISTERED)
+    refused(memory, address, 1)
+    assert host.sum() == 46
+
+
+def test_a_buffer_that_was_freed_without_unregistering_it_does_no_harm(monkeypatch):
+    memory, block = DeviceMemory(), np.zeros(4096, np.uint8)
+    monkeypatch.setattr(np, "zeros", lambda *_: block)
+    start = block.ctypes.data + -block.ctypes.data % ALIGNMENT
+    for stale in (start - 8, start + 100, start + 1020):
+        memory.register(stale, 16)
+    address = memory.allocate(1024)
+    assert address == start
+    assert memory.view(address, 1024).size == 1024
+    assert memory.statistics().live_allocations == 1
+
+
 def test_threads_share_the_table():
     memory, faults = DeviceMemory(), []
 

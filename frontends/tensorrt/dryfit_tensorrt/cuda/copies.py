@@ -70,7 +70,9 @@ def _side(given: Any, size: int, kind: MemcpyKind, *, on_device: bool, is_writte
             found=str(found),
             remedy="Pass the other kind of copy, or exchange target and source",
         )
-    if on_device or found or address == 0:
+    # A registered buffer belongs to the program, which may have freed it: nothing can check it, as for other memory.
+    is_ours = found is not None and found.kind is not MemoryKind.REGISTERED
+    if on_device or is_ours or address == 0:
         return address, view(address, size)  # null is refused there
     return address, None  # an address on the host, which nothing can check
 

@@ -260,6 +260,26 @@ def cuMemHostAlloc(bytesize: int, Flags: int) -> int:
     return allocate(bytesize, MemoryKind.PINNED)
 
 
+@_value
+def cuMemHostGetDevicePointer(p: Any, Flags: int = 0) -> CUdeviceptr:
+    """Return the device address of pinned or registered memory, which is the same."""
+    address = copies.address_of(p)
+    memory.view(address, 0)
+    return CUdeviceptr(address)
+
+
+@_code
+def cuMemHostRegister(p: Any, bytesize: int, Flags: int = 0) -> None:
+    """Let the device access a buffer of the host."""
+    memory.register(copies.address_of(p), int(bytesize))
+
+
+@_code
+def cuMemHostUnregister(p: Any) -> None:
+    """Undo `cuMemHostRegister`."""
+    memory.free(copies.address_of(p), MemoryKind.REGISTERED)
+
+
 @_code
 def cuMemFree(dptr: Any) -> None:
     """Free device or managed memory; null is accepted."""

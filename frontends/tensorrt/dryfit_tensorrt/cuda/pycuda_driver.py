@@ -307,6 +307,11 @@ def mem_alloc(bytes: int) -> DeviceAllocation:
     return DeviceAllocation(allocate(bytes), int(bytes))
 
 
+def mem_alloc_like(ary: Any) -> DeviceAllocation:
+    """Allocate device memory for as many bytes as an array has."""
+    return mem_alloc(ary.nbytes)
+
+
 @raising("cuMemAllocPitch")
 def mem_alloc_pitch(width: int, height: int, access_size: int) -> tuple[DeviceAllocation, int]:
     """Allocate rows of `width` bytes; returns the allocation and the distance between rows."""
@@ -418,9 +423,46 @@ def aligned_empty(shape: Shape, dtype: npt.DTypeLike, order: str = "C", alignmen
 aligned_zeros = aligned_empty
 
 
+class RegisteredHostMemory:
+    """An array of the host that the device can access: the `base` of what `register_host_memory` returns.
+
+    Args:
+        array: the array.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+        self._address = array.ctypes.data
+        memory.register(self._address, array.nbytes)
+        self.__array_interface__ = array.__array_interface__
+
+    def get_device_pointer(self) -> int:
+        """Return the address, which is the same on the device."""
+        return self._address
+
+    def unregister(self) -> None:
+        """Take the array from the device; again does nothing."""
+        if self._address:
+            memory.free(self._address, MemoryKind.REGISTERED)
+            self._address = 0
+
+    def __del__(self) -> None:
+        if hasattr(self, "__array_interface__"):
+            self.unregister()
+
+
+@raising("cuMemHostRegister")
 def register_host_memory(ary: Array, flags: int = 0) -> Array:
-    """Return the array: host memory need not be pinned here to be copied."""
-    return ary
+    """Return an array with the same memory, which the device can access."""
+    return np.asarray(RegisteredHostMemory(ary))
+
+
+def start_profiler() -> None:
+    """Do nothing: there is no GPU to profile."""
+
+
+def stop_profiler() -> None:
+    """Do nothing: there is no GPU to profile."""
 
 
 def order_of(array: Array) -> str:

@@ -107,6 +107,7 @@ class cudaPointerAttributes:
         types = {
             MemoryKind.DEVICE: cudaMemoryType.cudaMemoryTypeDevice,
             MemoryKind.PINNED: cudaMemoryType.cudaMemoryTypeHost,
+            MemoryKind.REGISTERED: cudaMemoryType.cudaMemoryTypeHost,
             MemoryKind.MANAGED: cudaMemoryType.cudaMemoryTypeManaged,
         }
         self.type = types[found.kind] if found else cudaMemoryType.cudaMemoryTypeUnregistered
@@ -166,6 +167,18 @@ def cudaHostGetDevicePointer(pHost: Any, flags: int = 0) -> int:
     address = copies.address_of(pHost)
     memory.view(address, 0)
     return address
+
+
+@_code
+def cudaHostRegister(ptr: Any, size: int, flags: int = 0) -> None:
+    """Let the device access a buffer of the host."""
+    memory.register(copies.address_of(ptr), int(size))
+
+
+@_code
+def cudaHostUnregister(ptr: Any) -> None:
+    """Undo `cudaHostRegister`."""
+    memory.free(copies.address_of(ptr), MemoryKind.REGISTERED)
 
 
 @_code
@@ -236,6 +249,12 @@ def cudaMemsetAsync(devPtr: Any, value: int, count: int, stream: Any = 0) -> Non
     """Set bytes in the order of a stream."""
     streams.check_stream(stream)
     copies.fill(devPtr, value, count)
+
+
+@_code
+def cudaMemPrefetchAsync(devPtr: Any, count: int, dstDevice: Any, *more: Any) -> None:
+    """Do nothing: managed memory is where it is needed."""
+    memory.view(copies.address_of(devPtr), int(count))
 
 
 @_values
@@ -363,6 +382,27 @@ def cudaSetDevice(device: int) -> None:
 @_code
 def cudaDeviceSynchronize() -> None:
     """Wait for all work, which is done."""
+
+
+@_code
+def cudaSetDeviceFlags(flags: int) -> None:
+    """Do nothing: no flag changes how the simulated device works."""
+
+
+@_values
+def cudaDeviceGetStreamPriorityRange() -> tuple[int, int]:
+    """Return 0 and 0: all streams have the same priority."""
+    return 0, 0
+
+
+@_code
+def cudaProfilerStart() -> None:
+    """Do nothing: there is no GPU to profile."""
+
+
+@_code
+def cudaProfilerStop() -> None:
+    """Do nothing: there is no GPU to profile."""
 
 
 @_code

@@ -91,6 +91,21 @@ def test_arrays_have_the_shape_the_type_and_the_order(make, order):
     assert make(6, np.int8).shape == (6,)
 
 
+def test_arrays_of_the_host_are_registered_while_they_are_used():
+    own = VALUES.copy()
+    found = cuda.register_host_memory(own)
+    address = found.base.get_device_pointer()
+    assert memory.view(address, own.nbytes).view(np.float32).tolist() == own.ravel().tolist()
+    with pytest.raises(cuda.LogicError, match="cuMemHostRegister failed"):
+        cuda.register_host_memory(own)
+    found.base.unregister()
+    assert memory.allocation_at(address) is None
+    again = cuda.register_host_memory(own)
+    del again
+    gc.collect()
+    assert memory.allocation_at(address) is None
+
+
 def test_arrays_of_both_orders_are_copied_as_they_lie():
     columns = np.asfortranarray(VALUES)
     allocation = cuda.to_device(columns)

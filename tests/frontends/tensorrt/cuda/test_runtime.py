@@ -126,6 +126,29 @@ def test_kinds_of_memory_are_told_apart(address):
     assert runtime.cudaFreeHost(pinned)[0] == runtime.cudaFree(managed)[0] == 0
 
 
+def test_buffers_of_the_host_are_registered(capfd):
+    host = np.arange(4, dtype=np.float32)
+    address = host.ctypes.data
+    assert runtime.cudaHostRegister(address, host.nbytes, 0)[0] == 0
+    assert runtime.cudaHostGetDevicePointer(address, 0) == (cudaError_t.cudaSuccess, address)
+    assert runtime.cudaPointerGetAttributes(address)[1].type.name == "cudaMemoryTypeHost"
+    refused(capfd, runtime.cudaHostRegister(address, 4), 1, "Only memory of the host")
+    assert runtime.cudaHostUnregister(address)[0] == 0
+    assert driver.cuMemHostRegister(address, host.nbytes)[0] == 0
+    assert driver.cuMemHostGetDevicePointer(address)[1] == address
+    assert driver.cuMemHostUnregister(address)[0] == 0
+    refused(capfd, runtime.cudaHostUnregister(address), 1, "The memory was freed before")
+
+
+def test_what_only_tunes_a_gpu_does_nothing():
+    _, managed = runtime.cudaMallocManaged(16)
+    assert runtime.cudaMemPrefetchAsync(managed, 16, 0, 0)[0] == 0
+    assert runtime.cudaDeviceGetStreamPriorityRange()[1:] == (0, 0)
+    for call in (runtime.cudaProfilerStart, runtime.cudaProfilerStop, runtime.cudaDeviceReset):
+        assert call() == (cudaError_t.cudaSuccess,)
+    assert runtime.cudaFree(managed)[0] == 0
+
+
 def test_rows_are_copied_between_pitches(address):
     host = np.arange(6, dtype=np.uint8).reshape(2, 3)
     _, rows, pitch = runtime.cudaMallocPitch(3, 2)
