@@ -183,11 +183,14 @@ class OnnxParser(Base, Scoped):
 
     def supports_model(self, model: Any, path: str | None = None) -> Any:
         """Return whether a model is supported, and (nodes, whether they are supported) of each of its subgraphs."""
-        supported = self.supports_model_v2(model, path)
+        supported = self._supports(model, path)
         return supported, [(list(nodes), fits) for nodes, fits in self._subgraphs]
 
     def supports_model_v2(self, model: Any, path: str | None = None) -> bool:
         """Return whether a model is supported; the subgraphs can be asked for then."""
+        return self._supports(model, path)
+
+    def _supports(self, model: Any, path: str | None) -> bool:
         contents = bytes(model)
         proto = onnx.load_model_from_string(contents)
         trial = dryfit.OnnxParser(dryfit.Network())
@@ -248,15 +251,21 @@ def loaded_initializer(owner: Any, loaded: Any, name: str, data: int, size: int)
 
 
 def _subgraphs(count: int, wrong: Iterable[int]) -> list[tuple[list[int], bool]]:
-    """Consecutive nodes that are supported, or are not."""
+    """Runs of nodes without an error, as TensorRT lists them, and whether they are known to be supported.
+
+    Nodes with an error are in none. What follows the first error is not known to be supported: its inputs were
+    missing. Programs such as Polygraphy ask again about these nodes alone.
+    """
     unsupported = set(wrong)
+    first = min(unsupported, default=count)
     found: list[tuple[list[int], bool]] = []
     for node in range(count):
-        fits = node not in unsupported
-        if found and found[-1][1] is fits:
+        if node in unsupported:
+            continue
+        if found and found[-1][0][-1] == node - 1:
             found[-1][0].append(node)
         else:
-            found.append(([node], fits))
+            found.append(([node], node < first))
     return found
 
 
