@@ -59,7 +59,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
 
     Attributes:
         progress_monitor: monitor that is called in each phase of the build, or None.
-        kernel_selector: a `dryfit.KernelSelector` that is asked about the kernels of each engine layer, or None.
+        kernel_selector: a `dryfit.KernelSelector` that chooses among the kernels of each engine layer, or None.
 
     Example:
         >>> config = BuilderConfig()

@@ -38,9 +38,9 @@ class Record:
         types: name of the type of each output.
         shape_inputs: indices of the layer's inputs that are shape inputs.
         absent: indices of the inputs that are not connected.
-        slots: (type, format) that the plugin gets: of each input that is no shape input, then of each output; empty
+        slots: (type, format) that the plugin gets: of each data input, then of each output; empty
             before a combination was chosen.
-        outside: the same as dryfit has it: FLOAT where the plugin computes in INT8 by the ranges of the tensors.
+        outside: the same on the side of dryfit: FP32 where the plugin computes in INT8 by the ranges of the tensors.
         scales: INT8 scale of each slot, 1 for other types; empty before a combination was chosen.
         aliases: index of an output, as text, to the index of the input whose memory it shares.
         tactic: the tactic that was chosen.

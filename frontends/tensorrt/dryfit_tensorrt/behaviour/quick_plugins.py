@@ -163,7 +163,7 @@ def _definition(plugin_id: str, function: Callable[..., Any]) -> Definition:
     attributes: dict[str, Any] = {}
     for parameter in signature.parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ValueError(f"{plugin_id}: the parameter {parameter} must be one that can be passed by name")
+            raise ValueError(f"{plugin_id}: the parameter {parameter} must accept a keyword argument")
         if parameter.name not in hints:
             raise ValueError(f"{plugin_id}: the parameter {parameter.name!r} must have a type annotation")
         if parameter.default is not parameter.empty:
