@@ -17,7 +17,9 @@ from dryfit_tensorrt.surface.tables import Member
 
 def _cores() -> dict[str, Any]:
     network = dryfit.Network  # its module loads every kind of layer
-    named = {kind.layer_type: kind for kind in _kinds(dryfit.Layer) if hasattr(kind, "layer_type")}
+    kinds = [kind for kind in _kinds(dryfit.Layer) if hasattr(kind, "layer_type")]
+    # Loops and conditionals of ONNX are one layer each, with the type of TensorRT's layers that end them.
+    named = {kind.layer_type: kind for kind in kinds if kind.kind not in ("loop", "conditional")}
     bases = {kind.__name__: kind for kind in _kinds(dryfit.Layer)}
     return {
         **{LAYER_CLASSES[layer_type]: kind for layer_type, kind in named.items() if layer_type in LAYER_CLASSES},

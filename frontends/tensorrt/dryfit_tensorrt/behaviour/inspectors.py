@@ -189,10 +189,10 @@ def _in_its_words(layer: Mapping[str, Any]) -> dict[str, Any]:
     word = _WORDS.get(kind.upper(), kind if not kind.isupper() else kind.title().replace("_", ""))
     found = {**layer, "ParameterType": word}
     if word in ("Convolution", "Deconvolution"):
-        arrays = layer.get("Weights", {})
-        by_role = {"Weights": arrays.get("kernel") or next(iter(arrays.values()), None), "Bias": arrays.get("bias")}
+        kernels = {name: one for name, one in layer.get("Weights", {}).items() if name != "bias"}
         found.pop("Weights", None)
-        found.update({role: value for role, value in by_role.items() if value is not None})
+        if kernels:  # as the host has packed them, under a name of its own
+            found["Weights"] = max(kernels.values(), key=lambda one: one["Count"])
         relu = "ACTIVATION" in layer.get("Fused", ()) or "RELU" in layer.get("Fused", ())
         found.update(HasBias=int("Bias" in found), HasReLU=int(relu), Activation="RELU" if relu else "NONE")
     else:

@@ -23,8 +23,6 @@ def all_formats(api: Any) -> int:
 
 _CLOSEST_TYPES = {
     "ATTENTION": "ATTENTION_OUTPUT",
-    "LOOP": "LOOP_OUTPUT",
-    "CONDITIONAL": "CONDITIONAL_OUTPUT",
 }
 """Layers of dryfit that TensorRT has as layers at their borders, to the border that gives their outputs."""
 _OTHER_TYPES = {8: "PLUGIN_V2", 10: "PLUGIN_V3", 11: "PLUGIN_V3"}
@@ -203,7 +201,7 @@ class INetworkDefinition(Base, Scoped):
     def _layer(self, core: Any, name: str | None = None) -> Any:
         """A layer in the class of its kind, or in a class given."""
         own = "IAttention" if core.layer_type == "ATTENTION" else LAYER_CLASSES.get(core.layer_type, "ILayer")
-        own = own if self._api.has(own) else "ILayer"
+        own = own if self._api.has(own) and core.kind not in ("loop", "conditional") else "ILayer"
         return self._view(name or own, core)
 
     def _control_flow(self, core: Any) -> Any:

@@ -1,0 +1,100 @@
+"""NVIDIA's engine explorer reads the inspector's JSON and a profile, and makes its tables."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dryfit
+from dryfit_tensorrt import memory
+
+
+@pytest.fixture
+def explorer(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    pandas = pytest.importorskip("pandas")
+    if int(pandas.__version__.partition(".")[0]) >= 3:
+        pytest.skip("the engine explorer needs pandas 2")
+    monkeypatch.syspath_prepend(str(shared / "clients" / "trex"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the folder is only read
+    return importlib.import_module("trex.engine_plan"), importlib.import_module("trex.lint")
+
+
+def written(trt: Any, model: Path, folder: Path, *, on_dla: bool) -> int:
+    """Write graph.json and profile.json of a model; returns the number of engine layers."""
+    logger = trt.Logger(trt.Logger.ERROR)
+    builder = trt.Builder(logger)
+    network = builder.create_network(0)
+    assert trt.OnnxParser(network, logger).parse_from_file(str(model))
+    config = builder.create_builder_config()
+    config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
+    if on_dla:
+        config.default_device_type = trt.DeviceType.DLA
+        config.set_flag(trt.BuilderFlag.GPU_FALLBACK)
+        config.set_flag(trt.BuilderFlag.FP16)
+    engine = trt.Runtime(logger).deserialize_cuda_engine(builder.build_serialized_network(network, config))
+    inspector = engine.create_engine_inspector()
+    (folder / "graph.json").write_text(inspector.get_engine_information(trt.LayerInformationFormat.JSON))
+    times = dryfit.LayerTimes()
+
+    class Profile(trt.IProfiler):
+        def __init__(self) -> None:
+            trt.IProfiler.__init__(self)
+
+        def report_layer_time(self, layer_name: str, ms: float) -> None:
+            times.report_layer_time(layer_name, ms)
+
+    context = engine.create_execution_context()
+    context.profiler = Profile()
+    for index in range(engine.num_io_tensors):
+        name = engine.get_tensor_name(index)
+        context.set_tensor_address(name, memory.allocate(4 * trt.volume(engine.get_tensor_shape(name))))
+    for _ in range(2):
+        assert context.execute_async_v3(0)
+    (folder / "profile.json").write_text(json.dumps(times.trtexec_profile()))
+    return engine.num_layers
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("on_dla", [False, True])
+def test_the_explorer_makes_its_tables(explorer: Any, shared_models: Path, tmp_path: Path, on_dla: bool) -> None:
+    engine_plan, lint = explorer
+    trt = importlib.import_module("dryfit_tensorrt.trt10")
+    count = written(trt, shared_models / "mobilenetv2-fp32.onnx", tmp_path, on_dla=on_dla)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # it warns of a profile that does not fit the graph
+        plan = engine_plan.EnginePlan(str(tmp_path / "graph.json"), str(tmp_path / "profile.json"))
+    assert len(plan.df) == count
+    assert plan.total_runtime > 0
+    assert "Unknown format" not in plan.df.to_string()
+    assert [str(one).split(":")[0] for one in (*plan.get_bindings()[0], *plan.get_bindings()[1])] == ["input", "output"]
+    assert len(lint.ReformatLinter(plan).lint()) >= 0
+    if on_dla:
+        assert any(name.startswith("{ForeignNode[") for name in plan.df["Name"])
+    else:
+        assert len(plan.get_layers_by_type("Convolution")) > 50
+        assert plan.total_weights_size > 2**20
+        assert len(lint.ConvLinter(plan).lint()) >= 1
+
+
+def test_a_profile_has_trtexecs_records() -> None:
+    times = dryfit.LayerTimes()
+    for ms in (1.0, 3.0, 2.0):
+        times.report_layer_time("conv1", ms)
+        times.report_layer_time("relu1", 2 * ms)
+    count, first, second = times.trtexec_profile()
+    assert count == {"count": 3}
+    assert first == {
+        "name": "conv1",
+        "timeMs": 6.0,
+        "averageMs": 2.0,
+        "medianMs": 2.0,
+        "percentage": pytest.approx(100 / 3),
+    }
+    assert second["percentage"] == pytest.approx(200 / 3)
+    assert dryfit.LayerTimes().trtexec_profile() == [{"count": 0}]
