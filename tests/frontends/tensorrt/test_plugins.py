@@ -900,3 +900,59 @@ def test_an_int8_plugin_reads_what_a_quantize_layer_gives(trt: Any) -> None:
     values = sample(4, 5) * 4
     np.testing.assert_array_equal(run(engine, values)[0], np.rint(values / np.float32(0.5)) * np.float32(0.5))
     assert scales == [0.5]
+
+
+def test_a_network_with_a_plugin_is_calibrated(trt10: Any) -> None:
+    trt, scales = trt10, list[Any]()
+
+    def supports(self: Any, pos: int, in_out: Any, num_inputs: int) -> bool:
+        desc = in_out[pos].desc
+        kinds = (trt.int8, trt.float32) if pos == 0 else (in_out[0].desc.type,)
+        return bool(desc.format == trt.TensorFormat.LINEAR and desc.type in kinds)
+
+    def enqueue(self: Any, input_desc: Any, output_desc: Any, inputs: Any, outputs: Any, *rest: Any) -> None:
+        scales.append((input_desc[0].scale, output_desc[0].scale))
+        dims, dtype = input_desc[0].dims, trt.nptype(input_desc[0].type)
+        array_at(outputs[0], dims, dtype)[...] = np.maximum(array_at(inputs[0], dims, dtype), 0)
+
+    class Calibrator(trt.IInt8EntropyCalibrator2):
+        def __init__(self) -> None:
+            trt.IInt8EntropyCalibrator2.__init__(self)
+            self.batches = [sample(1, 3, 4, 5)] * 2
+            self.cache = b""
+
+        def get_batch_size(self) -> int:
+            return 1
+
+        def get_batch(self, names: Any) -> Any:
+            if not self.batches:
+                return None
+            batch = self.batches.pop()
+            address = memory.allocate(batch.nbytes)
+            memory.view(address, batch.nbytes)[:] = batch.reshape(-1).view(np.uint8)
+            return [address]
+
+        def read_calibration_cache(self) -> None:
+            return None
+
+        def write_calibration_cache(self, cache: Any) -> None:
+            self.cache = bytes(cache)
+
+    creator = simple_program(trt, "CalibratedRelu", supports_format_combination=supports, enqueue=enqueue)
+    logger = Errors(trt)
+    builder = trt.Builder(logger)
+    network = builder.create_network(0)
+    x = network.add_input("x", trt.float32, (1, 3, 4, 5))
+    layer = network.add_plugin_v3([x], [], creator.create_plugin("", None, trt.TensorRTPhase.BUILD))
+    layer.get_output(0).name = "y"
+    network.mark_output(layer.get_output(0))
+    config = builder.create_builder_config()
+    config.set_flag(trt.BuilderFlag.INT8)
+    config.int8_calibrator = calibrator = Calibrator()
+    engine = builder.build_engine_with_config(network, config)
+    assert engine is not None, logger.errors
+    assert set(scales) == {(1.0, 1.0)}  # the calibration runs in FP32
+    run(engine, sample(1, 3, 4, 5))
+    lines = dict(line.split(": ") for line in calibrator.cache.decode().splitlines()[1:] if line)
+    ends = [np.frombuffer(bytes.fromhex(lines[name]), ">f4")[0] for name in ("x", "y")]
+    assert scales[-1] == tuple(ends)

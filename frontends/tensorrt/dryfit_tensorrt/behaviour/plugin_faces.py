@@ -161,10 +161,10 @@ class Face:
         """
         found = called_back(method, *arguments, otherwise=_FAILED)
         if found is _FAILED:
-            raise self.problem(method, "it raised an exception, which was printed on stderr")
+            raise self.failure_of(method, "it raised an exception, which was printed on stderr")
         return found
 
-    def problem(self, method: Any, what: str) -> dryfit.PluginError:
+    def failure_of(self, method: Any, what: str) -> dryfit.PluginError:
         """Return the error that a method of the program failed."""
         name = getattr(method, "__qualname__", None) or getattr(method, "__name__", repr(method))
         return dryfit.PluginError(f"The plugin failed in {name}", found=what, remedy="Correct the plugin")
@@ -202,7 +202,7 @@ class Face:
 
     def _checked(self, found: list[Any], method: Any, count: int, kind: Any) -> list[Any]:
         if len(found) != count or not all(isinstance(one, kind) for one in found):
-            raise self.problem(
+            raise self.failure_of(
                 method, f"it returned {found!r}, and must return {count} (num_outputs) objects of {kind.__name__}"
             )
         return found
@@ -210,7 +210,7 @@ class Face:
     def _complete(self, shapes: list[Any], build: Any) -> list[Any]:
         for index, shape in enumerate(shapes):
             if None in list(shape):
-                raise self.problem(build, f"an extent of output {index} was not set")
+                raise self.failure_of(build, f"an extent of output {index} was not set")
         return shapes
 
     def supports(self, position: int, descs: list[Any], num_inputs: int) -> bool:
@@ -241,7 +241,7 @@ class Face:
         method = self.capability("BUILD").get_valid_tactics
         found = [int(one) for one in self.call(method) or ()]
         if any(one <= 0 for one in found) or len(set(found)) != len(found):
-            raise self.problem(method, f"it returned {found}; tactics must be distinct and above 0")
+            raise self.failure_of(method, f"it returned {found}; tactics must be distinct and above 0")
         return found
 
     def aliases(self, count: int) -> dict[str, int]:
@@ -261,7 +261,7 @@ class Face:
         runtime = self.capability("RUNTIME")
         found = self.call(runtime.attach_to_context, object.__new__(self.api.IPluginResourceContext))
         if found is None:
-            raise self.problem(runtime.attach_to_context, "it returned None, and must return a plugin")
+            raise self.failure_of(runtime.attach_to_context, "it returned None, and must return a plugin")
         return type(self)(found)
 
     def set_tactic(self, tactic: int) -> None:
@@ -338,9 +338,9 @@ class FaceV2(Face):
         """Return the plugin of an execution context: a clone that is initialized."""
         found = self.call(self.plugin.clone)
         if found is None:
-            raise self.problem(self.plugin.clone, "it returned None, and must return a plugin")
+            raise self.failure_of(self.plugin.clone, "it returned None, and must return a plugin")
         if self.call(found.initialize):
-            raise self.problem(found.initialize, "it did not return 0")
+            raise self.failure_of(found.initialize, "it did not return 0")
         return FaceV2(found)
 
     def set_tactic(self, tactic: int) -> None:

@@ -122,15 +122,44 @@ class ProgramPlugin(dryfit.LayerPlugin):
         """Return the plugin, ready to run at these shapes."""
         record = _record(fields)
         if record is None or not record.slots:
-            raise dryfit.PluginError(
-                "A plugin of a TensorRT program can only run in an engine that a builder of dryfit_tensorrt built",
-                where=f"plugin {self.plugin_name!r}",
-                remedy="Build the network with its builder",
-            )
+            record = self._trial_record(fields, inputs)
         number = cast("int", fields.get(INSTANCE, 0))
         face = self._face(fields)
         plugin = attached(face, record, number) if number else Attached(face, record.tactic)
         return {_RUN: Run(plugin, record, inputs, outputs)}
+
+    def _trial_record(self, fields: Fields, inputs: Sequence[dryfit.TensorSpec | None]) -> Record:
+        """The record for a run before the build is done, as a calibration needs: on the types of the inputs.
+
+        Raises:
+            PluginError: The plugin supports only INT8, or a method failed.
+        """
+        face = self._face(fields)
+        record = face.described(inputs, _shape_inputs(fields))
+        specs = [*record.tensors(inputs), *self.output_specs(fields, inputs)]
+        types = [spec.dtype for spec in specs]
+        slots = next(
+            (one for one in supported_slots(face, record, inputs) if [dtype for dtype, _ in one] == types), None
+        )
+        if slots is None:
+            raise dryfit.PluginError(
+                "The plugin cannot run before the build is done",
+                where=f"plugin {self.plugin_name!r}",
+                found=f"it does not support {', '.join(dtype.name for dtype in types)}",
+                remedy="Support FP32 as well, or set dynamic ranges instead of calibrating",
+            )
+        record.slots = record.outside = [[dtype.name, layout_name(layout)] for dtype, layout in slots]
+        record.scales = [1.0] * len(slots)
+        descs = [
+            dynamic_desc(face.api, tensor_desc(face.api, spec.shape, slot))
+            for spec, slot in zip(specs, slots, strict=True)
+        ]
+        count = len(record.tensors(inputs))
+        face.configure(descs[:count], descs[count:])
+        record.workspace = face.workspace(descs[:count], descs[count:])
+        record.aliases = face.aliases(len(record.types))
+        record.tactic = next(iter(face.tactics()), 0)
+        return record
 
     def enqueue(self, fields: Fields, inputs: Sequence[Array | None]) -> Sequence[Array]:
         """Run the plugin."""
