@@ -67,6 +67,8 @@ COMMANDS = {
     "int8": "convert model.onnx --int8 --data-loader-script loader.py --calibration-cache model.cache -o i1.plan",
     "int8-again": "convert model.onnx --int8 --data-loader-script loader.py --calibration-cache model.cache -o i2.plan",
     "int8-run": f"{COMPARED} --int8 --calibration-cache model.cache --data-loader-script loader.py --atol 0.1",
+    "standalone": "convert model.onnx --fp16 --use-dla --engine-capability dla_standalone --tensor-dtypes x:float16 "
+    "y:float16 --tensor-formats x:[dla_linear] y:[dla_linear] --convert-to trt -o model.loadable",
     "dla": f"{COMPARED} --fp16 --use-dla --allow-gpu-fallback --pool-limit dla_managed_sram:256K dla_local_dram:1M "
     "--atol 0.01 --verbosity verbose",
     "precisions": f"{COMPARED} --fp16 --layer-precisions conv1:float16 conv2:float32 --precision-constraints obey "
@@ -136,18 +138,22 @@ class Answers:
 def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     if request.param == "11.1" and OLD_POLYGRAPHY:
         pytest.skip("Polygraphy 0.49 reads members that TensorRT 11 removed")
-    folder = tmp_path_factory.mktemp("polygraphy")
+    folder = tmp_path_factory.mktemp("commands")
     onnx.save(model(1), folder / "model.onnx")
     onnx.save(model("n"), folder / "dynamic.onnx")
     onnx.save(model(1, is_supported=False), folder / "unsupported.onnx")
     (folder / "loader.py").write_text(LOADER, encoding="utf-8")
+    return ran(folder, request.param, {name: line.split() for name, line in COMMANDS.items()})
+
+
+def ran(folder: Path, api: str, commands: Mapping[str, Sequence[str]]) -> Answers:
+    """Run commands of Polygraphy, by name, in a folder."""
     (folder / "driver.py").write_text(DRIVER, encoding="utf-8")
-    commands = {name: line.split() for name, line in COMMANDS.items()}
     (folder / "commands.json").write_text(json.dumps(commands), encoding="utf-8")
-    done = tensorrt_run(folder, request.param, ["driver.py"])
+    done = tensorrt_run(folder, api, ["driver.py"])
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
-    return Answers(request.param, folder, found)
+    return Answers(api, folder, found)
 
 
 def tensorrt_run(folder: Path, api: str, program: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -216,6 +222,12 @@ def test_layers_run_on_the_dla_within_its_pools_and_fall_back(answers: Answers) 
     assert "Pass Rate: 100.00%" in text
 
 
+def test_a_loadable_is_built_where_the_whole_network_fits_the_dla(answers: Answers) -> None:
+    without_11(answers)
+    answers.of("standalone")
+    assert (answers.folder / "model.loadable").stat().st_size > 0
+
+
 def test_layers_get_the_precision_that_is_obeyed(answers: Answers) -> None:
     without_11(answers)
     assert "OBEY_PRECISION_CONSTRAINTS" in answers.of("precisions")
@@ -249,3 +261,19 @@ def test_a_model_is_cut_into_supported_and_unsupported_parts(answers: Answers) -
     for name in parts:
         nodes = [node.op_type for node in onnx.load(answers.folder / "parts" / name).graph.node]
         assert ("NoSuchOperator" in nodes) == name.startswith("unsupported")
+
+
+PUBLISHED = ("mnist-8", "squeezenet1.1-fp32", "super-resolution-10", "mnist_vit_fp32", "yunet_n_320")
+
+
+@pytest.mark.parametrize(
+    "api", [pytest.param("8.6", marks=pytest.mark.slow), "10.16", pytest.param("11.1", marks=pytest.mark.slow)]
+)
+def test_published_models_give_the_outputs_of_onnx_runtime(shared_models: Path, tmp_path: Path, api: str) -> None:
+    if api == "11.1" and OLD_POLYGRAPHY:
+        pytest.skip("Polygraphy 0.49 reads members that TensorRT 11 removed")
+    close = ("--trt", "--onnxrt", "--atol", "1e-3", "--rtol", "1e-3")
+    commands = {name: ("run", str(shared_models / f"{name}.onnx"), *close) for name in PUBLISHED}
+    answers = ran(tmp_path, api, commands)
+    for name in PUBLISHED:
+        assert "Pass Rate: 100.00%" in answers.of(name)
