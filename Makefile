@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 TESTS ?= tests
 JOBS ?= 2
-BENCHMARKS ?= networks kernels narrow_weights start_up packing can_run_on partition quantization_passes memory_plan
+BENCHMARKS ?= networks kernels narrow_weights start_up packing can_run_on partition quantization_passes memory_plan tensorrt_module
 
 # Compiled kernels are kept here, so that a second run starts warm and nothing outside this folder is written.
 export DRYFIT_CACHE_DIR ?= $(CURDIR)/.cache/dryfit
