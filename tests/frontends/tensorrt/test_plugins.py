@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -619,6 +620,12 @@ def scaling_program(trt: Any, calls: list[str]) -> Any:
         def initialize(self) -> None:
             calls.append("initialize")
 
+        def terminate(self) -> None:
+            calls.append("terminate")
+
+        def destroy(self) -> None:
+            calls.append("destroy")
+
         def get_output_datatype(self, index: int, input_types: Any) -> Any:
             return input_types[index]
 
@@ -697,7 +704,8 @@ def test_a_plugin_of_version_2_is_built_saved_loaded_and_run(trt: Any) -> None:
     values = sample(2, 3)
     (y,) = run(trt.Runtime(logger).deserialize_cuda_engine(contents), values)
     np.testing.assert_array_equal(y, values * np.float32(2.5))
-    assert calls == ["configure_plugin", "initialize", "configure_plugin"]
+    gc.collect()
+    assert calls == ["configure_plugin", "initialize", "configure_plugin", "terminate", "destroy"]
 
 
 def test_an_onnx_node_is_imported_as_a_plugin_of_version_2(trt: Any) -> None:

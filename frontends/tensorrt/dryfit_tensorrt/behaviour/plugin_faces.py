@@ -276,6 +276,10 @@ class Face:
         """Run the plugin."""
         self.call(self.capability("RUNTIME").enqueue, *arguments)
 
+    def release(self) -> None:
+        """Tell the plugin that its execution context is gone."""
+        called_back(self.plugin.destroy, otherwise=None)
+
 
 class FaceV2(Face):
     """A plugin of version 2, which is one object with all methods."""
@@ -350,6 +354,11 @@ class FaceV2(Face):
         """Configure the plugin for the shapes of the next runs, as TensorRT does it."""
         both = ([dynamic_desc(self.api, one) for one in side] for side in (inputs, outputs))
         self.call(self.plugin.configure_plugin, *both)
+
+    def release(self) -> None:
+        """Tell the plugin that its execution context is gone."""
+        called_back(self.plugin.terminate, otherwise=None)
+        called_back(self.plugin.destroy, otherwise=None)
 
 
 def face_of(plugin: Any) -> Face:

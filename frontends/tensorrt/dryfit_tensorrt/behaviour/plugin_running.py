@@ -43,6 +43,8 @@ class Attached:
     def __init__(self, face: Face, tactic: int) -> None:
         self.face = face.attached()
         self.face.set_tactic(tactic)
+        if self.face.plugin is not face.plugin:  # one that is not a copy may be in use elsewhere
+            weakref.finalize(self, self.face.release)
         self.runs: Run | None = None
 
 
