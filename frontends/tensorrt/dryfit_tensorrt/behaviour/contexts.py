@@ -420,18 +420,20 @@ class _DebugTensors:
         self._context, self._listener = context, listener
 
     def process_debug_tensor(self, name: str, array: Any, dtype: Any, shape: Any) -> bool:
-        """Hand on a tensor; an exception in the program's listener fails the run."""
+        """Hand on a tensor; False from the listener or an exception in it fails the run, None does not.
+
+        Polygraphy's listener returns nothing.
+        """
         api = self._context._api
         values = np.ascontiguousarray(array)
         address = memory.allocate(values.nbytes)
         memory.view(address, values.nbytes)[:] = values.reshape(-1).view(np.uint8)
         try:
-            return bool(
-                called_back(
-                    self._listener.process_debug_tensor,
-                    *(address, api.TensorLocation.DEVICE, of_enum(api, "DataType", dtype), api.Dims(shape), name, 0),
-                    otherwise=False,
-                )
+            answer = called_back(
+                self._listener.process_debug_tensor,
+                *(address, api.TensorLocation.DEVICE, of_enum(api, "DataType", dtype), api.Dims(shape), name, 0),
+                otherwise=False,
             )
+            return answer is None or bool(answer)
         finally:
             memory.free(address)

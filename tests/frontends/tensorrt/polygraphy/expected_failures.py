@@ -111,18 +111,6 @@ EXPECTED = (
     Expected(f"{_LOADER}.TestPostprocessNetwork.test_modify_network", Cause.VERSION, _REMOVED, ("11.1",)),
     Expected(f"{_LOADER}.TestSetLayerPrecisions.test_basic", Cause.VERSION, _REMOVED, ("11.1",)),
     Expected(f"{_LOADER}.TestEngineFromNetwork.test_can_build_with_calibrator*", Cause.VERSION, _REMOVED, ("11.1",)),
-    # What dryfit does not have.
-    Expected(
-        f"{_LOADER}.TestLoadPlugins.test_can_load_libnvinfer_plugins",
-        Cause.MISSING,
-        "the plugin registry lists no creators",
-        ("8.6", "10.16"),
-    ),
-    Expected(
-        f"{_LOADER}.TestOnnxLikeFromNetwork.test_onnx_like_from_network[[]scan]",
-        Cause.MISSING,
-        "ONNX Scan is not imported",
-    ),
 )
 """In the order of their causes."""
 

@@ -73,6 +73,10 @@ COMMANDS = {
     "--atol 0.01 --verbosity verbose",
     "precisions": f"{COMPARED} --fp16 --layer-precisions conv1:float16 conv2:float32 --precision-constraints obey "
     "--atol 0.01 --trt-outputs c2 --onnx-outputs c2",
+    "debug": "run model.onnx --trt --mark-debug r1 --verbosity verbose",
+    "save-tactics": "run model.onnx --trt --save-tactics tactics.json",
+    "inspect-tactics": "inspect tactics tactics.json",
+    "load-tactics": "run model.onnx --trt --load-tactics tactics.json",
     "save-timings": "convert model.onnx --save-timing-cache timing.cache -o timed.plan",
     "load-timings": "convert model.onnx --load-timing-cache timing.cache -o again.plan",
     "capability": "inspect capability unsupported.onnx -o plain",
@@ -232,6 +236,24 @@ def test_layers_get_the_precision_that_is_obeyed(answers: Answers) -> None:
     without_11(answers)
     assert "OBEY_PRECISION_CONSTRAINTS" in answers.of("precisions")
     assert "PASSED | Output: 'c2'" in answers.of("precisions")
+
+
+def test_marked_tensors_reach_the_listener(answers: Answers) -> None:
+    if answers.api == "8.6":
+        assert "mark_debug" in answers.failure("debug"), "TensorRT has it since 10"
+        return
+    text = answers.of("debug")
+    assert "r1 [dtype=float32, shape=(1, 16, 12, 12)]" in text
+    assert "PASSED | Runtime" in text
+
+
+def test_the_choice_of_kernels_is_saved_and_replayed(answers: Answers) -> None:
+    if answers.api == "11.1":
+        assert "not available on TensorRT version 11.1" in answers.failure("save-tactics")
+        return
+    assert "Saving tactic replay file" in answers.of("save-tactics")
+    assert "Layer: conv1 + relu1" in answers.of("inspect-tactics")
+    assert "PASSED | Runtime" in answers.of("load-tactics")
 
 
 def test_a_timing_cache_is_saved_and_loaded(answers: Answers) -> None:
