@@ -8,6 +8,7 @@ from dryfit_tensorrt.behaviour.quick_plugins import plugin_module
 from dryfit_tensorrt.behaviour.values import nptype, volume
 from dryfit_tensorrt.namespace import Namespace, namespace
 from dryfit_tensorrt.settings import api_level
+from dryfit_tensorrt.surface.changes import removal_text
 
 _DTYPES = {
     "float32": "FLOAT",
@@ -50,6 +51,18 @@ def contents(name: str) -> dict[str, Any]:
     if api.major == 8:
         shown.update(ResizeMode=api.InterpolationMode, SliceMode=api.SampleMode)
     return shown
+
+
+def missing(version: str, name: str) -> AttributeError:
+    """Return the error of a name that a version's module lacks.
+
+    Args:
+        version: name of the version, as `--api` takes it.
+        name: the name.
+    """
+    found = removal_text(name, int(version.partition(".")[0]))
+    text = f"module 'tensorrt' has no attribute {name!r} (TensorRT {version}, simulated by dryfit)"
+    return AttributeError(f"{text}: {found}" if found else text, name=name)
 
 
 def _init_plugins(logger: Any, namespace: str) -> bool:

@@ -49,7 +49,7 @@ class Namespace:
         self.state: dict[str, Any] = {}
         module = level.module
         for name, members in enumerations(self.major).items():
-            self.names[name] = make_enumeration(name, members, module)
+            self.names[name] = make_enumeration(name, members, module, self.major)
         self._module = module
         for name in ("ILogger", *classes(self.major)):
             self._class(name)

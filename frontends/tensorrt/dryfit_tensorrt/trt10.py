@@ -2,13 +2,11 @@
 
 from typing import Any
 
-from dryfit_tensorrt.module import contents
+from dryfit_tensorrt.module import contents, missing
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(
-        f"module 'tensorrt' has no attribute {name!r} (TensorRT 10.16, simulated by dryfit)", name=name
-    )
+    raise missing("10.16", name)
 
 
 globals().update(contents("10.16"))

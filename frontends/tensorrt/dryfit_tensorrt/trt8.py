@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from dryfit_tensorrt.module import contents
+from dryfit_tensorrt.module import contents, missing
 
 
 def __getattr__(name: str) -> Any:
-    text = f"module 'tensorrt' has no attribute {name!r} (TensorRT 8.6, simulated by dryfit)"
-    raise AttributeError(text, name=name)
+    raise missing("8.6", name)
 
 
 globals().update(contents("8.6"))

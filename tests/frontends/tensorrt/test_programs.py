@@ -228,10 +228,23 @@ def test_a_calibrator_is_called_in_tensorrts_order_and_its_cache_does_not_depend
     assert "batch" not in again.calls
 
 
-def test_calibrators_are_gone_in_version_11() -> None:
+def test_calibrators_are_gone_in_version_11_and_the_translation_is_named() -> None:
     trt = importlib.import_module("dryfit_tensorrt.trt11")
-    with pytest.raises(AttributeError, match="IInt8EntropyCalibrator2"):
+    with pytest.raises(AttributeError, match=r"IInt8EntropyCalibrator2.*removed in TensorRT 11\.0.*dryfit translate"):
         _ = trt.IInt8EntropyCalibrator2
+    with pytest.raises(AttributeError, match=r"INT8.*removed in TensorRT 11\.0.*QuantizeLinear.*dryfit translate"):
+        _ = trt.BuilderFlag.INT8
+    config = trt.Builder(trt.Logger()).create_builder_config()
+    with pytest.raises(AttributeError, match=r"int8_calibrator.*removed in TensorRT 11\.0.*dryfit translate"):
+        config.int8_calibrator = object()
+
+
+def test_a_misspelt_setting_is_refused_as_by_the_bindings(trt: Any) -> None:
+    config = trt.Builder(trt.Logger()).create_builder_config()
+    with pytest.raises(AttributeError, match="'IBuilderConfig' object has no attribute 'DLA_cores'"):
+        config.DLA_cores = 1
+    logger = Log(trt)
+    logger.anything = 1  # a class of the program's own
 
 
 def test_an_input_in_a_device_format_is_read_as_the_board_has_it() -> None:

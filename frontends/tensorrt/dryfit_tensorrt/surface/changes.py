@@ -292,3 +292,20 @@ def _each(table: Mapping[str, str | tuple[str, str]], since: str) -> Iterator[tu
 
 REMOVED = dict([*_each(REMOVED_IN_10, "10.0"), *_each(REMOVED_IN_11, "11.0")])
 """Name to advice, for everything that was removed."""
+
+
+def removal_text(name: str, major: int) -> str:
+    """Return, for a message, when TensorRT removed a name, what to write instead and what dryfit translates.
+
+    Args:
+        name: as in the tables.
+        major: the major version that lacks it.
+
+    Returns:
+        "" for a name that the version did not remove.
+    """
+    advice = REMOVED.get(name)
+    if advice is None or int(advice.since.partition(".")[0]) > major:
+        return ""
+    translated = f"; {advice.translation}" if advice.translation else ""
+    return f"removed in TensorRT {advice.since}. {advice.instead}{translated}"
