@@ -9,6 +9,7 @@ import click
 
 from dryfit.cli.console import json_option, print_line, show_answer
 from dryfit.cli.failure_notes import SECONDS, seconds_allowed
+from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.new_package import KINDS
 from dryfit.plugins.loading import TIMEOUT_VARIABLE
 
@@ -46,7 +47,7 @@ def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None
     from dryfit.answers.plugins import examine_plugins
 
     root = context.find_root()
-    own_commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
+    own_commands = list(root.command.places) if isinstance(root.command, LazyGroup) else []
     answer = examine_plugins(seconds_allowed() if timeout is None else timeout, own_commands)
     show_answer(answer, as_json=as_json)
     context.exit(int(answer.has_failed))
