@@ -20,7 +20,6 @@ from dryfit.answers.installation import doctor as doctor
 from dryfit.answers.lint import lint as lint
 from dryfit.answers.model_edits import apply_edits as apply_edits
 from dryfit.answers.place import place as place
-from dryfit.answers.plugins import installed_layer_plugins as installed_layer_plugins
 from dryfit.answers.pruned_model import prune as prune
 from dryfit.answers.quantize_methods import quantize_methods as quantize_methods
 from dryfit.answers.sparsity import find_sparsity as find_sparsity
@@ -104,6 +103,7 @@ from dryfit.network.layers.window_layer import PaddingMode as PaddingMode
 from dryfit.network.layers.window_layer import PoolingType as PoolingType
 from dryfit.network.network import Network as Network
 from dryfit.network.plugin_function import layer_plugin as layer_plugin
+from dryfit.network.plugin_table import installed_layer_plugins as installed_layer_plugins
 from dryfit.network.plugin_table import register_layer_plugin as register_layer_plugin
 from dryfit.network.tensor import Tensor as Tensor
 from dryfit.network.tensor import TensorLocation as TensorLocation

@@ -62,7 +62,7 @@ def answers_of(value: Any) -> Iterator[type[Answer]]:
     """The records that a public function returns."""
     if inspect.isfunction(value) and value.__module__.startswith("dryfit.answers."):
         for name in value.__annotations__["return"].split(" | "):
-            one = getattr(sys.modules[value.__module__], name)
+            one = getattr(sys.modules[value.__module__], name, None)
             if inspect.isclass(one) and issubclass(one, Answer):
                 yield one
 

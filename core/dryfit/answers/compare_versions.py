@@ -143,7 +143,7 @@ class CompareVersionsAnswer(Answer):
     Example:
         >>> answer = dryfit.compare_versions("digits.onnx", ["8.6", "11.1"], data="images.npy", precision="fp16")
         >>> [side.layers_by_precision["FP16"] for side in answer.versions if side.api == "8.6"]
-        [8]
+        [14]
     """
 
     COMMAND: ClassVar[str] = "compare --api"

@@ -14,8 +14,6 @@ from typing import ClassVar
 import attrs
 
 from dryfit.answers.text import Answer, Block, Line, Table
-from dryfit.network.layer_plugin import LayerPlugin, PluginKey
-from dryfit.network.plugin_table import find_plugin, known_plugins
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import CHOOSE_ONE, PluginOwner, switching_off
 from dryfit.plugins.failures import PluginFailure
@@ -108,22 +106,6 @@ def failure_text(failure: PluginFailure) -> str:
 def plugins() -> PluginsAnswer:
     """List every installed plugin with its package and state. Imports nothing."""
     return PluginsAnswer(installed_plugins(registry))
-
-
-def installed_layer_plugins() -> Mapping[PluginKey, LayerPlugin]:
-    """Return the layer plugins that are registered or installed, by (name, version, namespace).
-
-    Raises:
-        PluginError: A plugin is installed but cannot be used.
-    """
-    found: dict[PluginKey, LayerPlugin] = {}
-    for title in known_plugins():
-        full, _, version = title.partition(" version ")
-        namespace, _, name = full.rpartition("::")
-        plugin = find_plugin((name, version or "1", namespace))
-        if plugin is not None:
-            found[plugin.key] = plugin
-    return found
 
 
 def examine_plugins(seconds: float, commands: Collection[str] = ()) -> PluginsDoctorAnswer:

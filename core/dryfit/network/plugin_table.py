@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
 from dryfit.errors import PluginError
@@ -108,3 +109,19 @@ def likely_meant(key: PluginKey) -> str:
 def _origin(plugin: LayerPlugin) -> str:
     """Where a plugin was written: its class, or the function that it is made of."""
     return f"{plugin.__module__}.{getattr(plugin, '__qualname__', type(plugin).__qualname__)}"
+
+
+def installed_layer_plugins() -> Mapping[PluginKey, LayerPlugin]:
+    """Return the layer plugins that are registered or installed, by (name, version, namespace).
+
+    Raises:
+        PluginError: A plugin is installed but cannot be used.
+    """
+    found: dict[PluginKey, LayerPlugin] = {}
+    for title in known_plugins():
+        full, _, version = title.partition(" version ")
+        namespace, _, name = full.rpartition("::")
+        plugin = find_plugin((name, version or "1", namespace))
+        if plugin is not None:
+            found[plugin.key] = plugin
+    return found

@@ -63,7 +63,7 @@ def _example(kind: str, shape: tuple[int, ...]) -> Network | None:
     network, rng = Network(kind), np.random.default_rng(len(kind))
     x = network.add_input("x", dryfit.DataType.FLOAT, shape)
     layer = add_example(kind, network, x, rng)
-    if layer is None:
+    if layer is None or not layer.outputs:
         return None
     value = layer.get_output(0)
     if value.dtype is dryfit.DataType.FLOAT and len(value.shape) == 4:
