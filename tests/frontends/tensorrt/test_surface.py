@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import dryfit
+from dryfit_tensorrt.behaviour.forwarding import PARAMETERS, RENAMED
 from dryfit_tensorrt.surface.origins import Origin
 from dryfit_tensorrt.surface.tables import MAJORS, classes, enumerations
 from dryfit_tensorrt.surface.unsupported import REASONS, reason
@@ -126,3 +128,13 @@ def test_no_reason_is_given_for_what_works() -> None:
     refused = {place for found in origins for place, origin in found.items() if origin is Origin.REFUSED}
     assert {key for key in REASONS if "." in key} <= {f"{owner}.{member}" for owner, member in refused}
     assert {key for key in REASONS if "." not in key} <= {owner for owner, _ in refused}
+
+
+@pytest.mark.parametrize("major", MAJORS)
+def test_a_forwarded_method_of_networks_takes_the_parameters_of_the_binding(major: int) -> None:
+    api = module(major).Builder._api
+    for name, member in classes(major)["INetworkDefinition"].items():
+        if member.is_method and api.origins["INetworkDefinition", name] is Origin.FORWARDED:
+            own = inspect.signature(getattr(dryfit.Network, RENAMED.get(("INetworkDefinition", name), name))).parameters
+            asked = {PARAMETERS.get(one.name, one.name) for overload in member.overloads for one in overload}
+            assert asked <= set(own), name

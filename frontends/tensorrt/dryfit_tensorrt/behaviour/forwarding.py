@@ -66,6 +66,10 @@ RENAMED: Mapping[tuple[str, str], str] = {
 """(class, member) to the name in dryfit, where it differs. The older two-dimensional forms are their `_nd` forms."""
 
 
+PARAMETERS: Mapping[str, str] = {"axesMask": "axes_mask"}
+"""Parameter of a method to its name in dryfit, where it differs."""
+
+
 def forwarded(owner: str, member: Member) -> Any:
     """Return the member that forwards to dryfit, or None where dryfit has none of this name."""
     core = CORES.get(owner)
@@ -95,7 +99,8 @@ def _method(member: Member, name: str) -> Any:
         arguments = bound(member, args, kwargs)
         core = getattr(self._core, name)
         try:
-            return from_core(self._api, self, core(**{key: to_core(value) for key, value in arguments.items()}))
+            named = {PARAMETERS.get(key, key): to_core(value) for key, value in arguments.items()}
+            return from_core(self._api, self, core(**named))
         except dryfit.DryfitError as error:
             report(self, "ERROR", str(error))
             return None

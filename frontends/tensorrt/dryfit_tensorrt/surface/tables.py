@@ -141,5 +141,11 @@ def _groups(lines: Sequence[str]) -> Iterator[str]:
         yield group
 
 
+def paragraph_items(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the head of each paragraph of a table, and its items."""
+    for head, lines in _paragraphs(text):
+        yield head, list(_items(" ".join(lines)))
+
+
 def _items(text: str) -> Iterator[str]:
     return (item.strip() for item in " ".join(text.split()).split(";") if item.strip())

@@ -30,7 +30,7 @@ WITHOUT_EFFECT: Mapping[tuple[str, str], tuple[Any, str]] = {
     ("IBuilderConfig", "runtime_platform"): ("RuntimePlatform.SAME_AS_BUILD", "an engine runs on any platform"),
     ("IBuilderConfig", "tiling_optimization_level"): ("TilingOptimizationLevel.NONE", _BOARD),
     ("IBuilderConfig", "l2_limit_for_tiling"): (-1, _BOARD),
-    ("IBuilderConfig", "remote_auto_tuning_config"): ("", "no board is asked during a build"),
+    ("IBuilderConfig", "remote_auto_tuning_config"): (None, "no board is asked during a build"),
     ("IBuilderConfig", "build_route"): ("", "the same network and config always give the same engine"),
     ("IBuilderConfig", "all_build_routes"): ((), "the same network and config always give the same engine"),
     ("ITensor", "broadcast_across_batch"): (False, _BATCH),
