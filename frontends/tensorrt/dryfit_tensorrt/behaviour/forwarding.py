@@ -112,7 +112,13 @@ def _method(member: Member, name: str) -> Any:
 
 def _property(member: Member, name: str) -> property:
     def get(self: Any) -> Any:
-        return from_core(self._api, self, getattr(self._core, name))
+        try:
+            return from_core(self._api, self, getattr(self._core, name))
+        except dryfit.DryfitError as error:
+            if isinstance(error, AttributeError):
+                raise
+            report(self, "ERROR", str(error))
+            return None
 
     def set_(self: Any, value: Any) -> None:
         try:
