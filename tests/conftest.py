@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +65,9 @@ QUICK = (
 )
 """What `make quick` runs: networks, import, passes, placement, rules of devices, one file of kernels, one command."""
 
+SHARE_VARIABLE = "DRYFIT_TEST_SHARE"
+"""Which share of the tests of each function runs: 4 for every fourth."""
+
 SHARED_FIXTURES = {"shared", "shared_models", "shared_images"}
 
 
@@ -105,6 +109,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if nightly:
             config.hook.pytest_deselected(items=nightly)
             items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    share = int(os.environ.get(SHARE_VARIABLE, "1"))
+    if share > 1:
+        items[:] = one_of_each(items, share)
     for item in items:
         if item.nodeid.startswith(QUICK):
             item.add_marker("quick")
@@ -113,6 +120,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if SHARED_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("shared")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def one_of_each(items: list[pytest.Item], share: int) -> list[pytest.Item]:
+    """Return every `share`th test of each function, the first among them, so that none is left out altogether."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        if seen[function] % share == 0:
+            kept.append(item)
+        seen[function] += 1
+    return kept
 
 
 def pytest_collection_finish() -> None:

@@ -82,11 +82,13 @@ def test_every_counted_layer_is_in_the_table():
     assert {layer.name for layer in counted_layers()} == EXPECTED.keys()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_kernel_executes_no_more_instructions_than_it_did(counts, name):
     assert counts[name] <= MORE * EXPECTED[name]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_table_is_lowered_when_a_kernel_gets_better(counts, name):
     assert counts[name] >= LESS * EXPECTED[name], "lower the table: the kernel executes fewer instructions"

@@ -52,6 +52,9 @@ SELECTION = (
     "compiler/test_rounding.py",
 )
 
+SHARE = "4"
+"""Of the tests of each function, every fourth runs in another tier; `make thorough` runs them all."""
+
 INTEGERS_ONLY = frozenset({"avx512", "avx2-vnni"})
 """Tiers that differ from avx512-vnni and avx2, beside them, in how integers are multiplied, and in nothing else."""
 
@@ -62,7 +65,7 @@ def selection_of(tier):
 
 
 @pytest.mark.parametrize("tier", reversed(TIERS), ids=lambda tier: tier.name)
-def test_a_tier_passes_the_tests_of_the_kernels(tier):
+def test_a_tier_passes_the_tests_of_the_kernels(tier, pytestconfig):
     missing = tier.missing(host_features())
     if missing:
         pytest.skip(f"this machine lacks {', '.join(missing)}")
@@ -77,10 +80,11 @@ def test_a_tier_passes_the_tests_of_the_kernels(tier):
         "no:cacheprovider",
         *(str(HERE / name) for name in selection_of(tier)),
     ]
+    share = "1" if pytestconfig.getoption("--thorough") else SHARE
     found = subprocess.run(
         command,
         cwd=REPOSITORY,
-        env={**os.environ, ENVIRONMENT_VARIABLE: tier.name},
+        env={**os.environ, ENVIRONMENT_VARIABLE: tier.name, "DRYFIT_TEST_SHARE": share},
         capture_output=True,
         text=True,
         check=False,
