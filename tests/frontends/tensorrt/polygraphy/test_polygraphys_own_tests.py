@@ -68,7 +68,11 @@ def outcomes(suite: Path, api: str, arguments: Sequence[str]) -> dict[str, str]:
     report = suite / "report.xml"
     command = ("-m", "dryfit_tensorrt", "--api", api, "--", "python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
     options = ("--continue-on-collection-errors", "--tb=line", f"--junitxml={report}", *arguments)
-    environment = {**os.environ, "POLYGRAPHY_INTERNAL_CORRECTNESS_CHECKS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    # The tests leave hundreds of temporary files behind.
+    temporary = suite / "temporary"
+    temporary.mkdir(exist_ok=True)
+    own = {"POLYGRAPHY_INTERNAL_CORRECTNESS_CHECKS": "1", "OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(temporary)}
+    environment = {**os.environ, **own}
     done = subprocess.run(
         [PYTHON, *command, *options], cwd=suite, env=environment, capture_output=True, text=True, check=False
     )
