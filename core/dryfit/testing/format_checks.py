@@ -5,7 +5,6 @@ The oracle is counting: every element is looked up in the packed memory at the p
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -133,14 +132,15 @@ def _stride_problems(use: FormatUse, array: Array, memory: Array, family: str) -
     flat = np.ascontiguousarray(memory).reshape(-1)
     vector = one.channels_vector if not one.channels_last else 1
     axis = len(shape) - 1 - one.spatial_axes
-    for place in itertools.product(*map(range, shape)):
-        outer, inner = list(place), 0
-        if vector > 1:
-            outer[axis], inner = divmod(place[axis], vector)
-        offset = sum(i * s for i, s in zip(outer, strides, strict=True)) * vector + inner
-        if not 0 <= offset < flat.size or flat[offset] != array[place]:
-            yield f"element {place} does not lie at {offset}, where the strides {strides} say"
-            return
+    outer, inner = list(np.indices(shape)), np.zeros(shape, np.int64)
+    if vector > 1:
+        outer[axis], inner = np.divmod(outer[axis], vector)
+    offsets = inner + vector * sum(index * stride for index, stride in zip(outer, strides, strict=True))
+    outside = (offsets < 0) | (offsets >= flat.size)
+    wrong = np.argwhere(outside | (flat[np.where(outside, 0, offsets)] != array))
+    if len(wrong):
+        place = tuple(map(int, wrong[0]))
+        yield f"element {place} does not lie at {offsets[place]}, where the strides {strides} say"
 
 
 def _numbered(shape: tuple[int, ...], dtype: DataType) -> Array:

@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 
@@ -50,9 +51,19 @@ def native_names() -> list[str]:
     return sorted(native.NATIVE_FUNCTIONS)
 
 
+_SEEN: set[tuple[Path, str]] = set()
+"""Names of functions that were found in a cache folder: each build asks for all of them, and to read one takes time."""
+
+
 def missing_names() -> list[str]:
     """Names of those that would have to be compiled."""
-    return [name for name in native_names() if not native.NATIVE_FUNCTIONS[name].is_ready]
+    folder = cache_folder()
+    _SEEN.update(
+        (folder, name)
+        for name in native_names()
+        if (folder, name) not in _SEEN and native.NATIVE_FUNCTIONS[name].is_ready
+    )
+    return [name for name in native_names() if (folder, name) not in _SEEN]
 
 
 def compile_all() -> Iterator[CompiledFunction]:

@@ -1,9 +1,11 @@
 """The tests of a conformance kit as plain functions, run over all their cases."""
 
 import inspect
+import pickle
 
 import pytest
 
+from dryfit.testing import own_process, target_kernels
 from dryfit.testing.target_conformance import TargetConformance
 
 Failed = pytest.fail.Exception
@@ -49,3 +51,21 @@ def failures(kit, name, folder):
         except Exception as error:  # noqa: BLE001  whatever a test raises fails it
             found.append(repr(error))
     return found
+
+
+def failed_tests(kit, folder, *, crashes=False):
+    """The messages of the failures of each test that fails, of all tests that start no other process.
+
+    They run in one fork, which is faster than one for each case; a target that `crashes` needs one for each.
+    """
+    answer = folder / "failed"
+
+    def run():
+        if not crashes:
+            own_process.can_fork = lambda: False  # of the fork alone
+        found = {name: failures(kit, name, folder) for name in every_test() if name not in PROCESSES}
+        answer.write_bytes(pickle.dumps({name: messages for name, messages in found.items() if messages}))
+
+    target_kernels._let_hypothesis_read_constants()
+    own_process.run_in_own_process(run)
+    return pickle.loads(answer.read_bytes())  # noqa: S301  written by the fork

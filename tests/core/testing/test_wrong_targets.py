@@ -4,7 +4,7 @@ import pytest
 from hypothesis import Phase, settings
 from tests.core.testing import wrong_targets
 from tests.core.testing.acme_npu import TARGET
-from tests.core.testing.kit_runner import PROCESSES, every_test, failures, kit_of, small_kit_of
+from tests.core.testing.kit_runner import PROCESSES, every_test, failed_tests, failures, kit_of, small_kit_of
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +20,7 @@ def unshrunk():
 def test_a_fault_is_found_where_it_is_and_nowhere_else(wrong, monkeypatch, install, tmp_path):
     more = {"networks": 2, "examples": 12} if wrong in wrong_targets.KERNEL else {}
     kit = small_kit_of(install(wrong.target(monkeypatch)), **more)
-    found = {name: failures(kit, name, tmp_path) for name in every_test() if name not in PROCESSES}
-    failed = {name: messages for name, messages in found.items() if messages}
+    failed = failed_tests(kit, tmp_path, crashes=wrong.crashes)
     assert wrong.message in "\n".join(failed.get(wrong.test, [])), failed
     assert failed.keys() - set(wrong.perhaps) == {wrong.test, *wrong.also}, failed
 

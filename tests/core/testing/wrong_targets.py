@@ -40,6 +40,7 @@ class Wrong:
         fields: other fields of the record that are changed.
         also: tests that cannot but fail too, as they look at the same thing from farther away.
         perhaps: tests that fail or not, as it happens: a kernel overwrites what lies beside its arrays by chance.
+        crashes: whether the fault ends the process that it runs in.
     """
 
     fault: str
@@ -49,6 +50,7 @@ class Wrong:
     fields: dict[str, object] = attrs.field(factory=dict)
     also: Sequence[str] = ()
     perhaps: Sequence[str] = ()
+    crashes: bool = False
 
     def target(self, monkeypatch):
         """The record, whose declarations stand in this module until the test is over."""
@@ -65,8 +67,8 @@ def segments(**declarations):
     return {**sound, **declarations}
 
 
-def _kernels(kernel, test, message, also=(ENGINE,), perhaps=()):
-    return Wrong(f"the kernel {kernel.name}", test, message, {"kernels": (kernel,)}, also=also, perhaps=perhaps)
+def _kernels(kernel, test, message, also=(ENGINE,), **more):
+    return Wrong(f"the kernel {kernel.name}", test, message, {"kernels": (kernel,)}, also=also, **more)
 
 
 _UNFUSED = {"fusions": (Fusion("elementwise-activation", ["elementwise", "activation"], source=MANUAL),)}
@@ -226,6 +228,7 @@ KERNEL = [
         "SIGSEGV while this ran: acme.packed_far for",
         also=(),
         perhaps=(*BUILDS, DECLARES, USES),
+        crashes=True,
     ),
     _kernels(wrong_kernels.packs_something_else_each_time, COMPUTES, "packing the weights twice gives two results"),
     _kernels(wrong_kernels.packs_a_list, COMPUTES, "the packed weight 'n' is list, not a plain array"),

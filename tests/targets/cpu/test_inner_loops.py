@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 
 import pytest
+from _pytest.mark import ParameterSet
 from tests.targets.cpu.inner_loops import InnerLoop, inner_loops
 
 from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, is_x86, tiers_here
@@ -51,12 +53,21 @@ def read_loops(tier: str, *function: str) -> list[InnerLoop]:
     return list(inner_loops(printed.stdout))
 
 
-@pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
+def tiers(names: Collection[str]) -> list[ParameterSet]:
+    """Names of tiers as parameters; all but the best that this machine has are for `--thorough`."""
+    best = next((one.name for one in tiers_here() if one.name in names), "")
+    return [pytest.param(name, marks=[pytest.mark.nightly] * (name != best), id=name) for name in names]
+
+
+LANES = {tier.name: tier.lanes for tier in TIERS}
+
+
+@pytest.mark.parametrize("tier", tiers(LANES))
 def test_the_inner_loop_of_a_block_is_made_of_products_and_spills_nothing(tier):
-    if tier not in tiers_here():
-        pytest.skip(f"this machine lacks the tier {tier.name}")
-    loops = read_loops(tier.name, "convolution", "convolve")
-    for block, (products, instructions, stack_references) in EXPECTED[tier.lanes].items():
+    if tier not in {one.name for one in tiers_here()}:
+        pytest.skip(f"this machine lacks the tier {tier}")
+    loops = read_loops(tier, "convolution", "convolve")
+    for block, (products, instructions, stack_references) in EXPECTED[LANES[tier]].items():
         found = [loop for loop in loops if loop.function == block]
         assert found, f"{block} has no inner loop"
         # The first is the one of whole turns; the other does what is left of a segment.
@@ -66,7 +77,7 @@ def test_the_inner_loop_of_a_block_is_made_of_products_and_spills_nothing(tier):
         assert loop.stack_references <= stack_references, f"{block} spills: {loop.instructions}"
 
 
-@pytest.mark.parametrize("tier", EXPECTED_INTEGER)
+@pytest.mark.parametrize("tier", tiers(EXPECTED_INTEGER))
 def test_the_inner_loop_of_a_block_of_integers_is_made_of_products(tier):
     if tier not in {one.name for one in tiers_here()}:
         pytest.skip(f"this machine lacks the tier {tier}")
@@ -95,7 +106,7 @@ EXPECTED_WINDOWS = {
 its bytes. With byte products 12 of them are sums and 4 scale. Measured with LLVM 22."""
 
 
-@pytest.mark.parametrize("tier", EXPECTED_WINDOWS)
+@pytest.mark.parametrize("tier", tiers(EXPECTED_WINDOWS))
 def test_a_turn_of_a_sliding_window_reads_a_column_once_and_keeps_its_sums_in_registers(tier):
     if tier not in {one.name for one in tiers_here()}:
         pytest.skip(f"this machine lacks the tier {tier}")
@@ -108,7 +119,7 @@ def test_a_turn_of_a_sliding_window_reads_a_column_once_and_keeps_its_sums_in_re
         assert loop.stack_references <= stack_references, f"{code} spills: {loop.instructions}"
 
 
-@pytest.mark.parametrize("tier", EXPECTED_NARROW)
+@pytest.mark.parametrize("tier", tiers(EXPECTED_NARROW))
 def test_narrow_weights_are_decoded_without_a_detour_through_memory(tier):
     if tier not in {one.name for one in tiers_here()}:
         pytest.skip(f"this machine lacks the tier {tier}")

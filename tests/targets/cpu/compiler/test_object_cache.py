@@ -21,11 +21,11 @@ FUNCTION = FunctionObject("symbol", [("source", "int"), ("alpha", "float")], b"\
 PROGRAM = """
 import sys
 import numpy as np
-from dryfit_cpu.kernels.copying import copy_work
+from dryfit_cpu.array_copies import lines_work
 from dryfit_cpu.compiler.native import NativeStep
-x, y = np.arange(32 * 32, dtype=np.float32).reshape(32, 32).T, np.zeros((32, 32), np.float32)
-NativeStep("transpose", copy_work(x, y, 1)).run()
-assert (x == y).all()
+x, y = np.arange(8 * 32, dtype=np.uint8).reshape(8, 32), np.ones((8, 40), np.uint8)
+NativeStep("lines", [lines_work(x, y, 1)]).run()
+assert (y == np.pad(x, ((0, 0), (0, 8)))).all()
 print(*{"numba", "llvmlite"} & set(sys.modules))
 """
 """Needs one function, one of those that are compiled soonest."""
