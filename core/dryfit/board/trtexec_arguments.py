@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import attrs
 
-from dryfit.board.trtexec_options import BUILD_OPTIONS, RUN_OPTIONS, missing_option
+from dryfit.board.trtexec_options import OPTION_ALIASES, TRTEXEC_OPTIONS, OptionAnswer, missing_option
 from dryfit.board.versions import Version
 from dryfit.errors import ConfigError, UnknownNameError
 
-SHAPE_OPTIONS = ("--minShapes", "--optShapes", "--maxShapes", "--shapes")
-SWITCHES = frozenset(
-    {
-        *("--skipInference", "--buildOnly", "--fp16", "--int8", "--best", "--bf16", "--fp8", "--int4"),
-        *("--stronglyTyped", "--noTF32", "--allowGPUFallback", "--buildDLAStandalone", "--safe", "--restricted"),
-        *("--directIO", "--refit", "--stripWeights", "--versionCompatible", "--excludeLeanRuntime"),
-        *("--noBuilderCache", "--noCompilationCache", "--errorOnTimingCacheMiss", "--allowWeightStreaming"),
-        *("--monitorMemory", "--distributiveIndependence"),
-    }
-)
-"""Options that have no value."""
+SHAPE_OPTIONS = ("--minShapes", "--optShapes", "--maxShapes")
 
 _QUOTED_OR_JOINED = re.compile(r"""(?P<quoted>'[^']*'|"(?:[^"\\]|\\.)*"|\\[^\n])|\\\n""", re.DOTALL)
 """What a shell leaves as it is, or a backslash at the end of a line, which joins it to the next one."""
@@ -33,7 +24,7 @@ class TrtexecArguments:
     """The options of a command line.
 
     Attributes:
-        values: value by option, "" for a switch.
+        values: value by option, "" for a switch; several values of one option are joined by commas.
         profiles: shape options and their values, for each optimization profile.
     """
 
@@ -43,6 +34,51 @@ class TrtexecArguments:
     def has(self, option: str) -> bool:
         """Return whether an option is present."""
         return option in self.values
+
+    def text(self, option: str, default: str = "") -> str:
+        """Return the value of an option."""
+        return self.values.get(option, default)
+
+    def number(self, option: str, default: int) -> int:
+        """Return the value of an option as a whole number.
+
+        Raises:
+            ConfigError: The value is not a whole number.
+        """
+        text = self.text(option, str(default))
+        if not text.removeprefix("-").isdigit():
+            raise ConfigError("The value must be a number", where=option, found=repr(text), remedy=f"Write {option}=N")
+        return int(text)
+
+    def decimal(self, option: str, default: float) -> float:
+        """Return the value of an option as a number.
+
+        Raises:
+            ConfigError: The value is not a finite number.
+        """
+        text = self.text(option, str(default))
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise ConfigError("The value must be a number", where=option, found=repr(text), remedy=f"Write {option}=X")
+        return value
+
+    def listed(self, option: str) -> list[str]:
+        """Return the entries of a list separated by commas; empty without the option."""
+        return [entry for entry in self.text(option).split(",") if entry]
+
+    def word(self, option: str, default: str, known: Collection[str]) -> str:
+        """Return the value of an option that takes one of several words.
+
+        Raises:
+            UnknownNameError: The value is not one of them.
+        """
+        word = self.text(option, default)
+        if word not in known:
+            raise UnknownNameError("word", word, known, where=option)
+        return word
 
 
 def arguments_of(text: str) -> list[str]:
@@ -89,37 +125,42 @@ def read_arguments(arguments: Sequence[str], software: Version) -> TrtexecArgume
             _start_profile(profiles, value)
             continue
         place = profiles[-1] if option in SHAPE_OPTIONS else values
-        if option in place:
+        if option in place and not TRTEXEC_OPTIONS[option].is_repeatable:
             raise ConfigError(
                 "An option must not be repeated: trtexec uses only one of them",
                 where=option,
                 remedy="Give the option once",
             )
-        place[option] = value
+        place[option] = f"{place[option]},{value}" if option in place else value
     return TrtexecArguments(values, [one for one in profiles if one])
 
 
 def _options(arguments: Sequence[str], software: Version) -> Iterator[tuple[str, str]]:
-    """Return the options that affect the build, with their values."""
+    """Return the options by their names, with their values."""
     for argument in arguments:
-        option, equals, value = argument.partition("=")
-        if option in RUN_OPTIONS:
-            continue
-        if option not in BUILD_OPTIONS:
-            raise UnknownNameError("option", option, BUILD_OPTIONS.keys() | RUN_OPTIONS, where="trtexec")
+        given, equals, value = argument.partition("=")
+        option = OPTION_ALIASES.get(given, given)
+        if option not in TRTEXEC_OPTIONS:
+            known = [*TRTEXEC_OPTIONS, *OPTION_ALIASES]
+            raise UnknownNameError("option", given, known, where="trtexec")
+        found = TRTEXEC_OPTIONS[option]
         lacking = missing_option(option, software)
         if lacking:
             raise ConfigError(
                 f"Unknown option: {lacking}",
-                where=option,
+                where=given,
                 remedy="Leave the option out, or choose a TensorRT version that has it",
             )
-        if bool(equals) == (option in SWITCHES):
+        if found.answer is OptionAnswer.REFUSED:
+            raise ConfigError(
+                f"{given} is not supported", where="trtexec", remedy=f"{found.why[0].upper()}{found.why[1:]}"
+            )
+        if bool(equals) == found.is_switch and not found.value.startswith("["):
             raise ConfigError(
                 "The option takes no value" if equals else "The option takes a value",
-                where=option,
+                where=given,
                 found=argument,
-                remedy=f"Write {option}" if equals else f"Write {option}=VALUE",
+                remedy=f"Write {given}" if equals else f"Write {given}=VALUE",
             )
         yield option, value
 

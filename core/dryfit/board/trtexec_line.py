@@ -9,7 +9,8 @@ import attrs
 
 from dryfit.board.board_build import DEFAULT_LEVEL, BoardBuild, BoardFiles
 from dryfit.board.trtexec_meaning import OBEY, PREFER, as_trtexec_builds, trtexec_complaints, trtexec_problems
-from dryfit.board.trtexec_options import CONSTRAINT_WORDS, FLAG_OPTIONS, missing_option, shapes_text, types_text
+from dryfit.board.trtexec_options import missing_option
+from dryfit.board.trtexec_values import CONSTRAINT_WORDS, FLAG_OPTIONS, shapes_text, types_text
 from dryfit.board.versions import version_text
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability, MemoryPoolType, ProfilingVerbosity

@@ -12,13 +12,9 @@ from collections.abc import Iterator
 import attrs
 
 from dryfit.board.board_build import BoardBuild, api_problems
-from dryfit.board.trtexec_options import (
-    FLAG_OPTIONS,
-    STANDALONE_FORMATS,
-    STANDALONE_INPUT_FORMATS,
-    missing_option,
-)
-from dryfit.board.versions import layers_by_name, strayed_names
+from dryfit.board.trtexec_options import missing_option
+from dryfit.board.trtexec_values import FLAG_OPTIONS, STANDALONE_FORMATS, STANDALONE_INPUT_FORMATS
+from dryfit.board.versions import FIRST_REFUSED, layers_by_name, strayed_names
 from dryfit.builder.config.enumerations import BuilderFlag, DeviceType, EngineCapability, MemoryPoolType
 from dryfit.builder.config.layer_rules import PRECISION_WORDS, layer_list
 from dryfit.builder.config.quantization_mode import is_explicit
@@ -67,13 +63,14 @@ def trtexec_complaints(build: BoardBuild) -> list[str]:
 def _added_flags(build: BoardBuild) -> Iterator[tuple[BuilderFlag, str]]:
     """Return the flags that trtexec sets although the build does not, with the reason."""
     flags = build.flags
+    is_weak = build.software < FIRST_REFUSED
     if build.has_layer_types and not flags & {OBEY, PREFER}:
         yield PREFER, "PREFER_PRECISION_CONSTRAINTS is set: without it types of single layers do not count"
-    elif build.uses_dla and not flags & {OBEY, PREFER}:
+    elif is_weak and build.uses_dla and not flags & {OBEY, PREFER}:
         yield PREFER, "trtexec sets PREFER_PRECISION_CONSTRAINTS for a DLA"
     if build.uses_dla and not flags & {BuilderFlag.GPU_FALLBACK, BuilderFlag.DIRECT_IO}:
         yield BuilderFlag.DIRECT_IO, "trtexec sets DIRECT_IO for a DLA without fallback: copies would be the GPU's"
-    if build.uses_dla and not flags & {BuilderFlag.INT8, BuilderFlag.FP16}:
+    if is_weak and build.uses_dla and not flags & {BuilderFlag.INT8, BuilderFlag.FP16}:
         yield BuilderFlag.FP16, "trtexec sets FP16 for a DLA without INT8"
 
 
@@ -99,6 +96,8 @@ def _flag_problems(build: BoardBuild) -> Iterator[str]:
         yield f"it has no option for the quantization flag {other.name}"
     if {OBEY, PREFER} <= build.flags:
         yield "OBEY_PRECISION_CONSTRAINTS and PREFER_PRECISION_CONSTRAINTS cannot be combined"
+    if {BuilderFlag.FP8, BuilderFlag.INT8} <= build.flags:
+        yield "--fp8 and --int8 cannot be combined"
     given = sorted(build.flags & PRECISION_FLAGS) if build.is_strongly_typed else []
     if given:
         why = ", which it sets for a DLA" if build.uses_dla else ""

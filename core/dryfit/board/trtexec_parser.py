@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
+
+import attrs
 
 from dryfit.board.board_build import DEFAULT_LEVEL, BoardBuild, BoardFiles
 from dryfit.board.trtexec_arguments import SHAPE_OPTIONS, TrtexecArguments, read_arguments
 from dryfit.board.trtexec_meaning import as_trtexec_builds, trtexec_problems
-from dryfit.board.trtexec_options import (
+from dryfit.board.trtexec_values import (
     CONSTRAINT_WORDS,
     FLAG_OPTIONS,
     SPARSITY_WORDS,
@@ -16,7 +18,7 @@ from dryfit.board.trtexec_options import (
     parse_shapes,
     parse_types,
 )
-from dryfit.board.versions import Version, layers_by_name, plausible_name, require_known
+from dryfit.board.versions import FIRST_REFUSED, Version, layers_by_name, plausible_name, require_known
 from dryfit.builder.config.enumerations import (
     BuilderFlag,
     DeviceType,
@@ -54,7 +56,25 @@ def parse_trtexec(
         CalibrationError: Raised by `read_scales`.
     """
     require_known(software)
-    read = read_arguments(arguments, software)
+    build, files = build_of(read_arguments(arguments, software), network, software, read_scales)
+    meant, _ = as_trtexec_builds(build)
+    refuse_problems(meant, network)
+    return meant, files
+
+
+def build_of(
+    read: TrtexecArguments,
+    network: Network,
+    software: Version,
+    read_scales: Callable[[str], Mapping[str, float]],
+) -> tuple[BoardBuild, BoardFiles]:
+    """Return the build that a command line requests, without what trtexec adds, and the files that it names.
+
+    Raises:
+        UnknownNameError: A flag or value does not exist.
+        ConfigError: A model is missing, or options conflict.
+        CalibrationError: Raised by `read_scales`.
+    """
     values = read.values
     if "--onnx" not in values:
         raise ConfigError("A model is required", where="trtexec", remedy="Add --onnx=FILE")
@@ -66,7 +86,7 @@ def parse_trtexec(
     )
     flags = _flags(read, software)
     is_implicit = BuilderFlag.INT8 in flags and not is_explicit(network)
-    core = _number(read, "--useDLACore", -1)
+    core = read.number("--useDLACore", -1)
     counts = bool(flags.intersection(CONSTRAINT_WORDS.values()))  # else trtexec leaves the types of layers out
     names = list(layers_by_name(network))
     precisions = parse_types(values.get("--layerPrecisions", ""), "--layerPrecisions") if counts else {}
@@ -80,19 +100,32 @@ def parse_trtexec(
         _of_layers(names, _devices(values.get("--layerDeviceTypes", ""))),
         _of_layers(names, {name: types[0] for name, types in precisions.items()}),
         _of_layers(names, output_types),
-        _formats(values, "--inputIOFormats", network.inputs),
-        _formats(values, "--outputIOFormats", network.outputs),
+        _formats(values, "--inputIOFormats", network.inputs, software),
+        _formats(values, "--outputIOFormats", network.outputs, software),
         _pools(values),
-        tuple(_profile(profile, network) for profile in read.profiles),
+        tuple(_profiles(read, network)),
         read_scales(files.calibration_cache) if is_implicit and files.calibration_cache else None,
         is_implicit and not files.calibration_cache,
-        read.has("--stronglyTyped"),
+        is_strongly_typed(read, software),
         frozenset(),
         _verbosity(values),
-        _number(read, "--builderOptimizationLevel", DEFAULT_LEVEL),
+        read.number("--builderOptimizationLevel", DEFAULT_LEVEL),
     )
-    meant, _ = as_trtexec_builds(build)
-    problems = trtexec_problems(meant, network)
+    return build, files
+
+
+def is_strongly_typed(read: TrtexecArguments, software: Version) -> bool:
+    """Return whether trtexec builds a strongly typed network."""
+    return read.has("--stronglyTyped") or software >= FIRST_REFUSED
+
+
+def refuse_problems(build: BoardBuild, network: Network) -> None:
+    """Reject a build that trtexec does not perform.
+
+    Raises:
+        ConfigError: The message lists all reasons.
+    """
+    problems = trtexec_problems(build, network)
     if problems:
         raise ConfigError(
             "trtexec rejects this command line",
@@ -100,21 +133,28 @@ def parse_trtexec(
             found="; ".join(problems),
             remedy="Change the options named here",
         )
-    return meant, files
 
 
 def _flags(read: TrtexecArguments, software: Version) -> frozenset[BuilderFlag]:
     found = {flag for flag, option in FLAG_OPTIONS.items() if "=" not in option and read.has(option)}
+    if read.has("--best") and read.has("--stronglyTyped"):
+        raise ConfigError(
+            "--best and --stronglyTyped cannot be combined",
+            where="trtexec",
+            remedy="Leave one of them out: a strongly typed network has the types of the model",
+        )
     if read.has("--best"):
         # BF16 came with 10.0; all boards with a DLA that have this version compute in it.
         best = (BuilderFlag.FP16, BuilderFlag.INT8, *([BuilderFlag.BF16] if software >= (10, 0) else []))
         found.update(best)
+    if read.has("--stripAllWeights"):
+        found |= {BuilderFlag.REFIT, BuilderFlag.STRIP_PLAN}
     if not read.has("--noTF32"):
         found.add(BuilderFlag.TF32)
-    word = _word(read, "--precisionConstraints", "none", ["none", *CONSTRAINT_WORDS])
+    word = read.word("--precisionConstraints", "none", ["none", *CONSTRAINT_WORDS])
     if word != "none":
         found.add(CONSTRAINT_WORDS[word])
-    if _word(read, "--sparsity", "disable", SPARSITY_WORDS) == "enable":
+    if read.word("--sparsity", "disable", SPARSITY_WORDS) == "enable":
         found.add(BuilderFlag.SPARSE_WEIGHTS)
     return frozenset(found)
 
@@ -140,10 +180,22 @@ def _of_layers(names: Iterable[str], listed: Mapping[str, Word]) -> dict[str, Wo
     return {name: listed[entry] for name, entry in entries.items() if entry is not None}
 
 
-def _formats(values: Mapping[str, str], option: str, tensors: Sequence[Tensor]) -> tuple[IoFormat, ...]:
+def _formats(
+    values: Mapping[str, str], option: str, tensors: Sequence[Tensor], software: Version
+) -> tuple[IoFormat, ...]:
     if option not in values:
         return ()
-    entries = parse_io_formats(values[option], option)
+    if software < FIRST_REFUSED:
+        entries = parse_io_formats(values[option], option)
+    else:  # TensorRT 11 takes the types from the model
+        types = [tensor.dtype for tensor in tensors]
+        words = values[option].split(",")
+        cycled = words * len(tensors) if len(words) == 1 else words
+        entries = [
+            attrs.evolve(IoFormat.parse(f"fp32:{word}", option), dtype=dtype)
+            for word, dtype in zip(cycled, types, strict=False)
+        ]
+        entries += entries[:1] * (len(cycled) - len(entries))
     if len(entries) not in (1, len(tensors)):
         raise ConfigError(
             "The types and formats must match the model",
@@ -161,11 +213,23 @@ def _pools(values: Mapping[str, str]) -> Mapping[str, int]:
     return parse_memory_pool_sizes(values["--memPoolSize"], "--memPoolSize").limits if "--memPoolSize" in values else {}
 
 
-def _profile(said: Mapping[str, str], network: Network) -> ProfileShapes:
+def _profiles(read: TrtexecArguments, network: Network) -> Iterator[ProfileShapes]:
+    """Return the profiles; the shapes of the run are those of the build where it has none."""
+    run = parse_shapes(read.text("--shapes"), "--shapes")
+    given = read.profiles or ([{}] if run else [])
+    used = read.number("--useProfile", 0)
+    for index, profile in enumerate(given):
+        yield _profile(profile, run if index == used or len(given) == 1 else {}, network)
+
+
+def _profile(said: Mapping[str, str], run: Mapping[str, Shape], network: Network) -> ProfileShapes:
     """Return the profile of one set of shape options; a single shape is used for all three."""
-    least, best, largest, run = (parse_shapes(said.get(option, ""), option) for option in SHAPE_OPTIONS)
-    best = best or run
-    if not best or bool(least) != bool(largest) or (least and not least.keys() == best.keys() == largest.keys()):
+    least, best, largest = (parse_shapes(said.get(option, ""), option) for option in SHAPE_OPTIONS)
+    if (
+        (said and not best)
+        or bool(least) != bool(largest)
+        or (least and not least.keys() == best.keys() == largest.keys())
+    ):
         raise ConfigError(
             "A profile must have --optShapes alone, or all of --minShapes, --optShapes and "
             "--maxShapes, of the same inputs",
@@ -176,11 +240,16 @@ def _profile(said: Mapping[str, str], network: Network) -> ProfileShapes:
     shapes: dict[str, tuple[Shape, Shape, Shape]] = {}
     contents: dict[str, tuple[Shape, Shape, Shape]] = {}
     inputs = {tensor.name: tensor for tensor in network.inputs}
-    for name, shape in best.items():
-        if name not in inputs:
-            raise UnknownNameError("input", name, inputs, where="--optShapes")
-        place = contents if inputs[name].is_shape_tensor else shapes
-        place[name] = (least.get(name, shape), shape, largest.get(name, shape))
+    for listed, where in ((best, "--optShapes"), (run, "--shapes")):
+        for entry in listed:
+            if not any(plausible_name(name, [entry]) for name in inputs):
+                raise UnknownNameError("input", entry, inputs, where=where)
+    for name, tensor in inputs.items():
+        place = contents if tensor.is_shape_tensor else shapes
+        if (found := plausible_name(name, best)) is not None:
+            place[name] = (least.get(found, best[found]), best[found], largest.get(found, best[found]))
+        elif (found := plausible_name(name, run)) is not None:
+            place[name] = (run[found],) * 3
     return ProfileShapes(shapes, contents)
 
 
@@ -190,17 +259,3 @@ def _verbosity(values: Mapping[str, str]) -> ProfilingVerbosity:
     if word not in words:
         raise UnknownNameError("profiling verbosity", word, words, where="--profilingVerbosity")
     return words[word]
-
-
-def _word(read: TrtexecArguments, option: str, default: str, known: Iterable[str]) -> str:
-    word = read.values.get(option, default)
-    if word not in known:
-        raise UnknownNameError("word", word, known, where=option)
-    return word
-
-
-def _number(read: TrtexecArguments, option: str, default: int) -> int:
-    text = read.values.get(option, str(default))
-    if not text.removeprefix("-").isdigit():
-        raise ConfigError("The value must be a number", where=option, found=repr(text), remedy=f"Write {option}=N")
-    return int(text)

@@ -43,6 +43,8 @@ _ALWAYS_KEPT = "Leave it out: it does not change what is computed here"
 _FLAG_OF_EXPORT = "Set the flag in Python; `dryfit export trtexec` writes the option for the board"
 _RUN_TIMES = "dryfit does not measure devices; see `dryfit estimate`, or repeat a run here with `run --repeat N`"
 
+_ONLY_EXEC = "`dryfit exec` takes trtexec's command lines"
+
 COUNTERPARTS: Mapping[str, Counterpart] = {
     "--onnx": _other("every command", "MODEL", "Give the model without an option: `dryfit build MODEL.onnx`"),
     "--saveEngine": Counterpart("build, export trtexec", "--output", "In export trtexec it is the path on the board"),
@@ -126,14 +128,13 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "--dumpOptimizationProfile": _other("inspect", "", "Use `dryfit inspect ENGINE`"),
     "--device": _other(_MODEL_COMMANDS, "--platform", "Here --device names DLA, GPU or CPU, and --platform the board"),
 }
-"""Every option that decides on the build or on the run, to what says the same here."""
+"""Options of trtexec to what says the same in commands other than `exec`."""
 
 COMMAND_ADVICE = (
-    "dryfit has one command per task: `dryfit check MODEL.onnx` shows where layers run, `dryfit build "
-    "MODEL.onnx -o FILE` builds an engine with trtexec's options, `dryfit export trtexec MODEL.onnx` writes trtexec's "
-    "command line for the board"
+    "`dryfit exec OPTIONS` takes trtexec's command lines; `dryfit check MODEL.onnx` shows where layers run, and "
+    "`dryfit export trtexec MODEL.onnx` writes trtexec's command line for the board"
 )
-COMMANDS = frozenset({"exec", "trtexec"})
+COMMANDS = frozenset({"trtexec"})
 """Words that a user of trtexec may try as commands."""
 
 
@@ -141,7 +142,11 @@ def explained(error: click.NoSuchOption) -> click.NoSuchOption:
     """The error about an unknown option; where it is one of trtexec's, with what says the same here."""
     found = COUNTERPARTS.get(error.option_name)
     if found is None:
-        return error
+        from dryfit.board.trtexec_options import OPTION_ALIASES, TRTEXEC_OPTIONS
+
+        if error.option_name not in TRTEXEC_OPTIONS and error.option_name not in OPTION_ALIASES:
+            return error
+        found = _none(_ONLY_EXEC)
     parts = [found.advice] if found.advice else []
     if found.is_accepted:
         parts.insert(0, f"It is an option of {found.commands}")

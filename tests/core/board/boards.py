@@ -61,6 +61,8 @@ def _flags(draw: Callable[[Any], Any], version: tuple[int, ...]) -> frozenset[Bu
     known += [BuilderFlag.INT4, BuilderFlag.WEIGHT_STREAMING] if version >= (10, 3) else []
     constraints = [BuilderFlag.PREFER_PRECISION_CONSTRAINTS, BuilderFlag.OBEY_PRECISION_CONSTRAINTS]
     chosen = draw(st.sets(st.sampled_from(known)))
+    if BuilderFlag.INT8 in chosen:  # trtexec takes one of both
+        chosen.discard(BuilderFlag.FP8)
     return frozenset(chosen | draw(st.sets(st.sampled_from(constraints), max_size=1)))
 
 
