@@ -46,6 +46,7 @@ PAGES = {
     "explain.schema.json": "dryfit.answers.explain:ExplainAnswer",
     "explain-rule.schema.json": ("dryfit.answers.explain_rule:RuleExplanation|dryfit.answers.explain_rule:RulesAnswer"),
     "cli.md": "docs.pages.reference:command_line_page",
+    "exec.schema.json": "dryfit.answers.trtexec.run:ExecTrtexecAnswer",
     "hooks.md": "docs.pages.hooks:hooks_page",
     "export-loadables.schema.json": "dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "export-trtexec.schema.json": "dryfit.answers.export_trtexec:ExportTrtexecAnswer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 LONGEST_NAME = 80
 """Characters of a name that are told in full."""
@@ -12,6 +12,8 @@ LISTED = 3
 """So many of what is alike are named; the others are counted."""
 
 _VARYING = re.compile(r"'[^']*'|\d+")
+_RULE = re.compile(r"\[([a-z]\w*(?:\.\w+)+)\]")
+_NAME = re.compile(r"'([^']*)'")
 _QUOTED = re.compile(rf"'([^'\s]{{{LONGEST_NAME + 1},}})'")
 
 
@@ -85,3 +87,12 @@ def grouped(entries: Sequence[tuple[object, str, str]]) -> list[str]:
         names = f"{', '.join(others[: LISTED - 1])} and {len(members) - LISTED} more"
         lines += [members[0][1], f"  likewise {names}"]
     return lines
+
+
+def grouped_warnings(texts: Iterable[str]) -> list[str]:
+    """Warnings of a build, where alike ones are told together: those of the same rules, or else of the same words."""
+    entries: list[tuple[object, str, str]] = []
+    for text in dict.fromkeys(texts):
+        rules, name = tuple(_RULE.findall(text)), _NAME.search(text)
+        entries.append((rules or likeness(text), name[1] if name else text, text))
+    return grouped(entries)

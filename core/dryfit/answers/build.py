@@ -144,7 +144,7 @@ def build(
     config.progress_monitor = progress
     builder = Builder()
     builder.dump_stages_directory = dump_stages
-    with _timing_cache_file(timing_cache, config):
+    with timing_cache_file(timing_cache, config):
         if is_standalone(config):
             return build_standalone(subject, builder, Path(output))
         return _built(subject, builder, Path(output), data, limit)
@@ -187,7 +187,7 @@ def name_kernels(kernels: Sequence[tuple[str, str]], network: Network, config: B
 
 
 @contextmanager
-def _timing_cache_file(path: Path | None, config: BuilderConfig) -> Iterator[None]:
+def timing_cache_file(path: Path | None, config: BuilderConfig) -> Iterator[None]:
     """Use the timing cache of a file for a build, and update the file afterwards; None for no file.
 
     Raises:

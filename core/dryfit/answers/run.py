@@ -259,11 +259,15 @@ def _engine_of(model: Model, options: Mapping[str, Any]) -> tuple[Engine, Sequen
         raise ConfigError(
             "Build options cannot be changed for a built engine", where=str(model), remedy="Pass the model instead"
         )
-    return _loaded(Path(model)), (), ()
+    return load_engine(Path(model)), (), ()
 
 
-def _loaded(path: Path) -> Engine:
-    """Load the engine of an engine file, or of a file written by a target's exporter."""
+def load_engine(path: Path) -> Engine:
+    """Load the engine of an engine file, or of a file written by a target's exporter.
+
+    Raises:
+        EngineFileError: The file is corrupt, or belongs to another version.
+    """
     form = _format_of(path)
     for target in registry.targets_in_turn():
         if form and form == target.exported_format and target.import_segment is not None:

@@ -26,10 +26,12 @@ class TrtexecArguments:
     Attributes:
         values: value by option, "" for a switch; several values of one option are joined by commas.
         profiles: shape options and their values, for each optimization profile.
+        version: version whose trtexec the command line is for.
     """
 
     values: dict[str, str]
     profiles: list[dict[str, str]]
+    version: Version
 
     def has(self, option: str) -> bool:
         """Return whether an option is present."""
@@ -132,7 +134,7 @@ def read_arguments(arguments: Sequence[str], software: Version) -> TrtexecArgume
                 remedy="Give the option once",
             )
         place[option] = f"{place[option]},{value}" if option in place else value
-    return TrtexecArguments(values, [one for one in profiles if one])
+    return TrtexecArguments(values, [one for one in profiles if one], software)
 
 
 def _options(arguments: Sequence[str], software: Version) -> Iterator[tuple[str, str]]:

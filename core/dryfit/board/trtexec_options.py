@@ -15,12 +15,25 @@ from collections.abc import Mapping
 import attrs
 
 from dryfit.board.versions import FIRST_REFUSED, Version, Versions, version_text
+from dryfit.errors import UnknownNameError
 
 API_VERSIONS: Mapping[str, Version] = {"8.6": (8, 6), "10.16": (10, 16), "11.1": (11, 1)}
 """The versions of trtexec whose command lines are executed, oldest first."""
 
 API_ALIASES: Mapping[str, str] = {"8.6.1": "8.6", "10": "10.16", "10.16.1": "10.16", "11": "11.1", "11.1.0": "11.1"}
 DEFAULT_API = "10.16"
+
+
+def api_version(name: str) -> Version:
+    """Return the version of trtexec of a name, such as `10.16` or `11`.
+
+    Raises:
+        UnknownNameError: The command lines of this version are not executed.
+    """
+    known = API_ALIASES.get(name, name)
+    if known not in API_VERSIONS:
+        raise UnknownNameError("TensorRT version", name, [*API_VERSIONS, *API_ALIASES], where="--api")
+    return API_VERSIONS[known]
 
 
 class OptionGroup(enum.StrEnum):

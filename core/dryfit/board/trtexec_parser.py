@@ -222,6 +222,30 @@ def _profiles(read: TrtexecArguments, network: Network) -> Iterator[ProfileShape
         yield _profile(profile, run if index == used or len(given) == 1 else {}, network)
 
 
+def calibration_shapes(read: TrtexecArguments, network: Network) -> ProfileShapes | None:
+    """Return the shapes to calibrate with: those of their own options, or of `--calibProfile`; None for neither.
+
+    Raises:
+        ConfigError: The options do not form a profile, or the profile does not exist.
+    """
+    said = {option: read.text(f"{option}Calib") for option in SHAPE_OPTIONS if read.has(f"{option}Calib")}
+    if said:
+        return _profile(said, {}, network)
+    index = read.number("--calibProfile", 0)
+    if not read.has("--calibProfile"):
+        return None
+    profiles = list(_profiles(read, network))
+    if not 0 <= index < max(len(profiles), 1):
+        raise ConfigError(
+            "The optimization profile does not exist",
+            where="--calibProfile",
+            found=index,
+            allowed=f"0 to {max(len(profiles), 1) - 1}",
+            remedy="Use the index of a profile of this command line",
+        )
+    return profiles[index] if profiles else None
+
+
 def _profile(said: Mapping[str, str], run: Mapping[str, Shape], network: Network) -> ProfileShapes:
     """Return the profile of one set of shape options; a single shape is used for all three."""
     least, best, largest = (parse_shapes(said.get(option, ""), option) for option in SHAPE_OPTIONS)

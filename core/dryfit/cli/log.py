@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import sys
 from collections.abc import Iterator
 
 from dryfit.cli.console import print_note
-from dryfit.short_text import grouped, likeness, printable
-
-_RULE = re.compile(r"\[([a-z]\w*(?:\.\w+)+)\]")
-_NAME = re.compile(r"'([^']*)'")
+from dryfit.short_text import grouped_warnings, printable
 
 
 class PrintableFormatter(logging.Formatter):
@@ -47,7 +43,7 @@ def build_log(*, verbose: bool = False) -> Iterator[None]:
         with _log_to(kept, logging.WARNING):
             yield
     finally:
-        for line in grouped([_entry(text) for text in dict.fromkeys(kept.texts)]):
+        for line in grouped_warnings(kept.texts):
             print_note(line)
 
 
@@ -78,10 +74,3 @@ class _KeptWarnings(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one."""
         self.texts.append(record.getMessage())
-
-
-def _entry(text: str) -> tuple[object, str, str]:
-    """A warning for `grouped`: like others of the same rules, or of the same words where it names no rule."""
-    rules = tuple(_RULE.findall(text))
-    name = _NAME.search(text)
-    return rules or likeness(text), name[1] if name else text, text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import numpy as np
 
-from dryfit.board.trtexec_options import pairs
+from dryfit.board.trtexec_values import pairs
 from dryfit.errors import ExecutionError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Shape
