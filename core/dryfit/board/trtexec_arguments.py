@@ -58,14 +58,15 @@ class TrtexecArguments:
         Raises:
             ConfigError: The value is not a finite number.
         """
-        text = self.text(option, str(default))
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise ConfigError("The value must be a number", where=option, found=repr(text), remedy=f"Write {option}=X")
-        return value
+        return _decimal(self.text(option, str(default)), option)
+
+    def decimals(self, option: str) -> list[float]:
+        """Return the entries of a list of numbers.
+
+        Raises:
+            ConfigError: An entry is not a finite number.
+        """
+        return [_decimal(entry, option) for entry in self.listed(option)]
 
     def listed(self, option: str) -> list[str]:
         """Return the entries of a list separated by commas; empty without the option."""
@@ -81,6 +82,16 @@ class TrtexecArguments:
         if word not in known:
             raise UnknownNameError("word", word, known, where=option)
         return word
+
+
+def _decimal(text: str, option: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ConfigError("The value must be a number", where=option, found=repr(text), remedy=f"Write {option}=X")
+    return value
 
 
 def arguments_of(text: str) -> list[str]:

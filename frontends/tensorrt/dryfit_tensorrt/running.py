@@ -20,7 +20,13 @@ from dryfit_tensorrt.settings import VARIABLES, Settings
 STARTUP = Path(__file__).parent / "startup"
 """Folder that is put first on PYTHONPATH."""
 
+PROGRAMS = Path(__file__).parent / "programs"
+"""Folder that is put first on PATH: it has a `trtexec`."""
+
 PATH_VARIABLE = "PYTHONPATH"
+PROGRAMS_VARIABLE = "PATH"
+PYTHON_VARIABLE = "DRYFIT_TENSORRT_PYTHON"
+"""The Python that runs dryfit's `trtexec`."""
 
 _PYTHON_NAMES = ("python", "python3", f"python3.{sys.version_info.minor}")
 
@@ -28,23 +34,33 @@ _PYTHON_NAMES = ("python", "python3", f"python3.{sys.version_info.minor}")
 def environment_of(settings: Settings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return an environment with the names installed; the one of this process with additions if none is given."""
     base = dict(os.environ if environment is None else environment)
-    kept = _without_startup(base.get(PATH_VARIABLE, ""))
-    return base | settings.environment() | {PATH_VARIABLE: os.pathsep.join([str(STARTUP), *kept])}
+    folders = {
+        PATH_VARIABLE: [str(STARTUP), *_others(base.get(PATH_VARIABLE, ""), STARTUP)],
+        PROGRAMS_VARIABLE: [str(PROGRAMS), *_others(base.get(PROGRAMS_VARIABLE, os.defpath), PROGRAMS)],
+    }
+    paths = {name: os.pathsep.join(listed) for name, listed in folders.items()}
+    return base | settings.environment() | paths | {PYTHON_VARIABLE: sys.executable}
 
 
-def _without_startup(path: str) -> list[str]:
-    return [place for place in path.split(os.pathsep) if place and place != str(STARTUP)] if path else []
+def _others(path: str, folder: Path) -> list[str]:
+    """Return the folders of a path variable without one of dryfit's."""
+    return [place for place in path.split(os.pathsep) if place and place != str(folder)] if path else []
 
 
 def shell_lines(settings: Settings | None, environment: Mapping[str, str] | None = None) -> list[str]:
     """Return the lines for a POSIX shell's `eval` that install the names, or with None remove them."""
     if settings is not None:
         changed = environment_of(settings, environment)
-        return [f"export {name}={shlex.quote(changed[name])}" for name in (*VARIABLES, PATH_VARIABLE)]
+        names = (*VARIABLES, PYTHON_VARIABLE, PROGRAMS_VARIABLE, PATH_VARIABLE)
+        return [f"export {name}={shlex.quote(changed[name])}" for name in names]
     found = os.environ if environment is None else environment
-    kept = _without_startup(found.get(PATH_VARIABLE, ""))
+    lines = [f"unset {name}" for name in (*VARIABLES, PYTHON_VARIABLE)]
+    programs = _others(found.get(PROGRAMS_VARIABLE, ""), PROGRAMS)
+    if programs:
+        lines.append(f"export {PROGRAMS_VARIABLE}={shlex.quote(os.pathsep.join(programs))}")
+    kept = _others(found.get(PATH_VARIABLE, ""), STARTUP)
     path = f"export {PATH_VARIABLE}={shlex.quote(os.pathsep.join(kept))}" if kept else f"unset {PATH_VARIABLE}"
-    return [*(f"unset {name}" for name in VARIABLES), path]
+    return [*lines, path]
 
 
 def command_of(program: Sequence[str]) -> list[str]:
@@ -68,7 +84,12 @@ def command_of(program: Sequence[str]) -> list[str]:
         return [sys.executable, *arguments]
     if name.startswith("-") or (Path(name).is_file() and name.endswith(".py")):
         return [sys.executable, *program]
-    beside = [str(Path(sys.executable).parent), str(Path(sys.prefix, "bin")), os.environ.get("PATH", os.defpath)]
+    beside = [
+        str(PROGRAMS),
+        str(Path(sys.executable).parent),
+        str(Path(sys.prefix, "bin")),
+        os.environ.get("PATH", os.defpath),
+    ]
     found = shutil.which(name, path=os.pathsep.join(beside))
     if found is None:
         raise ConfigError(

@@ -14,8 +14,9 @@ from click.testing import CliRunner
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit_tensorrt import imports
 from dryfit_tensorrt.commands import tensorrt
-from dryfit_tensorrt.running import STARTUP, command_of, environment_of, shell_lines
+from dryfit_tensorrt.running import PROGRAMS, STARTUP, command_of, environment_of, shell_lines
 from dryfit_tensorrt.settings import API_LEVELS, API_NAMES, VARIABLES, Settings, api_level
+from dryfit_tensorrt.trtexec import exec_arguments
 
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(level.module) is None for level in API_LEVELS),
@@ -189,6 +190,25 @@ def test_the_lines_for_a_shell_set_it_up_and_undo_it(tmp_path):
     assert off[-1] == "export PYTHONPATH='/a b'"
     assert shell_lines(None, {"PYTHONPATH": str(STARTUP)})[-1] == "unset PYTHONPATH"
     assert "unset DRYFIT_TENSORRT_API" in off
+    assert shell_lines(None, {"PATH": f"{PROGRAMS}{os.pathsep}/bin"})[-2] == "export PATH=/bin"
+
+
+def test_trtexec_of_such_a_shell_is_dryfits_for_its_version_and_board(tmp_path):
+    before = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    script = "\n".join([*shell_lines(Settings("8.6", "agx-orin-64"), before), "trtexec --onnx=no.onnx --workspace=64"])
+    done = subprocess.run(["/bin/sh", "-c", script], env=before, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "&&&& RUNNING TensorRT.trtexec [dryfit " in done.stdout
+    assert "Selected Device: agx-orin-64" in done.stdout
+    assert "TensorRT version: 8.6" in done.stdout
+    assert "The model does not exist" in done.stderr
+    assert command_of(["trtexec", "-h"])[0] == str(PROGRAMS / "trtexec")
+
+
+def test_the_options_of_trtexec_come_after_those_of_the_environment():
+    assert exec_arguments(Settings("11", None, "10.3"), ["--fp16"]) == [
+        *("exec", "--api", "11.1", "--software", "10.3", "--", "--fp16")
+    ]
 
 
 def test_setting_up_twice_adds_the_folder_once():

@@ -16,8 +16,10 @@ from dryfit.answers.estimate import estimate
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.run import load_engine
 from dryfit.answers.text import Answer, Block, Line, bytes_text
+from dryfit.answers.trtexec.accuracy import Tolerances, accuracy_lines
 from dryfit.answers.trtexec.build import SimulatedBoard, TrtexecBuild, built
 from dryfit.answers.trtexec.conflicts import refuse_conflicts
+from dryfit.answers.trtexec.debug_files import DebugFiles
 from dryfit.answers.trtexec.exports import (
     layer_information_json,
     layer_information_lines,
@@ -37,7 +39,7 @@ from dryfit.answers.trtexec.option_text import given_option_lines, help_lines
 from dryfit.answers.trtexec.performance import BoardEstimate, performance_lines
 from dryfit.board.trtexec_arguments import TrtexecArguments, read_arguments
 from dryfit.board.trtexec_options import DEFAULT_API, TRTEXEC_OPTIONS, api_version
-from dryfit.board.trtexec_values import parse_shapes
+from dryfit.board.trtexec_values import pairs, parse_shapes
 from dryfit.board.versions import FIRST_REFUSED, Version, version_text
 from dryfit.builder.config.enumerations import software_version
 from dryfit.builder.refit.refitter import Refitter
@@ -298,6 +300,7 @@ class _Execution:
         if times.layers is not None and read.has("--dumpProfile"):
             for line in profile_lines(times.layers):
                 journal.info(line)
+        self._save_debug_tensors(engine, runners[0], given.arrays)
         if read.has("--exportTimes"):
             self._export("--exportTimes", times_json(times))
         if read.has("--exportOutput"):
@@ -305,10 +308,34 @@ class _Execution:
         if times.layers is not None and read.has("--exportProfile"):
             self._export("--exportProfile", profile_json(times.layers))
 
+        if read.has("--loadRefOutputs"):
+            files = {name: Path(file) for name, file in pairs(read.text("--loadRefOutputs"), "--loadRefOutputs")}
+            for line in accuracy_lines(engine, times.outputs, files, self._tolerances()):
+                journal.info(line)
+
+    def _save_debug_tensors(self, engine: Engine, runner: EngineRunner, inputs: Mapping[str, Array]) -> None:
+        read = self.read
+        if not read.has("--saveDebugTensors") and not read.has("--saveAllDebugTensors"):
+            return
+        named = {name: Path(file) for name, file in pairs(read.text("--saveDebugTensors"), "--saveDebugTensors")}
+        writer = DebugFiles(engine, named, read.listed("--saveAllDebugTensors"))
+        writer.write(runner.context, inputs)
+        self.files += writer.files
+        self.journal.info(f"Debug tensors written to {count_text(len(writer.files), 'file')}")
+
+    def _tolerances(self) -> Tolerances:
+        read = self.read
+        return Tolerances(
+            read.text("--accuracyAlgorithm", "l0"),
+            read.decimal("--atol", 1e-5),
+            read.decimal("--rtol", 1e-5),
+            read.decimal("--accuracyThreshold", 0.0),
+        )
+
     def _settings(self) -> InferenceSettings:
         read = self.read
         is_11 = self.board.version >= FIRST_REFUSED
-        percentiles = [float(one) for one in read.listed("--percentile")] if read.has("--percentile") else (90, 95, 99)
+        percentiles = read.decimals("--percentile") if read.has("--percentile") else (90.0, 95.0, 99.0)
         return InferenceSettings(
             iterations=read.number("--iterations", 10),
             warm_up_ms=read.decimal("--warmUp", 200.0),
