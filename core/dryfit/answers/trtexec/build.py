@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -30,13 +30,18 @@ from dryfit.engine.plan import Plan, ProfileShapes
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError, EngineFileError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
+from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.network.tensor import Tensor
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization import calibration_cache
 from dryfit.quantization.calibration_stream import IInt8EntropyCalibrator2
 
 SEED = 0
 """Of the random batch that a missing calibration cache is replaced by."""
+
+INPUT_RANGE, OUTPUT_RANGE = 2.0, 4.0
+"""Largest magnitudes that are invented for the inputs and outputs of layers."""
 
 FORCE = "force"
 """The value of `--sparsity` that overwrites weights."""
@@ -158,10 +163,29 @@ def _board_build(
     for text in trtexec_complaints(meant):
         journal.warning(text)
     if meant.assumes_scales and not calibrates:
-        journal.warning(
-            "Scales are invented, because no calibration cache was given: results have no meaning (--calib)"
-        )
-    return attrs.evolve(meant, assumes_scales=meant.assumes_scales and not calibrates), calibrates
+        invent_ranges(network)
+        journal.warning("INT8 ranges are invented, as no calibration cache is given: outputs have no meaning (--calib)")
+    # The ranges are set in the network, with which a build works; a config that assumes scales is for assessments.
+    return attrs.evolve(meant, assumes_scales=False), calibrates
+
+
+def invent_ranges(network: Network) -> None:
+    """Give each tensor a range as trtexec does to measure INT8 without data.
+
+    Inputs of layers have 2, those of concatenations 4; other outputs have 4, those of poolings 2.
+
+    Source: trtexec in NVIDIA/TensorRT, releases 8.0 to 10.16.
+    """
+    sides: tuple[tuple[Callable[[Layer], Iterable[Tensor | None]], str, float, float], ...] = (
+        (lambda layer: layer.inputs, "concatenation", OUTPUT_RANGE, INPUT_RANGE),
+        (lambda layer: layer.outputs, "pooling", INPUT_RANGE, OUTPUT_RANGE),
+    )
+    for tensors_of, kind, special, usual in sides:
+        for layer in network.layers:
+            for tensor in tensors_of(layer):
+                if tensor is not None and tensor.dynamic_range is None and tensor.dtype.is_floating_point:
+                    limit = special if layer.kind == kind else usual
+                    tensor.set_dynamic_range(-limit, limit)
 
 
 def _scales(path: str) -> Mapping[str, float]:
