@@ -280,6 +280,7 @@ def _profile(said: Mapping[str, str], run: Mapping[str, Shape], network: Network
 def _verbosity(values: Mapping[str, str]) -> ProfilingVerbosity:
     word = values.get("--profilingVerbosity", "layer_names_only")
     words = {one.name.lower(): one for one in ProfilingVerbosity}
+    words |= {"default": ProfilingVerbosity.LAYER_NAMES_ONLY, "verbose": ProfilingVerbosity.DETAILED}  # before 8.5
     if word not in words:
         raise UnknownNameError("profiling verbosity", word, words, where="--profilingVerbosity")
     return words[word]

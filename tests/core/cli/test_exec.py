@@ -12,10 +12,12 @@ import onnx
 import pytest
 from tests.core.onnx.models import model, numbers
 
+from dryfit.answers.trtexec.build import invent_ranges
 from dryfit.answers.trtexec.run import ExecTrtexecAnswer, exec_trtexec
 from dryfit.board.trtexec_options import API_VERSIONS, OPTION_ALIASES, TRTEXEC_OPTIONS, OptionAnswer, TrtexecOption
 from dryfit.engine.engine import Engine
 from dryfit.errors import DryfitError
+from dryfit.onnx.parser import network_from_onnx
 
 QUICK = ("--duration=0", "--warmUp=0", "--iterations=1")
 
@@ -324,6 +326,24 @@ def test_dynamic_inputs_without_shapes_are_1_and_a_warning_says_so(folder: Path)
     assert any("Dynamic dimensions of input 'x' have no shape: 1x16x8x8 is used" in text for _, text in answer.lines)
     answer = exec_trtexec(["--onnx=dynamic.onnx", "--shapes=x:3x16x8x8", *QUICK])
     assert answer.outputs["y"].shape == (3, 16, 4, 4)
+
+
+def test_a_pool_of_gpu_kernels_is_taken_with_a_warning(folder: Path) -> None:
+    del folder
+    answer = exec_trtexec(["--onnx=model.onnx", "--memPoolSize=tacticSharedMem:64K,workspace:64", *QUICK])
+    assert any("tacticSharedMem has no effect" in text for _, text in answer.lines)
+    assert exec_trtexec(["--onnx=model.onnx", "--memPoolSize=tacticSharedMem:64K", *QUICK]).queries
+
+
+def test_int8_without_a_cache_has_the_ranges_that_trtexec_invents(folder: Path) -> None:
+    del folder
+    network = network_from_onnx("model.onnx")
+    invent_ranges(network)
+    limits = {tensor.name: tensor.dynamic_range for tensor in network.tensors if tensor.dtype.is_floating_point}
+    # Layers read x, a and b; y is the output of a pooling.
+    assert {name: limits[name] for name in "xaby"} == dict.fromkeys("xaby", (-2.0, 2.0))
+    answer = exec_trtexec(["--onnx=model.onnx", "--int8", *QUICK])
+    assert any("INT8 ranges are invented" in text for _, text in answer.lines)
 
 
 def test_a_calibration_cache_that_is_missing_is_replaced_by_a_random_batch(folder: Path) -> None:

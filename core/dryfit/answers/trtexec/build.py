@@ -43,6 +43,9 @@ SEED = 0
 INPUT_RANGE, OUTPUT_RANGE = 2.0, 4.0
 """Largest magnitudes that are invented for the inputs and outputs of layers."""
 
+UNUSED_POOL = "tacticSharedMem"
+"""The memory pool of trtexec that no device here has."""
+
 FORCE = "force"
 """The value of `--sparsity` that overwrites weights."""
 
@@ -148,6 +151,13 @@ def _board_build(
         values["--sparsity"] = "enable"
     if values.get("--builderOptimizationLevel") == "-1":
         del values["--builderOptimizationLevel"]
+    pools = read.listed("--memPoolSize")
+    without_effect = [entry for entry in pools if entry.startswith(f"{UNUSED_POOL}:")]
+    if without_effect:
+        journal.warning(f"The memory pool {UNUSED_POOL} has no effect: it is memory of GPU kernels")
+        values["--memPoolSize"] = ",".join(entry for entry in pools if entry not in without_effect)
+        if not values["--memPoolSize"]:
+            del values["--memPoolSize"]
     given = attrs.evolve(read, values=values)
     build, _ = build_of(given, network, board.version, _scales)
     calibrates = calibrates and build.assumes_scales
