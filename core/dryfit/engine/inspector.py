@@ -19,6 +19,7 @@ import numpy as np
 from dryfit.engine.device_tensors import format_description
 from dryfit.engine.plan import Operation
 from dryfit.engine.segment_program import operation_group
+from dryfit.engine.tensorrt_layers import engine_information, engine_lines, shown_names
 from dryfit.errors import ExecutionError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
@@ -96,6 +97,25 @@ class EngineInspector(KnownAttributes):
             return "\n".join(map(_line, layers))
         io_names = [self._engine.get_tensor_name(index) for index in range(self._engine.num_io_tensors)]
         return _json({"Layers": layers, "Bindings": io_names})
+
+    def tensorrt_information(self, major: int = 10) -> dict[str, Any]:
+        """Return all engine layers, and the inputs and outputs, as the JSON of TensorRT's inspector has them.
+
+        A DLA loadable is one layer. Layers are objects only if the engine was built with detailed
+        `profiling_verbosity`; otherwise they are names, which are empty with NONE.
+
+        Args:
+            major: major version of TensorRT, which decides on the form.
+        """
+        return engine_information(self._engine, self.execution_context, major=major)
+
+    def tensorrt_lines(self) -> list[str]:
+        """Return all engine layers, and the inputs and outputs, as the lines of TensorRT's inspector."""
+        return engine_lines(self._engine, self.execution_context)
+
+    def tensorrt_names(self) -> dict[str, str]:
+        """Return the name under which TensorRT reports each engine layer that is part of a DLA loadable."""
+        return shown_names(self._engine)
 
     def _layer(self, operation: Operation) -> dict[str, Any]:
         network = self._engine.plan.network

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dryfit.atomic_file import write_atomically
-from dryfit.engine.inspector import LayerInformationFormat
+from dryfit.engine.tensorrt_layers import engine_information, engine_lines
 from dryfit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dryfit.engine.engine import Engine
     from dryfit.engine.execution_context import ExecutionContext
     from dryfit.engine.profiler import LayerTimes
-    from dryfit.network.tensor import Shape
 
 Array = np.ndarray[Any, Any]
 
@@ -240,45 +239,14 @@ def write_raw_bindings(engine: Engine, inputs: Arrays, outputs: Arrays, folder: 
 # Layers and profiles of the engine ------------------------------------------------------------------------------------
 
 
-def layer_information(engine: Engine, context: ExecutionContext | None = None, *, major: int = 10) -> dict[str, Any]:
-    """Return what `--exportLayerInfo` writes: the layers, and the inputs and outputs.
-
-    As in TensorRT, layers are objects only if the engine was built with `--profilingVerbosity=detailed`; otherwise they
-    are names, which are empty with `none`.
-
-    Args:
-        engine: engine to describe.
-        context: context whose input shapes are used; None for those of the engine.
-        major: major version of TensorRT, which decides on the form.
-    """
-    inspector = engine.create_engine_inspector()
-    inspector.execution_context = context
-    found = json.loads(inspector.get_engine_information(LayerInformationFormat.JSON))
-    layers = found["Layers"]
-    if engine.profiling_verbosity != "DETAILED":
-        is_named = engine.profiling_verbosity != "NONE"
-        layers = [layer["Name"] if is_named else "" for layer in layers]
-    if major < 11:
-        return {"Layers": layers, "Bindings": found["Bindings"]}
-    split = [layer if isinstance(layer, str) else _with_split_formats(layer) for layer in layers]
-    tensors = [_io_tensor(engine, name, context) for name in found["Bindings"]]
-    return {"Layers": split, "I/O Tensors": tensors}
-
-
 def layer_information_json(engine: Engine, context: ExecutionContext | None = None, *, major: int = 10) -> str:
-    """Return the JSON of `--exportLayerInfo`; the arguments are those of `layer_information`."""
-    return json.dumps(layer_information(engine, context, major=major), indent=2, allow_nan=False) + "\n"
+    """Return the JSON of `--exportLayerInfo`; the arguments are those of `engine_information`."""
+    return json.dumps(engine_information(engine, context, major=major), indent=2, allow_nan=False) + "\n"
 
 
 def layer_information_lines(engine: Engine, context: ExecutionContext | None = None) -> list[str]:
     """Return the text of `--dumpLayerInfo`: a line per layer, then the inputs and outputs."""
-    inspector = engine.create_engine_inspector()
-    inspector.execution_context = context
-    layers = inspector.get_engine_information(LayerInformationFormat.ONELINE).splitlines()
-    if engine.profiling_verbosity != "DETAILED":
-        layers = layer_information(engine, context)["Layers"]
-    names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
-    return ["Layer Information:", "Layers:", *layers, "", "Bindings:", *names]
+    return ["Layer Information:", *engine_lines(engine, context)]
 
 
 def optimization_profile_lines(engine: Engine) -> list[str]:
@@ -291,37 +259,3 @@ def optimization_profile_lines(engine: Engine) -> list[str]:
             text = ", ".join(f"{word}={dimensions_text(shape) or 'scalar'}" for word, shape in shapes)
             lines.append(f"Model input {name} (profile {index}): {text}")
     return lines
-
-
-_DATATYPE = re.compile(r"\b(FP32|FP16|BF16|FP8|FP4|INT64|INT32|UINT8|INT8|INT4|BOOL)\b", re.IGNORECASE)
-
-
-def _with_split_formats(layer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a layer whose tensors have `Format` and `Datatype`, as since TensorRT 11."""
-
-    def split(tensor: Mapping[str, Any]) -> dict[str, Any]:
-        both = str(tensor["Format/Datatype"])
-        kind = _DATATYPE.search(both)
-        rest = {name: value for name, value in tensor.items() if name != "Format/Datatype"}
-        return {**rest, "Format": both, "Datatype": kind[0] if kind else ""}
-
-    return {**layer, **{side: [split(one) for one in layer[side]] for side in ("Inputs", "Outputs")}}
-
-
-def _io_tensor(engine: Engine, name: str, context: ExecutionContext | None) -> dict[str, Any]:
-    mode = engine.get_tensor_mode(name).name
-    shape: Shape = engine.get_tensor_shape(name) if context is None else context.get_tensor_shape(name)
-    profiles = []
-    for index in range(engine.num_optimization_profiles if mode == "INPUT" else 0):
-        low, middle, high = map(list, engine.get_tensor_profile_shape(name, index))
-        form = engine.get_tensor_format_desc(name)
-        profiles.append({"MinShape": low, "OptShape": middle, "MaxShape": high, "Format": form})
-    return {
-        "Name": name,
-        "IOMode": mode.title(),
-        "DataType": engine.get_tensor_dtype(name).name,
-        "Dimensions": list(shape),
-        "Location": engine.get_tensor_location(name).name.title(),
-        "IsShapeInferenceIO": engine.is_shape_inference_io(name),
-        "ProfileInfo": profiles,
-    }

@@ -20,6 +20,7 @@ import attrs
 import numpy as np
 
 from dryfit.engine.profiler import LayerTimes, Profiler
+from dryfit.engine.tensorrt_layers import shown_names
 from dryfit.errors import ConfigError, ExecutionError
 
 if TYPE_CHECKING:
@@ -59,11 +60,24 @@ class EngineRunner:
     def __init__(self, engine: Engine, *, profile_index: int = 0, num_threads: int | None = None) -> None:
         self.context = engine.create_execution_context(num_threads)
         self.context.set_optimization_profile(profile_index)
+        self._shown_names: Mapping[str, str] | None = None
 
     def run(self, inputs: Arrays, profiler: Profiler | None = None) -> Arrays:
-        """Run the engine once."""
-        self.context.profiler = profiler
-        return self.context.run(inputs)
+        """Run the engine once. A DLA loadable is reported as one layer, as in TensorRT."""
+        if profiler is None:
+            self.context.profiler = None
+            return self.context.run(inputs)
+        if self._shown_names is None:
+            self._shown_names = shown_names(self.context.engine)
+        times = self.context.profiler = LayerTimes()
+        outputs = self.context.run(inputs)
+        shown = dict[str, float]()
+        for layer, reported in times.milliseconds.items():
+            name = self._shown_names.get(layer, layer)
+            shown[name] = shown.get(name, 0.0) + sum(reported)
+        for name, ms in shown.items():
+            profiler.report_layer_time(name, ms)
+        return outputs
 
 
 # Settings -------------------------------------------------------------------------------------------------------------

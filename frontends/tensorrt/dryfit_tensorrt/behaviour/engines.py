@@ -9,7 +9,6 @@ import numpy as np
 
 import dryfit
 from dryfit_tensorrt.behaviour.build import default_tactic_sources
-from dryfit_tensorrt.behaviour.inspectors import tensorrt_layers
 from dryfit_tensorrt.behaviour.monitoring import report_failure
 from dryfit_tensorrt.behaviour.objects import Base, Scoped
 from dryfit_tensorrt.behaviour.plugin_layers import take_plugins
@@ -124,21 +123,13 @@ class ICudaEngine(Base, Scoped):
     @property
     def num_layers(self) -> int:
         """Number of engine layers; a loadable of the DLA counts as one."""
-        return len(self._layers())
-
-    def _layers(self) -> list[dict[str, Any]]:
-        return tensorrt_layers(self._core.create_engine_inspector().get_engine_information("json"))
+        return len(self._core.create_engine_inspector().tensorrt_information()["Layers"])
 
     def _shown_names(self) -> dict[str, str]:
         """Name of each engine layer of dryfit to the name that is shown: of a DLA loadable, its one name."""
         shown: dict[str, str] | None = vars(self)["_shown"]
         if shown is None:
-            inside = {source: layer["Name"] for layer in self._layers() for source in layer["SourceLayers"]}
-            shown = vars(self)["_shown"] = {
-                one.name: inside.get(one.source_layers[0], one.name)
-                for one in self._core.plan.operations
-                if one.device == "DLA" and one.source_layers
-            }
+            shown = vars(self)["_shown"] = self._core.create_engine_inspector().tensorrt_names()
         return shown
 
     def serialize(self) -> Any:

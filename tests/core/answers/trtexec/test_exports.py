@@ -16,7 +16,6 @@ from tests.core.engine.small_networks import convolution_network, relu_network
 from dryfit.answers.asked import asked
 from dryfit.answers.trtexec import exports
 from dryfit.answers.trtexec.exports import (
-    layer_information,
     layer_information_json,
     layer_information_lines,
     optimization_profile_lines,
@@ -35,10 +34,12 @@ from dryfit.answers.trtexec.inference import (
     QueryTimes,
     measure,
 )
+from dryfit.answers.trtexec.inputs import inference_inputs
 from dryfit.builder.config.enumerations import ProfilingVerbosity
 from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.engine.profiler import LayerTimes
+from dryfit.engine.tensorrt_layers import engine_information
 from dryfit.errors import ConfigError
 
 TIMES = InferenceTimes(
@@ -256,7 +257,7 @@ def test_layer_information_has_the_layers_and_bindings(engine):
 
 
 def test_layer_information_of_version_11_has_the_io_tensors(engine):
-    found = layer_information(engine, major=11)
+    found = engine_information(engine, major=11)
     assert list(found) == ["Layers", "I/O Tensors"]
     assert found["I/O Tensors"][0] == {
         "Name": "image",
@@ -283,7 +284,7 @@ def test_layer_information_of_version_11_has_the_io_tensors(engine):
 @pytest.mark.parametrize(("verbosity", "is_named"), [("LAYER_NAMES_ONLY", True), ("NONE", False)])
 def test_layers_are_names_unless_the_build_was_detailed(digits_model, verbosity, is_named):
     engine = digits_engine(digits_model, verbosity)
-    layers = layer_information(engine)["Layers"]
+    layers = engine_information(engine)["Layers"]
     assert len(layers) == engine.num_layers
     assert all(isinstance(one, str) and bool(one) == is_named for one in layers)
     assert layer_information_lines(engine)[2 : 2 + len(layers)] == layers
@@ -300,7 +301,7 @@ def test_layer_information_has_the_shapes_of_a_context():
     engine = Engine(plan_of(convolution_network()))
     context = engine.create_execution_context(1)
     context.set_input_shape("x", (5, 3, 8, 8))
-    tensors = layer_information(engine, context, major=11)["I/O Tensors"]
+    tensors = engine_information(engine, context, major=11)["I/O Tensors"]
     assert [one["Dimensions"] for one in tensors] == [[5, 3, 8, 8], [5, 4, 8, 8]]
 
 
@@ -309,6 +310,40 @@ def test_optimization_profiles_have_a_line_per_input():
         "Optimization Profile Information:",
         "Model input x (profile 0): min=2x3, opt=2x3, max=2x3",
     ]
+
+
+# DLA ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dla_engine(digits_model) -> Engine:
+    said = {"device": "DLA", "fallback": "GPU", "precision": "fp16", "input_io_formats": "fp16:chw16"}
+    subject = asked(digits_model, None, {"shape": {"image": (1, 1, 8, 8)}, **said})
+    subject.config.profiling_verbosity = ProfilingVerbosity.DETAILED
+    return Builder().build_engine(subject.network, subject.config)
+
+
+def test_a_dla_loadable_is_one_layer_under_the_same_name_in_layers_and_profile(dla_engine):
+    settings = InferenceSettings(iterations=2, warm_up_ms=0, duration_s=0, profile=True)
+    inputs = inference_inputs(dla_engine, {}, {}).arrays
+    times = measure(EngineRunner(dla_engine, num_threads=1), inputs, settings)
+    layers = engine_information(dla_engine)["Layers"]
+    names = [one["name"] for one in json.loads("".join(profile_json(times.layers)))[1:]]
+    assert names == [one["Name"] for one in layers]
+    assert "{ForeignNode[conv1...norm2]}" in names
+    assert [one["LayerType"] for one in layers if one["Name"].startswith("{")] == ["DLA"] * 3
+    assert all(len(reported) == 2 for reported in times.layers.milliseconds.values())
+    assert "DLA(Name: {ForeignNode[conv1...norm2]}" in "\n".join(layer_information_lines(dla_engine))
+
+
+def test_raw_bindings_have_the_format_of_the_device_and_are_loaded_again(dla_engine, tmp_path):
+    """What `--dumpRawBindingsToFile` wrote is what `--loadInputs` reads."""
+    inputs = inference_inputs(dla_engine, {}, {}).arrays
+    write_raw_bindings(dla_engine, inputs, {}, tmp_path)
+    path = tmp_path / "image.input.1.1.8.8.fp16.raw"
+    assert path.stat().st_size == dla_engine.tensor_bytes("image", (1, 1, 8, 8)) == 16 * 8 * 8 * 2
+    loaded = inference_inputs(dla_engine, {"image": path}, {}).arrays
+    assert np.array_equal(loaded["image"], inputs["image"])
 
 
 # Readers --------------------------------------------------------------------------------------------------------------
