@@ -103,30 +103,43 @@ def profile_json(layers: LayerTimes) -> Iterator[str]:
 
 
 _PROFILE_COLUMNS = ("   Time(ms)", "     Avg.(ms)", "   Median(ms)", "   Time(%)")
+_PROFILE_COLUMNS_8 = ("   Time (ms)", "   Avg. Time (ms)", "   Median Time (ms)", "   Time %")
 
 
-def profile_lines(layers: LayerTimes) -> list[str]:
-    """Return the table of `--dumpProfile`, in ms of this host. Layers without any time are left out, as in trtexec."""
+def profile_lines(layers: LayerTimes, *, major: int = 10) -> list[str]:
+    """Return the table of `--dumpProfile`, in ms of this host. Layers without any time are left out, as in trtexec.
+
+    Args:
+        layers: times of the layers.
+        major: major version of TensorRT; the names come first before version 10.
+    """
     count, *records = layers.trtexec_profile()
     runs, total = count["count"], sum(one["timeMs"] for one in records)
     rows = [
-        *((one["timeMs"], one["averageMs"], one["medianMs"], one["percentage"], one["name"]) for one in records),
-        (total, total / runs if runs else 0.0, layers.total(), 100.0 if total else 0.0, "Total"),
+        (one["name"], one["timeMs"], one["averageMs"], one["medianMs"], one["percentage"])
+        for one in records
+        if one["timeMs"]
     ]
+    rows.append(("Total", total, total / runs if runs else 0.0, layers.total(), 100.0 if total else 0.0))
+    names_first = major < 10
+    columns = _PROFILE_COLUMNS_8 if names_first else _PROFILE_COLUMNS
+    widest = max(len("Layer"), *(len(name) + 1 for name, *_ in rows))
+
+    def line(name: str, cells: Sequence[str]) -> str:
+        joined = "".join(cell.rjust(len(column)) for cell, column in zip(cells, columns, strict=True))
+        return f"{name.rjust(widest)}{joined}" if names_first else f"{joined}   {name}"
+
     return [
         "",
         f"=== Profile ({runs} iterations ) ===",
         "The times of the layers are those of this host's CPU, which emulates the devices.",
-        f"{''.join(_PROFILE_COLUMNS)}   Layer",
-        *(_profile_row(*row) for row in rows if row[0] or row[-1] == "Total"),
+        line("Layer", columns),
+        *(
+            line(name, [f"{sum_ms:.2f}", f"{mean_ms:.4f}", f"{median_ms:.4f}", f"{share:.1f}"])
+            for name, sum_ms, mean_ms, median_ms, share in rows
+        ),
         "",
     ]
-
-
-def _profile_row(total: float, average: float, median: float, percentage: float, name: str) -> str:
-    cells = (f"{total:.2f}", f"{average:.4f}", f"{median:.4f}", f"{percentage:.1f}")
-    aligned = (cell.rjust(len(column)) for cell, column in zip(cells, _PROFILE_COLUMNS, strict=True))
-    return f"{''.join(aligned)}   {name}"
 
 
 # Outputs --------------------------------------------------------------------------------------------------------------

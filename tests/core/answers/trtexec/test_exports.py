@@ -149,6 +149,15 @@ def test_the_profile_table_has_the_columns_of_trtexec():
     ]
 
 
+def test_the_profile_table_of_version_8_begins_with_the_names():
+    assert profile_lines(layer_times(), major=8)[3:-1] == [
+        "           Layer   Time (ms)   Avg. Time (ms)   Median Time (ms)   Time %",
+        ' conv "1" + relu        6.00           2.0000             2.0000     66.7',
+        "            pool        3.00           1.0000             1.0000     33.3",
+        "           Total        9.00           3.0000             3.0000    100.0",
+    ]
+
+
 def test_a_profile_without_runs_has_no_layers():
     assert json.loads("".join(profile_json(LayerTimes()))) == [{"count": 0}]
     assert profile_lines(LayerTimes())[-2] == "       0.00       0.0000       0.0000       0.0   Total"
