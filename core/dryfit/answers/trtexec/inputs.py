@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,9 +11,11 @@ import attrs
 import numpy as np
 
 from dryfit.board.trtexec_values import pairs
+from dryfit.engine.buffers import check_size
 from dryfit.errors import ExecutionError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Shape
+from dryfit.target.memory import aligned_bytes
 
 if TYPE_CHECKING:
     from dryfit.engine.engine import Engine
@@ -55,7 +58,7 @@ def inference_inputs(
 
     Raises:
         UnknownNameError: The engine has no such input.
-        ExecutionError: A file cannot be read or does not have the size of its input.
+        ExecutionError: A file cannot be read or does not have the size of its input, or the memory is not enough.
     """
     names = [tensor.name for tensor in engine.plan.network.inputs]
     for option, given in ((LOAD_INPUTS, files), ("--shapes", shapes)):
@@ -85,6 +88,8 @@ def inference_inputs(
             found.lines.append(f"Set input shape tensor {name} to: {_text(tuple(arrays[name].reshape(-1).tolist()))}")
         else:
             found.lines.append(f"Using random values for input {name}")
+            # Whole numbers are drawn in 8 bytes each. The memory is requested once before it is filled.
+            aligned_bytes(check_size(math.prod(shape) * 8, f"input {name!r}", shape))
             arrays[name] = random_values(rng, engine.get_tensor_dtype(name), shape)
         found.lines.append(f"Input binding for {name} with dimensions {_text(arrays[name].shape)} is created.")
     return attrs.evolve(found, arrays=arrays)
@@ -136,7 +141,7 @@ def random_values(rng: np.random.Generator, dtype: DataType, shape: Shape) -> Ar
     Whole numbers of fewer bits have the range of their type.
     """
     if dtype.is_floating_point:
-        return rng.uniform(-1, 1, shape).astype(dtype.numpy)
+        return (rng.random(shape, np.float32) * 2 - 1).astype(dtype.numpy)
     bits = min(dtype.bits, 8)
     is_unsigned = dtype.name.startswith("U")
     low, high = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

@@ -10,14 +10,34 @@ from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import convolution_network, relu_network
 
 from dryfit.answers.trtexec.inputs import inference_inputs, input_files, matches, random_values
+from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.optimization_profile import OptimizationProfile
+from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.errors import ConfigError, ExecutionError, UnknownNameError
 from dryfit.network.data_types import DataType
+from dryfit.network.network import Network
 
 
 @pytest.fixture
 def engine() -> Engine:
     return Engine(plan_of(relu_network()))
+
+
+@pytest.fixture
+def shape_engine() -> Engine:
+    """x[12] -> shuffle to the shape `size` -> y."""
+    network = Network("reshape")
+    x = network.add_input("x", DataType.FLOAT, (12,))
+    size = network.add_input("size", DataType.INT32, (2,))
+    shuffle = network.add_shuffle(x)
+    shuffle.set_input(1, size)
+    network.mark_output(shuffle.get_output(0))
+    config = BuilderConfig()
+    profile = OptimizationProfile()
+    profile.set_shape_input("size", (1, 1), (3, 4), (12, 12))
+    config.add_optimization_profile(profile)
+    return Builder().build_engine(network, config)
 
 
 def test_raw_bytes_are_read_in_type_and_shape(engine, tmp_path):
@@ -80,6 +100,30 @@ def test_dynamic_extents_are_those_of_the_line_or_one():
     found = inference_inputs(engine, {}, {})
     assert found.arrays["x"].shape == (1, 3, 8, 8)
     assert found.warnings == ["Input 'x' has a dynamic shape and none was specified: using 1x3x8x8"]
+
+
+def test_an_input_that_fits_no_memory_is_refused_by_name():
+    engine = Engine(plan_of(convolution_network()))
+    with pytest.raises(ExecutionError, match="'x'"):
+        inference_inputs(engine, {}, {"x": (2**50, 3, 8, 8)})
+
+
+def test_an_input_that_carries_dimensions_has_the_values_of_the_line_or_ones(shape_engine):
+    found = inference_inputs(shape_engine, {}, {"size": (2, 6)})
+    assert found.arrays["size"].tolist() == [2, 6]
+    assert found.arrays["size"].dtype == shape_engine.get_tensor_dtype("size").numpy
+    assert "Set input shape tensor size to: 2x6" in found.lines
+    ones = inference_inputs(shape_engine, {}, {})
+    assert ones.arrays["size"].tolist() == [1, 1]
+    assert ones.warnings == ["Input 'size' carries dimensions and none were specified: using 1"]
+    with pytest.raises(ExecutionError, match="another number of values"):
+        inference_inputs(shape_engine, {}, {"size": (2, 3, 2)})
+
+
+def test_an_input_that_carries_dimensions_is_read_from_a_file(shape_engine, tmp_path):
+    np.array([3, 4], shape_engine.get_tensor_dtype("size").numpy).tofile(tmp_path / "size.bin")
+    found = inference_inputs(shape_engine, {"size": tmp_path / "size.bin"}, {})
+    assert found.arrays["size"].tolist() == [3, 4]
 
 
 @pytest.mark.parametrize(
