@@ -298,7 +298,7 @@ class _Execution:
             for line in write_raw_bindings(engine, given.arrays, times.outputs, Path()):
                 journal.info(line)
         if times.layers is not None and read.has("--dumpProfile"):
-            for line in profile_lines(times.layers):
+            for line in profile_lines(times.layers, major=self.board.version[0]):
                 journal.info(line)
         self._save_debug_tensors(engine, runners[0], given.arrays)
         if read.has("--exportTimes"):
