@@ -104,7 +104,7 @@ def _foreign_node(group: Sequence[dict[str, Any]], layers: Sequence[dict[str, An
         tensor["Name"]: tensor for layer in group for tensor in layer["Inputs"] if tensor["Name"] not in made
     }
     return {
-        "Name": f"{{ForeignNode[{sources[0]}...{sources[-1]}]}}",
+        "Name": f"{{ForeignNode[{'...'.join(dict.fromkeys((sources[0], sources[-1])))}]}}",
         "LayerType": "DLA",
         "Inputs": list(inputs.values()),
         "Outputs": [tensor for name, tensor in made.items() if name in read or name not in used],

@@ -70,4 +70,4 @@ def _log_lists(owner: Any, plan: Any) -> None:
 
 
 def _foreign(layers: Any) -> str:
-    return f"{{ForeignNode[{layers[0]}...{layers[-1]}]}}"
+    return f"{{ForeignNode[{'...'.join(dict.fromkeys((layers[0], layers[-1])))}]}}"  # one layer has one name
