@@ -156,7 +156,7 @@ def test_layers_run_on_the_dla_and_the_log_lists_them(major: int) -> None:
     engine = trt.Runtime(logger).deserialize_cuda_engine(builder.build_serialized_network(network, config))
     log = logger.of("INFO")
     assert "---------- Layers Running on DLA ----------" in log
-    assert any(line.startswith("[DlaLayer] {ForeignNode[conv1...") for line in log)
+    assert "[DlaLayer] {ForeignNode[conv1]}" in log
     assert "[GpuLayer] CONVOLUTION: conv2" in log
     np.testing.assert_allclose(run(trt, engine, sample()), expected(model(), sample()), atol=3e-2)
 
