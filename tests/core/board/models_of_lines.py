@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Mapping
 
+import attrs
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -43,7 +44,8 @@ def named_layers(facts: Facts) -> list[str]:
 def model_of(facts: Facts) -> onnx.ModelProto:
     """A model with the line's inputs and layers, dynamic where its shapes differ, and in the batch.
 
-    Each input has an output of its own, after a convolution where it is a picture.
+    Each input has an output of its own, after two convolutions where it is a picture: in INT8, the builder leaves the
+    layers before an output in FP32.
     """
     shapes = shapes_of(facts) or dict.fromkeys(facts.feeds or ["input"], (PICTURE,) * 3)
     words = [entry.partition(":")[0] for entry in facts.inputs.split(",")]
@@ -82,13 +84,14 @@ class _Graph:
         if dtype != TensorProto.FLOAT:
             value = self._add("Cast", value, f"cast_{index}", to=TensorProto.FLOAT)
         if len(extents) == 4 and isinstance(extents[1], int):
-            weight = f"weight_{index}"
-            self.weights.append(onnx.numpy_helper.from_array(numbers(8, extents[1], 1, 1), weight))
-            value = self._add("Conv", value, f"conv_{index}", weight)
+            for step, channels in (("first", extents[1]), ("second", 8)):
+                name = f"{step}_{index}"
+                self.weights.append(onnx.numpy_helper.from_array(numbers(8, channels, 1, 1), f"weight {name}"))
+                value = self._add("Relu", self._add("Conv", value, name, f"weight {name}"), f"{name} relu")
             extents = [extents[0], 8, *extents[2:]]
         for layer in layers:
             value = self._add("Relu", value, layer)
-        self.nodes.append(helper.make_node("Sigmoid", [value], [f"output_{index}"], f"last_{index}"))
+        self.nodes.append(helper.make_node("Relu", [value], [f"output_{index}"], f"last_{index}"))
         self.outputs.append(helper.make_tensor_value_info(f"output_{index}", TensorProto.FLOAT, extents))
 
     def _add(self, kind: str, value: str, name: str, *more: str, **attributes: int) -> str:
@@ -99,3 +102,64 @@ class _Graph:
         """Return the model."""
         graph = helper.make_graph(self.nodes, "line", self.inputs, self.outputs, self.weights)
         return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+
+
+# Lines that run in a folder of a test ---------------------------------------------------------------------------------
+
+
+FILE_OPTIONS = frozenset(
+    {
+        *("--onnx", "--saveEngine", "--loadEngine", "--calib", "--timingCacheFile"),
+        *("--exportTimes", "--exportOutput", "--exportProfile", "--exportLayerInfo"),
+    }
+)
+SHAPES = frozenset({"--minShapes", "--optShapes", "--maxShapes", "--shapes"})
+SHORT = {"--warmUp": "0", "--duration": "0", "--idleTime": "0", "--iterations": "2"}
+"""What takes the place of the times and numbers of runs of a line, so that a test takes no minutes."""
+
+LARGEST_EXTENT = 16
+
+
+def local(path: str) -> str:
+    """A path of a line, inside the folder of the test."""
+    return "/".join(part for part in path.split("/") if part not in ("", ".", ".."))
+
+
+def small(shape: Shape) -> Shape:
+    """A shape whose extents are no larger than the most that a test has."""
+    return tuple(min(extent, LARGEST_EXTENT) for extent in shape)
+
+
+def _fitted_shapes(text: str) -> str:
+    entries = (entry.rpartition(":") for entry in text.split(","))
+    return ",".join(
+        f"{name}{colon}{'x'.join(map(str, small(tuple(int(one) for one in shape.split('x')))))}" if colon else shape
+        for name, colon, shape in entries
+    )
+
+
+def fitted_words(line: PublicLine) -> list[str]:
+    """The line's options with files in the current folder, small shapes and few runs; all else as it is written."""
+    found = []
+    for word in words_of(line):
+        option, equals, value = word.partition("=")
+        if option in FILE_OPTIONS and equals:
+            value = local(value)
+        elif option in SHAPES:
+            value = _fitted_shapes(value)
+        elif option == "--loadInputs":
+            name, _, path = value.rpartition(":")
+            value = f"{name}:{local(path)}"
+        elif option in SHORT:
+            continue
+        found.append(f"{option}{equals}{value}")
+    return [*found, *(f"{option}={value}" for option, value in SHORT.items())]
+
+
+def fitted_facts(facts: Facts) -> Facts:
+    """The facts of a line after it was fitted."""
+    shapes = {
+        name: " ".join("x".join(map(str, small(shape))) for shape in triple)
+        for name, triple in shapes_of(facts).items()
+    }
+    return attrs.evolve(facts, shapes=shapes)

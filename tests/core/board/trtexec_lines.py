@@ -68,6 +68,7 @@ class Facts:
         prints: what is printed besides the summary: "profile", "layers", "output", "verbose".
         inference: settings of the run by their names, where they differ from the defaults.
         skips_inference: whether the line only builds.
+        fails: what the build's failure names, where the options are taken and the model cannot be built with them.
         refused: what the refusal names, as a pattern in which case means nothing; "" if the line is taken.
     """
 
@@ -99,6 +100,7 @@ class Facts:
     prints: frozenset[str] = frozenset()
     inference: Mapping[str, float] = attrs.field(factory=dict)
     skips_inference: bool = False
+    fails: str = ""
     refused: str = ""
 
 
@@ -243,8 +245,8 @@ DOCUMENTATION = [
     PublicLine(
         "./trtexec --onnx=data/resnet50/ResNet50.onnx --useDLACore=0 --allowGPUFallback",
         DLA_GUIDE_11,
-        "runs a model that has its types on DLA core 0; the page says that 11.0 and 11.1 themselves have no DLA",
-        Facts(core=0, falls_back=True),
+        "runs a model that has its types on DLA core 0; TensorRT 11.1 itself has no DLA, as the page for it says",
+        Facts(core=0, falls_back=True, fails="TensorRT 11 has no DLA"),
     ),
     PublicLine(
         "trtexec \\\n    --onnx=/path/to/model.onnx \\\n    --saveEngine=/path/to/engine.trt \\\n"
@@ -1012,8 +1014,8 @@ THREADS = [
     PublicLine(
         "/usr/src/tensorrt/bin/trtexec --onnx=yolov8n.onnx --saveEngine=yolov8n.engine --int8 --useDLACore=0",
         thread("ultralytics/ultralytics, issue 14999", V8, "on JetPack 5, with 8.5"),
-        "builds for DLA core 0 in INT8 without fallback",
-        Facts(types=INT8, core=0, saves="yolov8n.engine"),
+        "asks DLA core 0 alone, in INT8; its inputs and outputs in FP32 need copies, which are the GPU's",
+        Facts(types=INT8, core=0, saves="yolov8n.engine", fails="Tensors need copies"),
     ),
     PublicLine(
         "/usr/src/tensorrt/bin/trtexec --onnx=/usr/src/tensorrt/data/mnist/mnist.onnx --saveEngine=gpu.engine",
@@ -1275,8 +1277,8 @@ THREADS = [
     PublicLine(
         "trtexec --onnx=./onnx/bert-sparse-ASP-qabase-sq128-b1.onnx --sparsity=force --workspace=4096",
         thread("pytorch/TensorRT, issue 1340", V8, "the log is of 8.4.2"),
-        "overwrites weights so that they are sparse; for that, models are pruned by a command of its own here",
-        Facts(refused="force"),
+        "overwrites weights so that they are sparse, and builds with them",
+        Facts(flags=names("SPARSE_WEIGHTS"), pools={"WORKSPACE": 4096 * MIB}),
     ),
     PublicLine(
         "trtexec --onnx=results/SQuAD/test_finetuned_checkpoint_pruned_by_asp_then_refinetuned/"
@@ -1709,8 +1711,8 @@ PROJECTS = [
         "trtexec \\\n  --tacticSources=+CUBLAS_LT \\\n  --runtimePlatform=WindowsAMD64 \\\n"
         "  --hardwareCompatibilityLevel=ampere+ \\\n  --onnx=$ONNX \\\n  --saveEngine=$ENGINE",
         project("notes on loading engines on Windows", V10, "says 10.8"),
-        "builds in FP32 for another system, which nothing here depends on",
-        Facts(saves="model.engine"),
+        "builds in FP32 for another system, on which alone the engine runs",
+        Facts(saves="model.engine", skips_inference=True),
         variables={"ONNX": "model.onnx", "ENGINE": "model.engine"},
     ),
     PublicLine(
