@@ -1,8 +1,9 @@
 r"""Command lines of trtexec that people published, and what each is expected to do.
 
 Each line is written as its source has it, without what is the shell's: output that is sent into files, and programs
-around it. A variable of the shell that a line takes its files from is given a value in `PublicLine.variables`. The
-facts are read from the line and from what its source says about it; the sentences are ours.
+around it. A variable of the shell that a line takes its files from is given a value in `PublicLine.variables`, and the
+folder of a person is written as $HOME. The facts are read from the line and from what its source says about it; the
+sentences are ours.
 
 The version is the nearest of the three that `dryfit exec` speaks: 8.6 for lines of TensorRT 7 and 8, 10.16 for those of
 TensorRT 10, 11.1 for those of TensorRT 11. What trtexec takes, and what it adds, is as in NVIDIA/TensorRT,
@@ -121,7 +122,7 @@ class PublicLine:
     source: Source
     does: str
     facts: Facts
-    variables: Mapping[str, str] = attrs.field(factory=dict)
+    variables: Mapping[str, str] = attrs.field(factory=lambda: {"HOME": "owner"})
     also_refused_by: Mapping[Version, str] = attrs.field(factory=dict)
 
     @property
@@ -1234,16 +1235,16 @@ THREADS = [
         Facts(types=FP16, saves="models/car.engine"),
     ),
     PublicLine(
-        "./trtexec --onnx=/home/panda/Pycharm/openMMlab/mmyolo/yolo_model_dir/yolov5_s_coco-c5-n7w-dynamic/"
-        "end2end.onnx --saveEngine=/home/panda/Pycharm/openMMlab/engine_file/yolov5_s_mmyolo.engine --workspace=10240 "
-        "--plugins=/home/panda/Pycharm/openMMlab/mmdeploy/build/lib/libmmdeploy_tensorrt_ops.so "
+        "./trtexec --onnx=$HOME/Pycharm/openMMlab/mmyolo/yolo_model_dir/yolov5_s_coco-c5-n7w-dynamic/"
+        "end2end.onnx --saveEngine=$HOME/Pycharm/openMMlab/engine_file/yolov5_s_mmyolo.engine --workspace=10240 "
+        "--plugins=$HOME/Pycharm/openMMlab/mmdeploy/build/lib/libmmdeploy_tensorrt_ops.so "
         "--optShapes=input:1x3x640x640",
         thread("open-mmlab/mmdeploy, issue 1926", V8, "the log is of 8.4.2"),
         "loads layers from a library of NVIDIA's binary form, which does not run here",
         Facts(
             shapes={"input": "1x3x640x640"},
             pools={"WORKSPACE": 10240 * MIB},
-            saves="/home/panda/Pycharm/openMMlab/engine_file/yolov5_s_mmyolo.engine",
+            saves="owner/Pycharm/openMMlab/engine_file/yolov5_s_mmyolo.engine",
             no_effect=("--plugins",),
         ),
     ),
@@ -1261,7 +1262,7 @@ THREADS = [
         Facts(types=FP16, shapes={"input": "1x3x192x192 1x3x256x256 1x3x1536x1536"}, saves="all_pallets_out/out.onnx"),
     ),
     PublicLine(
-        "./trtexec --model=/home/agx/agxnvme/stanford_dataset/DS_webinar_sources/stanford_resnext50.onnx --batch=1 "
+        "./trtexec --model=$HOME/agxnvme/stanford_dataset/DS_webinar_sources/stanford_resnext50.onnx --batch=1 "
         "--output=Sigmoid_4 --saveEngine=resnext50.trt",
         thread("194", V8, "of TensorRT 6"),
         "names an ONNX model by the option for Caffe's weights; trtexec misses the file with the layers",
@@ -1500,7 +1501,7 @@ PROJECTS = [
         Facts(loads="trained_lenet5.engine", shapes={"InputLayer": "1x28x28"}, no_effect=("--plugins",)),
     ),
     PublicLine(
-        "trtexec --uff=/home/iowa/Downloads/ssd_mobilenet_v2_coco.uff \\\n--uffInput=Input,3,300,300 \\\n--int8 \\\n"
+        "trtexec --uff=$HOME/Downloads/ssd_mobilenet_v2_coco.uff \\\n--uffInput=Input,3,300,300 \\\n--int8 \\\n"
         "--output=MarkOutput_0 \\\n--workspace=4096 \\\n--saveEngine=ssd_mobilenet_v2_int8.trt",
         SSD_UFF,
         "builds from a UFF model",
@@ -1910,7 +1911,7 @@ PROJECTS = [
         Facts(flags=names("SPARSE_WEIGHTS"), shapes={"input": "64x3x224x224"}),
     ),
     PublicLine(
-        "/home/sai/ncai/TensorRT-7.0.0.11/bin/trtexec --fp16 --explicitBatch \\\n"
+        "$HOME/ncai/TensorRT-7.0.0.11/bin/trtexec --fp16 --explicitBatch \\\n"
         '    --onnx="${DIR}/${FILE}" --saveEngine="${DIR}/${FILE}.trt" \\\n'
         "    --minShapes=\\'input_1:0\\':1x3x224x224 \\\n    --optShapes=\\'input_1:0\\':8x3x224x224 \\\n"
         "    --maxShapes=\\'input_1:0\\':32x3x224x224",
@@ -1982,12 +1983,12 @@ PROJECTS = [
         ),
     ),
     PublicLine(
-        "trtexec --loadEngine=/home/eray/tensorrt_test/model_hub/yolov8_640X640/yolov8n_onnx_change.engine --fp16 "
+        "trtexec --loadEngine=$HOME/tensorrt_test/model_hub/yolov8_640X640/yolov8n_onnx_change.engine --fp16 "
         "--warmUp=15 --verbose --workspace=4096 --streams=2",
         project("notes on YOLOv8 on an Orin Nano", V8, "--workspace is of TensorRT 7 and 8"),
         "runs an engine on 2 streams, with options of the build that mean nothing here",
         Facts(
-            loads="/home/eray/tensorrt_test/model_hub/yolov8_640X640/yolov8n_onnx_change.engine",
+            loads="owner/tensorrt_test/model_hub/yolov8_640X640/yolov8n_onnx_change.engine",
             prints=VERBOSE,
             inference={"warm_up_ms": 15, "streams": 2},
         ),
