@@ -157,7 +157,7 @@ def _options(arguments: Sequence[str], software: Version) -> Iterator[tuple[str,
             known = [*TRTEXEC_OPTIONS, *OPTION_ALIASES]
             raise UnknownNameError("option", given, known, where="trtexec")
         found = TRTEXEC_OPTIONS[option]
-        lacking = missing_option(option, software)
+        lacking = missing_option(given, software)
         if lacking:
             raise ConfigError(
                 f"Unknown option: {lacking}",

@@ -537,6 +537,9 @@ TRTEXEC_OPTIONS: Mapping[str, TrtexecOption] = {
 OPTION_ALIASES: Mapping[str, str] = {alias: one.name for one in TRTEXEC_OPTIONS.values() for alias in one.aliases}
 """Name of an option by each of its other names."""
 
+ALIAS_VERSIONS: Mapping[str, Versions] = {"--nvtxMode": _8}
+"""The versions that have an alias, where its option has more."""
+
 BUILD_OPTIONS: Mapping[str, Versions] = {
     one.name: one.versions
     for one in TRTEXEC_OPTIONS.values()
@@ -563,10 +566,11 @@ OTHER_SPELLINGS: Mapping[str, str] = {
 
 
 def missing_option(option: str, software: Version) -> str:
-    """Return why a version does not support an option; "" if it does."""
-    versions = TRTEXEC_OPTIONS[option].versions
+    """Return why a version does not support an option, or an alias; "" if it does."""
+    name = OPTION_ALIASES.get(option, option)
+    versions = ALIAS_VERSIONS.get(option, TRTEXEC_OPTIONS[name].versions)
     if software in versions:
         return ""
-    instead = OTHER_SPELLINGS.get(option)
+    instead = name if option in ALIAS_VERSIONS else OTHER_SPELLINGS.get(name)
     hint = f"; it is {instead}" if instead else ""
     return f"trtexec of TensorRT {version_text(software)} has no {option} ({versions}{hint})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from dryfit.board.trtexec_meaning import as_trtexec_builds, trtexec_problems
 from dryfit.board.trtexec_values import (
     CONSTRAINT_WORDS,
     FLAG_OPTIONS,
+    FORMAT_NAMES,
     SPARSITY_WORDS,
     pairs,
     parse_shapes,
@@ -34,6 +36,14 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Shape, Tensor
 
 Word = TypeVar("Word")
+
+COPIES_SHAPES: Version = (8, 6)
+"""The first version that takes the shapes of an option that is not given from another one."""
+
+READS_UNITS: Version = (10, 0)
+"""The first version that reads the unit of the size of a memory pool; before, all sizes are in MiB."""
+
+_UNIT = re.compile(r"(?<=[\d.])[A-Za-z]+(?=,|$)")
 
 
 def parse_trtexec(
@@ -102,8 +112,8 @@ def build_of(
         _of_layers(names, output_types),
         _formats(values, "--inputIOFormats", network.inputs, software),
         _formats(values, "--outputIOFormats", network.outputs, software),
-        _pools(values),
-        tuple(_profiles(read, network)),
+        _pools(values, software),
+        tuple(_profiles(read, network, software)),
         read_scales(files.calibration_cache) if is_implicit and files.calibration_cache else None,
         is_implicit and not files.calibration_cache,
         is_strongly_typed(read, software),
@@ -196,6 +206,10 @@ def _formats(
             for word, dtype in zip(cycled, types, strict=False)
         ]
         entries += entries[:1] * (len(cycled) - len(entries))
+    known = [name for name, since in FORMAT_NAMES.items() if software >= since]
+    for name in dict.fromkeys(name for entry in entries for name in entry.formats):
+        if name not in known:
+            raise UnknownNameError("format", name, known, where=option)
     if len(entries) not in (1, len(tensors)):
         raise ConfigError(
             "The types and formats must match the model",
@@ -207,19 +221,31 @@ def _formats(
     return tuple(entries * len(tensors))[: len(tensors)]
 
 
-def _pools(values: Mapping[str, str]) -> Mapping[str, int]:
+def _pools(values: Mapping[str, str], software: Version) -> Mapping[str, int]:
     if "--workspace" in values:
         return parse_memory_pool_sizes(f"{MemoryPoolType.WORKSPACE}:{values['--workspace']}", "--workspace").limits
-    return parse_memory_pool_sizes(values["--memPoolSize"], "--memPoolSize").limits if "--memPoolSize" in values else {}
+    text = values.get("--memPoolSize", "")
+    if software < READS_UNITS:
+        text = _UNIT.sub("", text)
+    return parse_memory_pool_sizes(text, "--memPoolSize").limits if text else {}
 
 
-def _profiles(read: TrtexecArguments, network: Network) -> Iterator[ProfileShapes]:
+def _profiles(read: TrtexecArguments, network: Network, software: Version) -> Iterator[ProfileShapes]:
     """Return the profiles; the shapes of the run are those of the build where it has none."""
     run = parse_shapes(read.text("--shapes"), "--shapes")
     given = read.profiles or ([{}] if run else [])
     used = read.number("--useProfile", 0)
     for index, profile in enumerate(given):
-        yield _profile(profile, run if index == used or len(given) == 1 else {}, network)
+        said = profile if software < COPIES_SHAPES else _with_copied_shapes(profile)
+        yield _profile(said, run if index == used or len(given) == 1 else {}, network)
+
+
+def _with_copied_shapes(said: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the shape options with those that trtexec copies from another one."""
+    least, best, largest = SHAPE_OPTIONS
+    sources = {least: (best, largest), best: (largest, least), largest: (best, least)}
+    copied = {option: next((said[one] for one in others if one in said), "") for option, others in sources.items()}
+    return {**copied, **said} if said else said
 
 
 def calibration_shapes(read: TrtexecArguments, network: Network) -> ProfileShapes | None:
@@ -234,7 +260,7 @@ def calibration_shapes(read: TrtexecArguments, network: Network) -> ProfileShape
     index = read.number("--calibProfile", 0)
     if not read.has("--calibProfile"):
         return None
-    profiles = list(_profiles(read, network))
+    profiles = list(_profiles(read, network, COPIES_SHAPES))
     if not 0 <= index < max(len(profiles), 1):
         raise ConfigError(
             "The optimization profile does not exist",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dryfit.board.versions import Version
+from dryfit.board.versions import OLDEST, Version
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.config.layer_rules import PRECISION_WORDS, layer_list
 from dryfit.errors import ConfigError
@@ -46,6 +46,13 @@ CONSTRAINT_WORDS: Mapping[str, BuilderFlag] = {
 
 SPARSITY_WORDS = ("disable", "enable")
 """The words of `--sparsity`; `force` overwrites weights, which is for another model: `dryfit sparsity prune`."""
+
+FORMAT_NAMES: Mapping[str, Version] = {
+    **dict.fromkeys(("LINEAR", "CHW2", "HWC8", "CHW4", "CHW16", "CHW32", "DHWC8", "CDHW32", "HWC"), OLDEST),
+    **dict.fromkeys(("DLA_LINEAR", "DLA_HWC4", "DHWC"), OLDEST),
+    "HWC16": (10, 0),
+}
+"""The formats of inputs and outputs that trtexec has words for, and the first version that has each."""
 
 _EARLY = (DataType.INT8, frozenset({"CHW4", "CHW32"})), (DataType.HALF, frozenset({"CHW4", "CHW16"}))
 _LINEAR = (
@@ -105,7 +112,9 @@ def parse_types(text: str, option: str) -> dict[str, tuple[DataType, ...]]:
         ConfigError: The line contains an invalid entry.
     """
     found = {}
-    for name, words in pairs(text, option):
+    # As in trtexec, an entry without a colon is both the name and the type.
+    named = ",".join(entry if ":" in entry else f"{entry}:{entry}" for entry in text.split(",") if entry)
+    for name, words in pairs(named, option):
         types = tuple(PRECISION_WORDS.get(word) for word in words.split("+"))
         known = tuple(dtype for dtype in types if dtype is not None)
         if len(known) != len(types):

@@ -90,6 +90,34 @@ def test_shapes_of_a_run_are_shapes_of_the_build() -> None:
         assert build.profiles == (ProfileShapes({"x: y": (shape, shape, shape)}),)
 
 
+@pytest.mark.parametrize(
+    ("options", "least", "best", "largest"),
+    [
+        ("--minShapes={1}", 1, 1, 1),
+        ("--maxShapes={4}", 4, 4, 4),
+        ("--minShapes={1} --maxShapes={4}", 1, 4, 4),
+        ("--minShapes={1} --optShapes={2}", 1, 2, 2),
+        ("--optShapes={2} --maxShapes={4}", 2, 2, 4),
+    ],
+)
+def test_shapes_that_are_not_given_are_copied_as_in_trtexec(options: str, least: int, best: int, largest: int) -> None:
+    dynamic = small_network(("a",), -1)
+    text = options.replace("{", "\\'x:\\ y\\':").replace("}", "x4x8x8")
+    shapes = tuple((batch, 4, 8, 8) for batch in (least, best, largest))
+    assert build_of(text, (8, 6), dynamic).profiles == (ProfileShapes({"x: y": shapes}),)
+
+
+@pytest.mark.parametrize(("version", "size"), [((8, 6), 1 << 20), ((10, 0), 1 << 30)])
+def test_sizes_of_pools_have_units_from_tensorrt_10_on(version: tuple[int, ...], size: int) -> None:
+    assert build_of("--memPoolSize=workspace:1G", version).pools == {"WORKSPACE": size}
+
+
+def test_a_type_without_a_layer_is_of_a_layer_of_that_name() -> None:
+    options = "--precisionConstraints=obey --layerPrecisions=fp16"
+    assert build_of(options).precisions == {}
+    assert build_of(options, network=small_network(("fp16",))).precisions == {"fp16": DataType.HALF}
+
+
 def test_options_of_a_run_are_passed_over() -> None:
     assert build_of("--iterations=10 --verbose --exportTimes=t.json --useCudaGraph") == build_of("")
 
@@ -105,7 +133,10 @@ def test_options_of_a_run_are_passed_over() -> None:
         ("--fp16=1", (10, 3), "takes no value"),
         ("--useDLACore", (10, 3), "takes a value"),
         ("--useDLACore=first", (10, 3), "must be a number"),
-        ("--minShapes=x:1", (10, 3), "--optShapes alone, or all of"),
+        ("--minShapes=x:1", (8, 5), "--optShapes alone, or all of"),
+        ("--minShapes=x:1 --optShapes=z:1", (10, 3), "--optShapes alone, or all of"),
+        ("--inputIOFormats=fp16:hwc4", (10, 3), "format: 'HWC4'.*Did you mean"),
+        ("--inputIOFormats=fp16:hwc16", (8, 6), "format: 'HWC16'"),
         ("--optShapes=z:1", (10, 3), "input: 'z'"),
         ("--optShapes=x:one", (10, 3), "cannot be parsed"),
         ("--layerDeviceTypes=a:TPU", (10, 3), "device type: 'TPU'"),

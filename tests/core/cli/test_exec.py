@@ -14,7 +14,14 @@ from tests.core.onnx.models import model, numbers
 
 from dryfit.answers.trtexec.build import invent_ranges
 from dryfit.answers.trtexec.run import ExecTrtexecAnswer, exec_trtexec
-from dryfit.board.trtexec_options import API_VERSIONS, OPTION_ALIASES, TRTEXEC_OPTIONS, OptionAnswer, TrtexecOption
+from dryfit.board.trtexec_options import (
+    ALIAS_VERSIONS,
+    API_VERSIONS,
+    OPTION_ALIASES,
+    TRTEXEC_OPTIONS,
+    OptionAnswer,
+    TrtexecOption,
+)
 from dryfit.engine.engine import Engine
 from dryfit.errors import DryfitError
 from dryfit.onnx.parser import network_from_onnx
@@ -278,7 +285,7 @@ def test_another_name_of_an_option_means_the_same(alias: str, name: str) -> None
 
     option = TRTEXEC_OPTIONS[name]
     value = "" if option.is_switch else "=1"
-    version = (10, 16)
+    version = (8, 6) if alias in ALIAS_VERSIONS else (10, 16)
     assert read_arguments([f"{alias}{value}"], version) == read_arguments([f"{name}{value}"], version)
 
 

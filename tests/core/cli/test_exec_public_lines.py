@@ -22,7 +22,7 @@ from tests.core.board.models_of_lines import (
     shapes_of,
     small,
 )
-from tests.core.board.test_public_trtexec_lines import DIFFERENT, TAKEN, case, name_of
+from tests.core.board.test_public_trtexec_lines import TAKEN, name_of
 from tests.core.board.trtexec_lines import LINES, Facts, PublicLine, Version
 
 import dryfit
@@ -119,7 +119,7 @@ def check_plan(plan: Plan, facts: Facts) -> None:
             assert all(layer.precision is WORDS[word] for word in words)
 
 
-@pytest.mark.parametrize("line", [case(line, differing=DIFFERENT) for line in TAKEN])
+@pytest.mark.parametrize("line", TAKEN, ids=name_of)
 def test_a_line_does_what_its_source_says(line: PublicLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     facts = fitted_facts(line.facts)
@@ -153,15 +153,15 @@ def test_a_line_does_what_its_source_says(line: PublicLine, tmp_path: Path, monk
         assert "has no effect" in text, option
 
 
-NOT_YET = {"--nvtxMode": "an option's other name is taken by versions that do not have it"}
-
 REFUSED = [(line, line.version, line.facts.refused) for line in LINES if line.facts.refused] + [
     (line, version, pattern) for line in LINES for version, pattern in line.also_refused_by.items()
 ]
 
 
 @pytest.mark.parametrize(
-    ("line", "version", "names"), [case(line, version, names, differing=NOT_YET) for line, version, names in REFUSED]
+    ("line", "version", "names"),
+    REFUSED,
+    ids=[f"{name_of(line)}-{version_text(version)}" for line, version, _ in REFUSED],
 )
 def test_a_line_that_is_refused_fails_as_trtexec_does(
     dryfit_command: Any,
