@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,16 @@ from tests.core.board.models_of_lines import (
     shapes_of,
     small,
 )
-from tests.core.board.test_public_trtexec_lines import TAKEN, name_of
-from tests.core.board.trtexec_lines import LINES, Facts, PublicLine, Version
+from tests.core.board.test_public_trtexec_lines import REFUSED, TAKEN, name_of
+from tests.core.board.trtexec_lines import Facts, PublicLine, Version
 
 import dryfit
 from dryfit.answers.run import load_engine
 from dryfit.answers.trtexec.run import ExecTrtexecAnswer
 from dryfit.board.versions import version_text
 from dryfit.builder.config.enumerations import DeviceType
+from dryfit.builder.config.trtexec_spellings import parse_io_formats
+from dryfit.engine.engine import Engine
 from dryfit.engine.plan import Plan, ProfileShapes
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
@@ -107,6 +110,8 @@ def check_plan(plan: Plan, facts: Facts) -> None:
     assert bool(on_dla) == (facts.core >= 0 and not profile)  # a DLA has no dynamic shapes
     if facts.core >= 0 and not facts.falls_back:
         assert {operation.device for operation in plan.operations} == {DeviceType.DLA}
+    if not facts.loadable:  # a loadable does not record them
+        check_settings(plan.settings, facts)
     allowed = {TYPES[name] for name in facts.types if name in TYPES}
     allowed |= {DataType.HALF} if facts.core >= 0 and not allowed else set()
     found = {operation.precision for operation in plan.operations}
@@ -117,6 +122,46 @@ def check_plan(plan: Plan, facts: Facts) -> None:
         for listed in (facts.layer_types, facts.layer_outputs):
             words = [word for name, word in listed.items() if name.replace("*", "0") in layer.onnx_nodes]
             assert all(layer.precision is WORDS[word] for word in words)
+
+
+def check_settings(settings: Mapping[str, Any], facts: Facts) -> None:
+    """Compare the config that an engine was built with, as it recorded it, with what the line requests."""
+    assert set(settings["flags"]) >= facts.flags | ({"TF32"} if facts.tf32 else set())
+    assert facts.tf32 or "TF32" not in settings["flags"]
+    assert set(settings["flags"]) >= facts.types
+    assert settings["DLA_core"] == facts.core
+    assert settings["builder_optimization_level"] == facts.level
+    assert settings["profiling_verbosity"].lower() == facts.verbosity
+    assert dict(settings["memory_pool_limits"]) == dict(facts.pools)
+
+
+def check_borders(engine: Engine, facts: Facts) -> None:
+    """Compare types and formats of inputs and outputs with those that the line requests."""
+    network = engine.plan.network
+    for text, tensors in ((facts.inputs, network.inputs), (facts.outputs, network.outputs)):
+        entries = parse_io_formats(text, "") if text else []
+        for index, tensor in enumerate(tensors if entries else ()):
+            entry = entries[index % len(entries)]
+            assert engine.get_tensor_dtype(tensor.name) is entry.dtype
+            assert engine.get_tensor_format(tensor.name) in entry.formats
+
+
+def check_times(folder: Path, line: PublicLine) -> None:
+    """Look into the files of times that a line writes: one record for each run, and a count before the layers."""
+    for word in fitted_words(line):
+        option, _, file = word.partition("=")
+        if option == "--exportTimes":
+            records = json.loads((folder / file).read_text())
+            assert len(records) == RUNS * line.facts.inference.get("streams", 1)
+            assert records[0].keys() >= {"startComputeMs", "endComputeMs", "computeMs", "latencyMs"}
+        elif option == "--exportProfile":
+            count, *layers = json.loads((folder / file).read_text())
+            assert count["count"] >= RUNS
+            assert all(layer.keys() >= {"name", "timeMs", "averageMs", "medianMs", "percentage"} for layer in layers)
+        elif option == "--exportLayerInfo":
+            assert json.loads((folder / file).read_text()).keys() >= {"Layers", "Bindings"}
+        elif option == "--exportOutput":
+            assert json.loads((folder / file).read_text())[0].keys() >= {"name", "dimensions", "values"}
 
 
 @pytest.mark.parametrize("line", TAKEN, ids=name_of)
@@ -139,23 +184,22 @@ def test_a_line_does_what_its_source_says(line: PublicLine, tmp_path: Path, monk
     for file in filter(None, (facts.saves, facts.timing_cache)):
         assert (tmp_path / local(file)).stat().st_size
     if facts.saves:
-        check_plan(load_engine(tmp_path / local(facts.saves)).plan, facts)
+        engine = load_engine(tmp_path / local(facts.saves))
+        check_plan(engine.plan, facts)
+        check_borders(engine, facts)
+    check_times(tmp_path, line)
     if answer.queries:
         shapes = run_shapes(facts) or dict.fromkeys(facts.feeds or ["input"], PICTURE)
         for index, shape in enumerate(shapes.values()):
             output = answer.outputs[f"output_{index}"]
             assert output.shape[:1] + output.shape[2:] == shape[:1] + shape[2:]
+    assert ("verbose" in facts.prints) == any(severity == "V" for severity, _ in answer.lines) or facts.loads
     for word in facts.prints - {"verbose"}:
         assert PRINTED[word] in text
     for name, file in facts.feeds.items():
         assert f"Using values loaded from {local(file)} for input {name}" in text
     for option in facts.no_effect:
         assert "has no effect" in text, option
-
-
-REFUSED = [(line, line.version, line.facts.refused) for line in LINES if line.facts.refused] + [
-    (line, version, pattern) for line in LINES for version, pattern in line.also_refused_by.items()
-]
 
 
 @pytest.mark.parametrize(
