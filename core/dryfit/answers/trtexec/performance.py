@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from dryfit.answers.trtexec.inference import InferenceSettings, InferenceTimes, QueryTimes
+from dryfit.estimate_text import two_digits, with_error
 from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class BoardEstimate:
     Attributes:
         board: name of the board.
         latency: estimated latency of one query, with its error.
-        throughput: estimated throughput; "" if it is not estimated.
+        throughput: estimated throughput of one query after another; "" if it is not estimated.
     """
 
     board: str
@@ -81,10 +82,13 @@ class BoardEstimate:
 
     @classmethod
     def of(cls, answer: EstimateAnswer) -> BoardEstimate:
-        """Return the totals of an estimate."""
-        latency = answer.network.latency_microseconds
-        per_second = "" if not latency else f"~{number_text(float(f'{1e6 / latency:.2g}'))} qps"
-        return cls(answer.platform or answer.device, answer.network.latency_text, per_second)
+        """Return the totals of an estimate, with the throughput of one query after another."""
+        network, throughput = answer.network, ""
+        if network.latency_microseconds:
+            rate = f"{two_digits(1e6 / network.latency_microseconds)} qps"
+            throughput = with_error(rate, network.latency_error_factor, is_lower_bound=bool(network.lower_bounds))
+            throughput = throughput.replace("at least", "at most", 1)  # of a lower bound of the time
+        return cls(answer.platform or answer.device, network.latency_text, throughput)
 
 
 @attrs.frozen

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
+from dryfit.answers.estimate import estimate
 from dryfit.answers.trtexec.inference import InferenceSettings, InferenceTimes, QueryTimes
 from dryfit.answers.trtexec.performance import (
     BoardEstimate,
@@ -14,6 +16,7 @@ from dryfit.answers.trtexec.performance import (
     performance_lines,
     performance_text,
 )
+from dryfit.estimate_text import two_digits
 
 HOST = "x86-64, 2 CPUs"
 ESTIMATE = BoardEstimate("agx-orin-64", "~690 us (within a factor of 3.6)", "~1400 qps")
@@ -73,6 +76,22 @@ def test_the_estimate_of_a_board_follows_the_summary():
         "Estimate for agx-orin-64, by formula and not measured: latency ~690 us (within a factor of 3.6), "
         "throughput ~1400 qps"
     )
+
+
+def test_an_estimate_is_shown_with_its_error(digits_model):
+    answer = estimate(digits_model, platform="agx-orin-64", precision="fp16", shape={"image": (1, 1, 8, 8)})
+    shown = BoardEstimate.of(answer)
+    assert (shown.board, shown.latency) == ("agx-orin-64", answer.network.latency_text)
+    rate = two_digits(1e6 / answer.network.latency_microseconds)
+    assert shown.throughput == f"~{rate} qps (within a factor of 3.6)"
+
+
+def test_the_throughput_of_a_lower_bound_is_an_upper_bound():
+    facts = {"latency_microseconds": 500.0, "latency_error_factor": None, "latency_text": "at least 500 us"}
+    answer = SimpleNamespace(platform="", device="GPU", network=SimpleNamespace(lower_bounds=["GPU"], **facts))
+    assert BoardEstimate.of(answer) == BoardEstimate("GPU", "at least 500 us", "at most 2,000 qps")
+    answer.network.latency_microseconds, answer.network.latency_text = None, "none"
+    assert BoardEstimate.of(answer) == BoardEstimate("GPU", "none")
 
 
 def test_queries_that_do_not_fill_a_line_of_averages_have_none():
