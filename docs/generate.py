@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the pages import one anoth
 REFERENCE = Path(__file__).parent / "reference"
 
 PAGES = {
+    "annotate.schema.json": "dryfit.answers.annotate:AnnotateAnswer",
     "build.schema.json": "dryfit.answers.build:BuildAnswer|dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "cache.schema.json": (
         "dryfit.answers.cache_answers:CacheAnswer|dryfit.answers.cache_answers:CacheDiffAnswer"

@@ -11,6 +11,7 @@ from dryfit.front_door import public_names
 public_names(
     __name__,
     {
+        "dryfit.answers.annotate": "annotate",
         "dryfit.answers.caches": "check_cache diff_caches show_cache",
         "dryfit.answers.calibrate": "calibrate compare_calibrators",
         "dryfit.answers.check": "CheckAnswer check",

@@ -1,0 +1,50 @@
+"""`dryfit annotate`: a copy of a model whose nodes say on which device they run, for viewers such as Netron."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.network_options import network_options
+
+COLORS = ("none", "names", "domains", "operators")
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Annotated copy to write.",
+)
+@click.option(
+    "--color",
+    "--colour",
+    "color",
+    type=click.Choice(COLORS),
+    default="none",
+    show_default=True,
+    help="Tell devices apart by node names (the copy still runs), or by domains or operators, from which Netron takes "
+    "its colors (for viewing only).",
+)
+@click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
+@network_options
+@json_option
+def annotate(model: Path, output: Path, color: str, force: bool, options: Options, as_json: bool) -> None:
+    """Write device, segment, precision, format, scale and estimate of each node into a copy of an ONNX MODEL.
+
+    They are in the metadata of each node, which Netron shows, with keys that begin with `dryfit.`. The copy computes
+    the same. The defaults are those of `dryfit estimate`. How to read it: docs/how-to/look-at-a-model.md.
+    """
+    from dryfit.answers.annotate import annotate as answer_of
+
+    answer = answer_of(model, output, color=color, force=force, **options)
+    for note in answer.notes:
+        print_note(note)
+    show_answer(answer, as_json=as_json)
