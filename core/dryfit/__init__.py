@@ -50,7 +50,7 @@ public_names(
         "dryfit.engine.execution_context": "ExecutionContext",
         "dryfit.engine.inspector": "EngineInspector LayerInformationFormat",
         "dryfit.engine.output_allocators": "OutputAllocator",
-        "dryfit.engine.profiler": "LayerTimes Profiler",
+        "dryfit.engine.profiler": "LayerSpans LayerTimes Profiler",
         "dryfit.engine.progress": "ProgressMonitor TerminalProgress run_many",
         "dryfit.engine.runtime": "Runtime",
         "dryfit.errors": (

@@ -55,6 +55,7 @@ from dryfit.engine.execution_context import ExecutionContext as ExecutionContext
 from dryfit.engine.inspector import EngineInspector as EngineInspector
 from dryfit.engine.inspector import LayerInformationFormat as LayerInformationFormat
 from dryfit.engine.output_allocators import OutputAllocator as OutputAllocator
+from dryfit.engine.profiler import LayerSpans as LayerSpans
 from dryfit.engine.profiler import LayerTimes as LayerTimes
 from dryfit.engine.profiler import Profiler as Profiler
 from dryfit.engine.progress import ProgressMonitor as ProgressMonitor

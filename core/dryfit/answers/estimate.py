@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar, Unpack
 
 import attrs
 
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.defaults import with_scales
+from dryfit.answers.estimated_trace import estimated_trace
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.network_cost import NetworkCost, SegmentCost, TotalEnergy, TransferCost, network_cost
 from dryfit.answers.options import Options, Sparsity
@@ -118,6 +121,7 @@ class EstimateAnswer(Answer):
         segments: the segments in execution order.
         transfers: copies between devices.
         network: totals of the whole network.
+        trace: path of the trace that was written; None for none.
         notes: remarks on options that were adjusted.
 
     Example:
@@ -145,6 +149,7 @@ class EstimateAnswer(Answer):
     segments: Sequence[SegmentCost]
     transfers: Sequence[TransferCost]
     network: NetworkEstimate
+    trace: str | None
     notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
@@ -156,18 +161,25 @@ class EstimateAnswer(Answer):
         return f"{_heading(self)}: {self.network.latency_text} at batch {self.batch}"
 
 
-def estimate(model: Model, config: BuilderConfig | None = None, **options: Unpack[Options]) -> EstimateAnswer:
+def estimate(
+    model: Model,
+    config: BuilderConfig | None = None,
+    *,
+    trace: str | os.PathLike[str] | None = None,
+    **options: Unpack[Options],
+) -> EstimateAnswer:
     """Estimate the cost of a model on a board: multiplier cycles, bytes, time and throughput. Measures nothing.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
         config: build settings; None to use the options. The config is not modified: a device whose board is not set is
             estimated for its first platform.
+        trace: path of a trace to write for Perfetto: one inference as it is estimated. An existing file is replaced.
         options: keyword arguments named like the options of `dryfit estimate`, with the same defaults.
 
     Raises:
         PlacementError: A layer cannot be placed.
-        ConfigError: The options, the config and the model conflict.
+        ConfigError: The options, the config and the model conflict, or the trace cannot be written.
         NetworkError: The network is invalid; the message lists all problems.
         OnnxImportError: The model is corrupt or has unsupported operators.
         UnknownNameError: A device, platform, power mode or option value does not exist.
@@ -187,12 +199,16 @@ def estimate(model: Model, config: BuilderConfig | None = None, **options: Unpac
         settings = chosen.settings(subject.network)
     device = chosen.default_device_type
     clocks = chosen.clocks(device)
+    platform, software = settings["platforms"].get(device, ""), settings["software"].get(device, "")
+    if trace is not None:
+        board = device_text(device, platform, software)
+        estimated_trace(Path(subject.name).name, board, design, cost).write(trace)
     return EstimateAnswer(
         model=subject.name,
         device=device,
-        platform=settings["platforms"].get(device, ""),
+        platform=platform,
         power_mode=None if clocks is None else clocks.name,
-        software=settings["software"].get(device, ""),
+        software=software,
         precisions=subject.precisions,
         fallback=settings["fallback_device"],
         assumed=list(subject.assumed),
@@ -210,6 +226,7 @@ def estimate(model: Model, config: BuilderConfig | None = None, **options: Unpac
         segments=cost.segments,
         transfers=cost.transfers,
         network=_network(cost, device),
+        trace=None if trace is None else os.fspath(trace),
         notes=subject.notes,
     )
 
@@ -270,6 +287,8 @@ def _blocks(answer: EstimateAnswer) -> Iterator[Block]:
     if copies:
         yield Table("Copies between devices", ["tensor", "from", "to", "time"], copies)
     yield Entries("Basis", _bases(answer))
+    if answer.trace is not None:
+        yield Line(f"Trace of the estimate: {answer.trace} (https://ui.perfetto.dev opens it)")
 
 
 def _figures(answer: EstimateAnswer) -> Iterator[str]:

@@ -17,6 +17,7 @@ import numpy as np
 from dryfit.answers.asked import Model, asked
 from dryfit.answers.builder_config import METHOD_OPTION
 from dryfit.answers.json_data import Amount, hidden
+from dryfit.answers.measured_trace import RunTrace
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.placement_text import defaults_line, operator_blocks
 from dryfit.answers.run_inputs import RunInputs
@@ -84,6 +85,7 @@ class RunAnswer(Answer):
         runs: number of runs.
         host_milliseconds_a_run: time per run on this machine, including warm-up.
         host_milliseconds_by_layer: median time by engine layer; None without a profile.
+        trace: path of the trace that was written; None for none.
         quantized_operators: layers that a quantize method computes in integers, with the rule of the method.
         plugins: active plugins, each as `name version (distribution)`; sorted.
         top_classes: most likely classes of each sample, for pictures with labels.
@@ -99,6 +101,7 @@ class RunAnswer(Answer):
     runs: int
     host_milliseconds_a_run: Amount
     host_milliseconds_by_layer: Mapping[str, Amount] | None
+    trace: str | None
     quantized_operators: Sequence[OperatorRule]
     plugins: Sequence[str]
     top_classes: Sequence[SampleClasses]
@@ -130,6 +133,8 @@ class RunAnswer(Answer):
         yield from operator_blocks(self.quantized_operators)
         if self.host_milliseconds_by_layer is not None:
             yield profile_table(self.host_milliseconds_by_layer)
+        if self.trace is not None:
+            yield Line(f"Trace of this host's times: {self.trace} (https://ui.perfetto.dev opens it)")
 
 
 def profile_table(medians: Mapping[str, float]) -> Table:
@@ -154,6 +159,7 @@ def run(
     threads: int | None = None,
     repeat: int = 1,
     profile: bool = False,
+    trace: str | os.PathLike[str] | None = None,
     progress: ProgressMonitor | None = None,
     **options: Unpack[Options],
 ) -> RunAnswer:
@@ -173,6 +179,7 @@ def run(
         threads: number of host threads; None for one per CPU.
         repeat: number of times to run all inputs.
         profile: whether to measure the time of each layer.
+        trace: path of a trace to write for Perfetto: when each layer ran on this machine. An existing file is replaced.
         progress: monitor that receives the progress of each run.
         options: for a model, keyword arguments named like the options of `dryfit build`, with the same defaults.
 
@@ -186,22 +193,27 @@ def run(
     engine, assumed, notes = _engine_of(model, options)
     taken = RunInputs.of(engine, inputs, data, random, preparation or PicturePreparation(), limit, batches=batches)
     context = engine.create_execution_context(threads)
-    times = LayerTimes() if profile else None
+    recorded = None if trace is None else RunTrace()
+    times = recorded.spans if recorded is not None else LayerTimes() if profile else None
     context.profiler = times
     began = time.perf_counter()
     feeds = itertools.chain.from_iterable(taken.feeds() for _ in range(repeat))
-    outputs = _run_all(context, feeds, len(taken), progress)
+    outputs = _run_all(context, feeds, len(taken), progress, recorded)
     runs = repeat * len(taken)
     milliseconds = (time.perf_counter() - began) * 1e3 / runs
     top = top_classes(outputs, taken.names, classes) if taken.has_pictures or classes is not None else []
     files = {} if output_dir is None else _write(outputs, output_dir)
+    name = str(model) if isinstance(model, str | os.PathLike) else engine.name
+    if recorded is not None and trace is not None:
+        recorded.trace(Path(name).name, context).write(trace)
     return RunAnswer(
-        engine=str(model) if isinstance(model, str | os.PathLike) else engine.name,
+        engine=name,
         name=engine.name,
         outputs=[RunOutput(name, files.get(name), values) for name, values in outputs.items()],
         runs=runs,
         host_milliseconds_a_run=milliseconds,
-        host_milliseconds_by_layer=None if times is None else times.medians(),
+        host_milliseconds_by_layer=times.medians() if profile and times is not None else None,
+        trace=None if trace is None else os.fspath(trace),
         quantized_operators=operator_rules(engine.plan.network),
         plugins=registry.active_plugins(),
         top_classes=top,
@@ -215,10 +227,13 @@ def _run_all(
     feeds: Iterable[Mapping[str, Array]],
     length: int,
     progress: ProgressMonitor | None,
+    recorded: RunTrace | None = None,
 ) -> dict[str, Array]:
     """Return the outputs of the last `length` runs, joined along the first axis if there are several."""
     kept: list[dict[str, Array]] = []
-    for outputs in run_many(context, feeds, progress):
+    for outputs in run_many(context, feeds if recorded is None else recorded.begin_each(feeds), progress):
+        if recorded is not None:
+            recorded.end_run()
         kept = [*kept[-(length - 1) :], outputs] if length > 1 else [outputs]
     if length == 1:
         return kept[0]

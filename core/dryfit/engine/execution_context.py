@@ -24,7 +24,7 @@ from dryfit.engine.input_arrays import (
 )
 from dryfit.engine.output_allocators import OutputAllocator, allocated, largest_size
 from dryfit.engine.plan import Plan
-from dryfit.engine.profiler import Profiler, watched_run
+from dryfit.engine.profiler import LayerSpans, Profiler, watched_run
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.errors import ExecutionError, UnknownNameError
 from dryfit.forking import is_lost, watch_forks
@@ -374,7 +374,10 @@ class ExecutionContext(KnownAttributes):
         def observe(name: str, seconds: float) -> None:
             layer = self._operation_names.get(name, name)
             times[layer] = times.get(layer, 0.0) + seconds
+            if spans is not None:
+                spans.report_layer_span(layer, seconds)
 
+        spans = self.profiler if isinstance(self.profiler, LayerSpans) else None
         return observe
 
     def _known(self, name: str) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import attrs
+
 from dryfit.network.tensor import Shape
 from dryfit.plugins.contributions import RunObserver
 
@@ -80,6 +82,43 @@ class LayerTimes(Profiler):
     def total(self) -> float:
         """Return the sum of the medians: approximately the time of one run in ms."""
         return sum(self.medians().values())
+
+
+@attrs.frozen
+class LayerSpan:
+    """When an engine layer ran on this machine.
+
+    Attributes:
+        layer: name of the engine layer.
+        begin, end: in seconds of `time.perf_counter`.
+    """
+
+    layer: str
+    begin: float
+    end: float
+
+
+class LayerSpans(LayerTimes):
+    """Collects when each layer ran, in addition to the times; a context reports to it during the run.
+
+    Attributes:
+        spans: one for each time that a layer ran, in order.
+
+    Example:
+        >>> context.profiler = LayerSpans()
+        >>> outputs = context.run({"x": np.zeros((1, 3, 8, 8), np.float32)})
+        >>> len(context.profiler.spans) == len(context.profiler.milliseconds)
+        True
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spans: list[LayerSpan] = []
+
+    def report_layer_span(self, layer_name: str, seconds: float) -> None:
+        """Record that a layer, which took so many seconds, ends now."""
+        end = time.perf_counter()
+        self.spans.append(LayerSpan(layer_name, end - seconds, end))
 
 
 @contextmanager

@@ -13,9 +13,15 @@ from dryfit.cli.network_options import network_options
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--trace",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the estimated course of an inference to FILE, as Chrome trace events, which Perfetto opens.",
+)
 @network_options
 @json_option
-def estimate(model: Path, options: Options, as_json: bool) -> None:
+def estimate(model: Path, trace: Path | None, options: Options, as_json: bool) -> None:
     """Estimate what an ONNX MODEL takes on a board: multiplier cycles, bytes, time and throughput. Measures nothing.
 
     The defaults are those of `dryfit check`; with INT8 every tensor is taken to have a scale, unless
@@ -24,7 +30,7 @@ def estimate(model: Path, options: Options, as_json: bool) -> None:
     """
     from dryfit.answers.estimate import estimate as answer_of
 
-    answer = answer_of(model, **options)
+    answer = answer_of(model, trace=trace, **options)
     for note in answer.notes:
         print_note(note)
     show_answer(answer, as_json=as_json)

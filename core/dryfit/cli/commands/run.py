@@ -50,6 +50,12 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     is_flag=True,
     help="Show the host latency of each engine layer, slowest first.",
 )
+@click.option(
+    "--trace",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write when each layer ran on this machine to FILE, as Chrome trace events, which Perfetto opens.",
+)
 @network_options
 @json_option
 def run(
@@ -66,6 +72,7 @@ def run(
     threads: int | None,
     repeat: int,
     profile: bool,
+    trace: Path | None,
     options: Options,
     as_json: bool,
 ) -> None:
@@ -96,6 +103,7 @@ def run(
                 threads=threads,
                 repeat=repeat,
                 profile=profile,
+                trace=trace,
                 progress=progress,
                 **options,
             )
