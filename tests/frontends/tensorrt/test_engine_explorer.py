@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -80,6 +82,59 @@ def test_the_explorer_makes_its_tables(explorer: Any, shared_models: Path, tmp_p
         assert len(plan.get_layers_by_type("Convolution")) > 50
         assert plan.total_weights_size > 2**20
         assert len(lint.ConvLinter(plan).lint()) >= 1
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("on_dla", [False, True])
+def test_the_explorer_draws_the_graph(explorer: Any, shared_models: Path, tmp_path: Path, on_dla: bool) -> None:
+    pytest.importorskip("graphviz", reason="the engine explorer draws with the package graphviz")
+    graphing = importlib.import_module("trex.graphing")
+    plan = plan_of(explorer, shared_models / "mobilenetv2-fp32.onnx", tmp_path, on_dla=on_dla)
+    layers = {one.name for one in plan.layers}
+    drawn = graphing.PlanGraph(plan)
+    assert {one.layer.name for one in drawn.layer_nodes} == layers
+    # One chain of tensors joins the layers of this network: from the input to the output each is an edge's end.
+    ends = {name for edge in drawn.edges_list for name in (edge.src.layer_name, edge.dst.layer_name)}
+    assert layers <= ends
+    for formatter in (graphing.layer_type_formatter, graphing.layer_precision_formatter):
+        source = graphing.to_dot(plan, formatter).source
+        assert source.count("ms</TD>") == len(layers)  # each has its latency
+        assert source.count("->") >= len(layers) - 1
+        assert "1x1001" in source or "[1, 1001]" in source
+    if shutil.which("dot") is None:
+        pytest.skip("dot of Graphviz is not installed")
+    (tmp_path / "graph.dot").write_text(source, encoding="utf-8")
+    command = ["dot", "-Tsvg", "graph.dot", "-o", "graph.svg"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    svg = (tmp_path / "graph.svg").read_text(encoding="utf-8")
+    assert svg.count('class="node"') >= len(layers)
+    assert ("ForeignNode" if on_dla else "Convolution") in svg
+
+
+@pytest.mark.shared
+def test_the_explorer_groups_and_cleans_its_tables(explorer: Any, shared_models: Path, tmp_path: Path) -> None:
+    plan = plan_of(explorer, shared_models / "mobilenetv2-fp32.onnx", tmp_path, on_dla=False)
+    misc, preprocessing = importlib.import_module("trex.misc"), importlib.import_module("trex.df_preprocessing")
+    counts = misc.group_count(plan.df, "type")
+    assert counts["count"].sum() == len(plan.df)
+    times = misc.group_sum_attr(plan.df, grouping_attr="type", reduced_attr="latency.avg_time")
+    assert times["latency.avg_time"].sum() == pytest.approx(plan.total_runtime)
+    assert times.set_index("type")["latency.avg_time"]["Convolution"] > 0
+    assert plan.df["latency.pct_time"].sum() == pytest.approx(100)
+    shown = preprocessing.clean_for_display(plan.df)
+    assert len(shown) == len(plan.df)
+    convolutions = preprocessing.filter_by_layer(plan.df, "Convolution")
+    # It counts them from the shapes of inputs, outputs and kernels.
+    own = plan.df[plan.df["type"] == "Convolution"]["MultiplyAccumulates"]
+    assert convolutions["attr.macs"].tolist() == own.tolist()
+    summary = importlib.import_module("trex.engine_plan").summary_dict(plan)
+    assert summary["Layers"] == str(len(plan.df))
+
+
+def plan_of(explorer: Any, model: Path, folder: Path, *, on_dla: bool) -> Any:
+    """The explorer's plan of a model's engine and profile."""
+    written(importlib.import_module("dryfit_tensorrt.trt10"), model, folder, on_dla=on_dla)
+    return explorer[0].EnginePlan(str(folder / "graph.json"), str(folder / "profile.json"))
 
 
 def test_a_profile_has_trtexecs_records() -> None:
