@@ -119,8 +119,8 @@ def annotate(
         output: path of the annotated copy; None to write no file, see `AnnotateAnswer.annotated_model`.
         config: build settings; None to use the options. The config is not modified.
         color: how nodes of different devices are told apart besides metadata: `none`; `names`, which puts device and
-            segment in front of the names; `domains` or `operators`, which are for viewing only, since the copy does
-            not run.
+            segment in front of the names; `domains`, which makes Netron show the nodes of the default device in gray;
+            or `operators`, which gives each device a color of its own. With the last two the copy does not run.
         force: whether to overwrite the output.
         options: keyword arguments named like the options of `dryfit annotate`, with the same defaults.
 
@@ -161,7 +161,7 @@ def annotate(
     described = list(node_facts(copy.graph, design, cost))
     heading = _heading(subject)
     facts = _facts(subject, heading, cost, marks)
-    annotate_model(copy, [(node, one.notes) for node, one in described], facts, marks)
+    annotate_model(copy, [(node, one.notes) for node, one in described], facts, marks, heading.device)
     if path is not None:
         write_model(copy, path, external, subject.folder or path.parent)
     return AnnotateAnswer(

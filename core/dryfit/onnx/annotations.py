@@ -38,8 +38,8 @@ class NodeMarks(enum.StrEnum):
     """The names begin with device and segment; the model still runs. Netron shows names instead of operators on
     request (View, Show Names)."""
     DOMAINS = "domains"
-    """The domain of the operator is the device. For viewing only: Netron gives nodes of foreign domains no color of
-    their category, and shows the domain."""
+    """The domain of operators on the default device is that device. For viewing only: in Netron, nodes of domains that
+    it does not know are gray, so that only those that left the device keep the color of their category."""
     OPERATORS = "operators"
     """The operator is one whose color stands for the device, and the name begins with the real operator. For viewing
     only."""
@@ -91,7 +91,11 @@ def model_nodes(graph: GraphProto, prefix: str = "", around: Sequence[NodeProto]
 
 
 def annotate_model(
-    model: ModelProto, notes: Iterable[tuple[NodeProto, NodeNotes]], facts: Mapping[str, str], marks: NodeMarks
+    model: ModelProto,
+    notes: Iterable[tuple[NodeProto, NodeNotes]],
+    facts: Mapping[str, str],
+    marks: NodeMarks,
+    default_device: str,
 ) -> None:
     """Write notes into a model, in place of those of an earlier annotation.
 
@@ -100,35 +104,29 @@ def annotate_model(
         notes: nodes of the model with what is written about each.
         facts: what is written about the model, by key without the prefix.
         marks: how nodes of different devices are told apart.
+        default_device: device that the layers are assigned to.
     """
     _raise_version(model)
     _write(model, facts)
     known = list(notes)
-    devices = list(dict.fromkeys(one.device for _, one in known if one.device is not None))
+    own_domain = f"{PREFIX}{default_device}"
+    devices = list(dict.fromkeys((default_device, *(one.device for _, one in known if one.device is not None))))
     for node, one in known:
         properties = dict(one.properties)
         if marks is NodeMarks.NAMES and one.device is not None:
             properties["name"] = node.name
             place = one.device if one.segment is None else f"{one.device}:{one.segment}"
             node.name = f"{place} {node_name(node)}"
-        elif marks is NodeMarks.DOMAINS and one.device is not None:
+        elif marks is NodeMarks.DOMAINS and one.device == default_device:
             properties["domain"] = node.domain or "ai.onnx"
-            node.domain = domain_of(one.device)
+            node.domain = own_domain
         elif marks is NodeMarks.OPERATORS:
             properties["operator"] = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
             node.name = f"{node.op_type} {node_name(node)}"
             node.op_type, node.domain = _stand_in(one.device, devices), ""
         _write(node, properties)
-    if marks is NodeMarks.DOMAINS:
-        stated = {entry.domain for entry in model.opset_import}
-        for device in devices:
-            if domain_of(device) not in stated:
-                model.opset_import.add(domain=domain_of(device), version=1)
-
-
-def domain_of(device: str) -> str:
-    """Return the domain that stands for a device."""
-    return f"{PREFIX}{device}"
+    if marks is NodeMarks.DOMAINS and own_domain not in {entry.domain for entry in model.opset_import}:
+        model.opset_import.add(domain=own_domain, version=1)
 
 
 def _stand_in(device: str | None, devices: Sequence[str]) -> str:

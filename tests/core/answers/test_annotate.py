@@ -266,6 +266,7 @@ def test_marks_by_domains_and_operators_are_for_viewing_only(digits_model: Path)
     nodes = {node.name: node for node in domains.annotated_model.graph.node}
     assert (nodes["conv1"].domain, nodes["conv1"].op_type) == ("dryfit.DLA", "Conv")
     assert metadata(nodes["conv1"])["dryfit.domain"] == "ai.onnx"
+    assert nodes["elu2"].domain == ""  # it left the device, and keeps its color
     assert "does not run" in metadata(domains.annotated_model)["dryfit.use"]
     operators = dryfit.annotate(digits_model, color="operators", shape=shape, **ORIN)
     marked = {metadata(node).get("dryfit.device"): node.op_type for node in operators.annotated_model.graph.node}

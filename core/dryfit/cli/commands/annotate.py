@@ -30,8 +30,8 @@ COLORS = ("none", "names", "domains", "operators")
     type=click.Choice(COLORS),
     default="none",
     show_default=True,
-    help="Tell devices apart by node names (the copy still runs), or by domains or operators, from which Netron takes "
-    "its colors (for viewing only).",
+    help="Tell devices apart by node names (the copy still runs); by domains, so that in Netron only nodes off the "
+    "default device have a color; or by operators, with a color for each device (both for viewing only).",
 )
 @click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
 @network_options
