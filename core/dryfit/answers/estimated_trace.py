@@ -30,7 +30,7 @@ def estimated_trace(model: str, board: str, design: Design, cost: NetworkCost) -
         design: decisions about the network.
         cost: estimates of its segments and copies.
     """
-    trace = Trace(f"{model} on {board} (estimated)", {"model": model, "board": board, "times": NOTE})
+    trace = Trace(f"Estimated: {model} on {board}", {"model": model, "board": board, "times": NOTE})
     trace.name_tracks([*dict.fromkeys(one.device for one in cost.segments), COPIES])
     now, waiting = 0, list(cost.transfers)
     for segment in cost.segments:

@@ -54,7 +54,7 @@ class RunTrace:
         """Return the trace."""
         plan, threads = context.engine.plan, context.num_threads
         facts = {"model": model, "times": NOTE, "host_threads": threads}
-        trace = Trace(f"{model} on this host (measured; not the device's times)", facts)
+        trace = Trace(f"Measured on this host: {model}", facts)
         trace.name_tracks([RUNS, *dict.fromkeys(_track(one) for one in plan.operations if not _is_copy(one)), COPIES])
         origin = self._runs[0].begin if self._runs else 0.0
         described = {one.name: (one, _facts(plan, one)) for one in plan.operations}

@@ -69,7 +69,8 @@ class Trace:
     def name_tracks(self, names: Sequence[str]) -> None:
         """Set the order of tracks; others follow in the order of their first slice."""
         for name in names:
-            self._tracks.setdefault(name, len(self._tracks) + 1)
+            # A track with the number of the process would be its main thread.
+            self._tracks.setdefault(name, len(self._tracks) + _PROCESS + 1)
 
     def add(self, one: Slice) -> None:
         """Add a slice. It must not overlap another of its track in part."""

