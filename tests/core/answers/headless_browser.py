@@ -55,6 +55,11 @@ class Page:
             time.sleep(0.1)
         raise TimeoutError(script)
 
+    def press_with_control(self, key: str, code: int) -> None:
+        """Press a key together with Control, as a person does."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self._ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, modifiers=2)
+
     def picture(self, path: Path) -> None:
         """Write a picture of the page."""
         path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"]))

@@ -83,6 +83,28 @@ def test_netron_shows_what_is_written_about_each_node(
         assert shown == written
 
 
+def test_netron_shows_what_is_written_about_the_model(
+    netron: Any, page: Page, digits_model: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "annotated.onnx"
+    answer = dryfit.annotate(digits_model, path, **ORIN)
+    show(netron, page, path)
+    page.value("document.getElementById('sidebar-model-button').click()")
+    page.wait_for(f"({ITEMS}).some(item => item[0] === 'dryfit.note')")
+    assert {key: text for key, text in page.value(ITEMS) if key.startswith("dryfit.")} == answer.facts
+
+
+def test_netron_shows_device_and_segment_as_part_of_names(
+    netron: Any, page: Page, digits_model: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "annotated.onnx"
+    dryfit.annotate(digits_model, path, color="names", **ORIN)
+    show(netron, page, path)
+    page.press_with_control("u", ord("U"))  # View, Show Names
+    page.wait_for(f"({TITLES}).some(title => title[0].startsWith('DLA:0 conv1'))")
+    assert any(title.startswith("GPU:1 elu2") for title, _ in page.value(TITLES))
+
+
 def test_netron_shows_devices_by_the_colors_of_operators(
     netron: Any, page: Page, digits_model: Path, tmp_path: Path
 ) -> None:
