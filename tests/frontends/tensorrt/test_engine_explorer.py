@@ -131,6 +131,34 @@ def test_the_explorer_groups_and_cleans_its_tables(explorer: Any, shared_models:
     assert summary["Layers"] == str(len(plan.df))
 
 
+@pytest.mark.shared
+def test_the_explorer_plots_its_report_cards(
+    explorer: Any, shared_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("plotly", "IPython", "ipywidgets", "dtale", "xlsxwriter"):
+        pytest.importorskip(package, reason=f"the engine explorer's report cards need {package}")
+    figures: list[Any] = []
+    objects = importlib.import_module("plotly.graph_objects")
+    monkeypatch.setattr(objects.Figure, "show", lambda figure, *_, **__: figures.append(figure))
+    cards = importlib.import_module("trex.report_card")
+    model = shared_models / "mobilenetv2-fp32.onnx"
+    for folder, on_dla in ((tmp_path / "gpu", False), (tmp_path / "dla", True)):
+        folder.mkdir()
+        plan = plan_of(explorer, model, folder, on_dla=on_dla)
+        overview = cards.report_card_perf_overview(plan)
+        for title, plot in overview.items():
+            plot(title)
+        assert len(figures) >= len(overview) > 5
+        latencies = figures[0].data
+        assert sum(sum(bar.y) for bar in latencies) == pytest.approx(100)  # in percent, of all layers
+        figures.clear()
+        if on_dla:
+            cards.report_card_reformat_overview(plan)
+        cards.layer_latency_sunburst(plan.df, "layers", do_show=True)
+        assert figures
+        figures.clear()
+
+
 def plan_of(explorer: Any, model: Path, folder: Path, *, on_dla: bool) -> Any:
     """The explorer's plan of a model's engine and profile."""
     written(importlib.import_module("dryfit_tensorrt.trt10"), model, folder, on_dla=on_dla)
