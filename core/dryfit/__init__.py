@@ -20,6 +20,7 @@ public_names(
         "dryfit.answers.compare_versions": "compare_versions",
         "dryfit.answers.estimate": "estimate",
         "dryfit.answers.explain": "explain",
+        "dryfit.answers.explain_log": "explain_log",
         "dryfit.answers.explain_quantization": "explain_quantization",
         "dryfit.answers.explain_rule": "explain_rule",
         "dryfit.answers.export_loadables": "export_loadables",

@@ -13,6 +13,7 @@ from dryfit.answers.compare_methods import compare_methods as compare_methods
 from dryfit.answers.compare_versions import compare_versions as compare_versions
 from dryfit.answers.estimate import estimate as estimate
 from dryfit.answers.explain import explain as explain
+from dryfit.answers.explain_log import explain_log as explain_log
 from dryfit.answers.explain_quantization import explain_quantization as explain_quantization
 from dryfit.answers.explain_rule import explain_rule as explain_rule
 from dryfit.answers.export_loadables import export_loadables as export_loadables

@@ -1,0 +1,77 @@
+"""The table of all known messages, and the search for the one that a line is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import attrs
+
+from dryfit.board.logs.build_messages import BUILD_MESSAGES, MEMORY_MESSAGES
+from dryfit.board.logs.dla_messages import FALLBACK_MESSAGES, PLACEMENT_NOTES, REASON_MESSAGES
+from dryfit.board.logs.message import KnownMessage
+from dryfit.board.logs.prefixes import ERROR, WARNING, LogLine
+
+_LAST = "reason.other"
+MESSAGES: Sequence[KnownMessage] = (
+    *FALLBACK_MESSAGES,
+    *(one for one in REASON_MESSAGES if one.id != _LAST),
+    *BUILD_MESSAGES,
+    *PLACEMENT_NOTES,
+    *MEMORY_MESSAGES,
+    *(one for one in REASON_MESSAGES if one.id == _LAST),
+)
+"""The messages in the order in which lines are compared with them."""
+
+_IN_ANY_LINE = re.compile("|".join(re.escape(one.anchor) for one in MESSAGES if len(one.anchor) > 3))
+"""Lines of severity `info` and `verbose` are most of a long log: one search decides about nearly all of them."""
+
+
+@attrs.frozen
+class FoundMessage:
+    """A line that is a known message.
+
+    Attributes:
+        message: the message.
+        line: the line.
+        layer: layer that the line names; "" for none.
+        kind: TensorRT's type of that layer; "" if the line does not show it.
+        operation: operation that the line names; "" for none.
+        groups: everything that the pattern found, by name.
+    """
+
+    message: KnownMessage
+    line: LogLine
+    layer: str = ""
+    kind: str = ""
+    operation: str = ""
+    groups: dict[str, str] = attrs.field(factory=dict)
+
+
+def find_message(line: LogLine) -> FoundMessage | None:
+    """Return the known message that a line is; None for any other line."""
+    text = line.text
+    if line.severity not in (ERROR, WARNING) and not _IN_ANY_LINE.search(text):
+        return None
+    for message in MESSAGES:
+        if message.anchor not in text:
+            continue
+        if message.id == _LAST and line.severity not in (ERROR, WARNING):
+            continue
+        found = message.pattern.search(text)
+        if found is not None:
+            groups = {name: value.strip() for name, value in found.groupdict().items() if value}
+            return FoundMessage(
+                message,
+                line,
+                groups.get("layer", ""),
+                groups.get("kind", ""),
+                groups.get("operation", ""),
+                groups,
+            )
+    return None
+
+
+def message_named(message_id: str) -> KnownMessage:
+    """Return the message with this id, which is in the table."""
+    return next(one for one in MESSAGES if one.id == message_id)
