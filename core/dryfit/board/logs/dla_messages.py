@@ -20,7 +20,7 @@ _FIND_RULE = (
     "`dryfit explain MODEL --device DLA` lists the rules that the layer violates, and the model edits that keep it on "
     "the DLA"
 )
-_NEIGHBOURS = "Change the layers next to it, or assign it to the GPU yourself (--layerDeviceTypes) where that divides fewer segments"
+_NEIGHBOURS = "Change the layers next to it, or assign it to the GPU yourself (--layerDeviceTypes)"
 _STATIC = "Export the model with fixed shapes, or pass --shapes instead of a range"
 
 FALLBACK_MESSAGES = (

@@ -14,7 +14,7 @@ import attrs
 
 from dryfit.board.logs.prefixes import ERROR, UNSTATED, WARNING, LogLine
 
-_HEADING = re.compile(r"^-+ Layers running on (?P<device>DLA|GPU)\b:?[ -]*(?P<rest>.*)$", re.IGNORECASE)
+_HEADING = re.compile(r"^-+ Layers running on (?P<device>DLA|GPU)\b:?(?P<end> -+)? *(?P<rest>.*)$", re.IGNORECASE)
 _LAYER = re.compile(r"\[(?P<device>Dla|Gpu)Layer\] ?(?P<name>.+?),?$")
 _KIND = re.compile(r"^(?P<kind>[A-Z][A-Z0-9_]+): (?P<name>.+)$")
 _NODE = re.compile(r"^\{?ForeignNode\[(?P<names>.*)\]\}?$")
@@ -99,8 +99,9 @@ class LayerLists:
         heading = _HEADING.match(line.text)
         if heading is not None:
             self.finish()
-            self._open, self._text = heading["device"].upper(), heading["rest"]
-            self.headings.add(self._open)
+            self.headings.add(heading["device"].upper())
+            if not heading["end"]:
+                self._open, self._text = heading["device"].upper(), heading["rest"]
             return True
         layer = _LAYER.search(line.text)
         if layer is not None:
@@ -112,7 +113,9 @@ class LayerLists:
         if line.severity in (ERROR, WARNING) or (self._text and line.severity != UNSTATED):
             self.finish()
             return False
-        if not line.text or line.text.startswith("No layer is running on"):
+        if not line.text:
+            if line.severity != UNSTATED:  # an empty list; a blank line comes from copying
+                self.finish()
             return True
         if not self._text and not _is_list(self._open, line.text):
             self.finish()

@@ -23,7 +23,9 @@ before it; `memory`: sizes; `note`: worth knowing."""
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+    """Compile a pattern; one that begins with a name is only tried at the beginning of a line, or after its code."""
+    begins_with_name = pattern.startswith(("(?P<layer>", "(?P<text>"))
+    return re.compile(rf"^(?:\d+: )?{pattern}" if begins_with_name else pattern)
 
 
 @attrs.frozen(kw_only=True)

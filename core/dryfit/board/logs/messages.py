@@ -12,6 +12,8 @@ from dryfit.board.logs.dla_messages import FALLBACK_MESSAGES, PLACEMENT_NOTES, R
 from dryfit.board.logs.message import KnownMessage
 from dryfit.board.logs.prefixes import ERROR, WARNING, LogLine
 
+LONGEST_TEXT = 8192
+"""Characters of a line that are compared with messages: the longest known one has some 300 without its names."""
 _LAST = "reason.other"
 MESSAGES: Sequence[KnownMessage] = (
     *FALLBACK_MESSAGES,
@@ -50,7 +52,7 @@ class FoundMessage:
 
 def find_message(line: LogLine) -> FoundMessage | None:
     """Return the known message that a line is; None for any other line."""
-    text = line.text
+    text = line.text[:LONGEST_TEXT]
     if line.severity not in (ERROR, WARNING) and not _IN_ANY_LINE.search(text):
         return None
     for message in MESSAGES:

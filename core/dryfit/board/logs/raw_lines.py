@@ -24,6 +24,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_HEAD = 64
+"""Bytes that show the encoding. Logs begin with ASCII; later lines may have been appended in another encoding."""
 _MOSTLY = 0.4
 """Share of zero bytes at even or odd places from which a file without a mark counts as UTF-16."""
 
@@ -81,7 +83,7 @@ def read_lines(
         watch: called with the number of bytes read so far, after each chunk.
     """
     chunk = file.read(CHUNK)
-    decoder = codecs.getincrementaldecoder(encoding or encoding_of(chunk[:4096]))(errors="replace")
+    decoder = codecs.getincrementaldecoder(encoding or encoding_of(chunk[:_HEAD]))(errors="replace")
     number, pending, dropped, size = 0, "", False, 0
     while True:
         size += len(chunk)

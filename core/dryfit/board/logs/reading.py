@@ -205,17 +205,18 @@ class BoardLog:
             counted.names[name] = None
 
     def _take_unknown(self, line: LogLine) -> None:
+        text = line.text[:LONGEST_MESSAGE]
         is_trouble = line.severity in (ERROR, WARNING)
         if not is_trouble and line.severity == UNSTATED:
-            is_trouble = bool(_TROUBLE.search(line.text) and _ABOUT_BUILDER.search(line.text))
-        if not is_trouble or _SEPARATOR.match(line.text):
+            is_trouble = bool(_TROUBLE.search(text) and _ABOUT_BUILDER.search(text))
+        if not is_trouble or _SEPARATOR.match(text):
             return
-        key = line.severity, _VARYING.sub("", line.text)[:LONGEST_MESSAGE]
+        key = line.severity, _VARYING.sub("", text)
         counted = self.unknown.get(key)
         if counted is not None:
             counted.count += 1
         elif len(self.unknown) < MOST_UNKNOWN:
-            self.unknown[key] = UnknownCount(line.text[:LONGEST_MESSAGE], line.number, line.severity)
+            self.unknown[key] = UnknownCount(text, line.number, line.severity)
         else:
             self.dropped += 1
 
