@@ -22,7 +22,7 @@ from dryfit.board.logs.raw_lines import read_lines
 from dryfit.board.logs.reading import BoardLog, FallenLayer, MessageCount, read_log
 from dryfit.board.logs.settings import UNFINISHED, LogSettings
 from dryfit.engine.progress import ProgressMonitor
-from dryfit.errors import ExecutionError
+from dryfit.errors import ConfigError, ExecutionError
 from dryfit.network.layer import LAYER_KINDS
 from dryfit.plugins import registry
 
@@ -237,9 +237,11 @@ class ExplainLogAnswer(Answer):
         comparison: where dryfit would have placed layers differently; None without a model.
 
     Example:
-        >>> answer = dryfit.explain_log("build.log")
-        >>> [(cause.message, [rule.rule for rule in cause.rules]) for cause in answer.causes]
-        [('reason.slice_rank', ['dla.slice.rank'])]
+        >>> from io import BytesIO
+        >>> log = BytesIO(b"[W] [TRT] DLA only supports FP16 and Int8 precision type. Switching a device type to GPU.")
+        >>> answer = dryfit.explain_log(log)
+        >>> [(layer.name, layer.rules) for layer in answer.fallen]
+        [('a', ['dla.precision', 'dla.types'])]
     """
 
     COMMAND: ClassVar[str] = "explain-log"
@@ -289,15 +291,19 @@ def explain_log(
 
     Raises:
         OSError: The log cannot be read.
-        ConfigError: The settings of the log, the options and the model conflict.
+        ConfigError: The encoding is unknown, or the settings of the log, the options and the model conflict.
         OnnxImportError: The model is corrupt or has unsupported operators.
         UnknownNameError: A device, platform or option value does not exist.
         ExecutionError: `progress` cancelled the work.
 
     Example:
-        >>> print(dryfit.explain_log("build.log", "digits.onnx").summary_line())
-        build.log: trtexec of TensorRT 8.5.2: passed; 1 layer left the DLA, 2 DLA segments, 3 layers on the GPU
+        >>> from io import BytesIO
+        >>> log = BytesIO(b"Default DLA is enabled but layer conv1 is not supported on DLA, falling back to GPU.")
+        >>> answer = dryfit.explain_log(log, "digits.onnx")
+        >>> [(one.layer, one.log_device, one.dryfit_device) for one in answer.comparison.differences]
+        [('conv1', 'GPU', 'DLA')]
     """
+    _require_known(encoding)
     if isinstance(log, str | os.PathLike):
         path = Path(log)
         with path.open("rb") as file:
@@ -330,6 +336,23 @@ def explain_log(
         unknown=[UnknownMessage(one.severity, one.line, one.count, one.text) for one in found.unknown.values()],
         comparison=None if model is None else compared_with_model(found, fallen, model, options),
     )
+
+
+def _require_known(encoding: str | None) -> None:
+    """Reject an encoding that Python does not have.
+
+    Raises:
+        ConfigError: It is unknown, or does not make text of bytes.
+    """
+    try:
+        b"".decode(encoding or "utf-8")
+    except LookupError as error:
+        raise ConfigError(
+            "Unknown encoding of the log",
+            where="encoding",
+            found=encoding,
+            remedy="Use a name of Python's codecs, such as cp1252 or shift_jis, or leave it out",
+        ) from error
 
 
 def _read(file: BinaryIO, size: int, encoding: str | None, progress: ProgressMonitor | None) -> BoardLog:
