@@ -345,7 +345,7 @@ def _require_known(encoding: str | None) -> None:
         ConfigError: It is unknown, or does not make text of bytes.
     """
     try:
-        b"".decode(encoding or "utf-8")
+        str(b"ab", encoding or "utf-8", "replace")  # nothing is looked up to decode no bytes
     except LookupError as error:
         raise ConfigError(
             "Unknown encoding of the log",

@@ -96,14 +96,14 @@ class LayerLists:
 
     def take(self, line: LogLine) -> bool:
         """Return whether a line belongs to a list, and collect what it lists."""
-        heading = _HEADING.match(line.text)
+        heading = _HEADING.match(line.text) if line.text.startswith("-") else None
         if heading is not None:
             self.finish()
             self.headings.add(heading["device"].upper())
             if not heading["end"]:
                 self._open, self._text = heading["device"].upper(), heading["rest"]
             return True
-        layer = _LAYER.search(line.text)
+        layer = _LAYER.search(line.text) if "Layer]" in line.text else None
         if layer is not None:
             self.finish()
             self._add(layer["device"].upper(), layer["name"])

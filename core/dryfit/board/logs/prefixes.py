@@ -49,6 +49,10 @@ _PREFIX = re.compile(
 )
 
 
+_TRTEXEC = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] \[([VIWEFX])\] (?:\[TRT\] )?(?![\[>\d])")
+"""All that precedes a message of trtexec, which most lines of a long log have."""
+
+
 @attrs.frozen
 class LogLine:
     """A line of a log, without what precedes its message.
@@ -71,6 +75,9 @@ def log_line(number: int, text: str) -> LogLine:
         >>> log_line(7, "[12/04/2024-11:57:45] [TRT] [W] Splitting DLA subgraph")
         LogLine(number=7, severity='warning', text='Splitting DLA subgraph')
     """
+    usual = _TRTEXEC.match(text)
+    if usual is not None:
+        return LogLine(number, _WORDS[usual[1]], text[usual.end() :].strip())
     severity, start = UNSTATED, 0
     while found := _PREFIX.match(text, start):
         word = found["letter"] or found["ort"] or found["boxed"] or found["word"] or found["gst"]

@@ -34,8 +34,9 @@ _COLORS = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # control sequences
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # window titles and links
     r"|\x1b[@-Z\\-_]"
-    r"|\[(?:\d{1,3};)*\d{1,3}m"  # colors whose escape character was lost when the log was copied
 )
+_BARE_COLORS = re.compile(r"\[(?:\d{1,3};)*\d{1,3}m")
+"""Colors whose escape character was lost when the log was copied."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
 
 
@@ -112,6 +113,6 @@ def _line(number: int, text: str, *, is_cut: bool) -> RawLine:
     text = text[:LONGEST_LINE]
     if not text.isprintable():
         text = _CONTROLS.sub("", _COLORS.sub("", text))
-    elif "m" in text and "[" in text:
-        text = _COLORS.sub("", text)
+    if "[" in text:
+        text = _BARE_COLORS.sub("", text)
     return RawLine(number, text.rstrip(), is_cut)
