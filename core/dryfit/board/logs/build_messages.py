@@ -267,6 +267,16 @@ BUILD_MESSAGES = (
         source=threads("NVIDIA/TensorRT#1753", "NVIDIA/TensorRT#3273"),
     ),
     KnownMessage(
+        id="plugin.formats",
+        role=PROBLEM,
+        anchor="could not find any supported formats",
+        pattern=r"could not find any supported formats",
+        versions="7 to 10",
+        meaning="A plugin accepts none of the combinations of types and formats that the layers next to it have",
+        remedy="Let the plugin accept LINEAR FP32 or FP16, or change the precision of the layers next to it",
+        source="TensorRT developer guide, plugins",
+    ),
+    KnownMessage(
         id="api.parameter",
         role=PROBLEM,
         anchor="Parameter check failed at",
@@ -285,6 +295,16 @@ BUILD_MESSAGES = (
         meaning="The file is not a bare engine: it is empty, not an engine, or has data of another tool before it",
         remedy="Build it by trtexec, or remove what the tool wrote before the engine (Ultralytics writes metadata)",
         source=threads("ultralytics/ultralytics#16449"),
+    ),
+    KnownMessage(
+        id="engine.empty",
+        role=PROBLEM,
+        anchor="empty memory buffer",
+        pattern=r"Cannot deserialize with an empty memory buffer",
+        versions="7",
+        meaning="The engine file is missing or empty, most often because an earlier build failed",
+        remedy="Build the engine again, and check its path and size",
+        source=threads("RichardoMrMu/yolov5-deepsort-tensorrt#5", "hukkelas/DSFD-Pytorch-Inference#15"),
     ),
     KnownMessage(
         id="engine.version",
@@ -414,13 +434,22 @@ BUILD_MESSAGES = (
         source=threads("NVIDIA/TensorRT#2307", "NVIDIA/TensorRT#2426", "NVIDIA-AI-IOT/cuDLA-samples#34"),
     ),
     KnownMessage(
+        id="failure.state",
+        role=CONSEQUENCE,
+        anchor="INVALID_",
+        pattern=r"INVALID_STATE: std::exception|INVALID_CONFIG: Deserialize the cuda engine failed",
+        versions="5 to 7",
+        meaning="An object could not be used or loaded because of an error before this line",
+        source=threads("RichardoMrMu/yolov5-deepsort-tensorrt#5", "hukkelas/DSFD-Pytorch-Inference#15"),
+    ),
+    KnownMessage(
         id="failure.trtexec",
         role=CONSEQUENCE,
         anchor=" ",
         pattern=r"^(?:Engine could not be created from network|Building engine failed|Engine creation failed"
         r"|Engine set up failed|Inference set up failed|Failed to create engine from model(?: or file)?"
         r"|Failed to parse onnx file|Parsing model failed|Engine deserialization failed|Got invalid engine"
-        r"|Error occurred during inference|FAILED_EXECUTION|Build serialized network failed)",
+        r"|Error occurred during inference|FAILED_EXECUTION|Build serialized network failed|DLA validation failed)",
         versions="7 to 10",
         meaning="A step of the program failed because of an error before this line",
         source=threads("NVIDIA/TensorRT#1108", "NVIDIA/TensorRT#3567", "NVIDIA-AI-IOT/cuDLA-samples#34"),

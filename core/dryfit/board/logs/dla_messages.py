@@ -145,6 +145,16 @@ FALLBACK_MESSAGES = (
         source=threads("NVIDIA/TensorRT#1529"),
     ),
     KnownMessage(
+        id="refusal.no_fallback",
+        role=REFUSAL,
+        anchor="GPU fallback is not enabled",
+        pattern=r"Layer '(?P<layer>[^']+)' is not supported on DLA but GPU fallback is not enabled",
+        versions="8.5 to 10.3",
+        meaning="The layer cannot run on the DLA, and fallback is disabled, so the build fails",
+        remedy=f"Allow fallback (--allowGPUFallback); {_FIND_RULE}",
+        source="public build reports of detectors on Jetson Orin NX (TensorRT 10.3)",
+    ),
+    KnownMessage(
         id="refusal.standalone",
         role=REFUSAL,
         anchor="DLA Standalone is enabled",

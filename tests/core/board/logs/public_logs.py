@@ -75,6 +75,15 @@ TEMPLATES: Mapping[str, tuple[str, str]] = {
             "consuming or producing given tensor"
         ),
     ),
+    "no_fallback": (
+        "E",
+        (
+            "Error[2]: [builder.cpp::check::1] Error Code 2: Internal Error (Assertion allowGPUFallback failed. "
+            "Layer '{}' is not supported on DLA but GPU fallback is not enabled.)"
+        ),
+    ),
+    "empty": ("E", "INVALID_ARGUMENT: Cannot deserialize with an empty memory buffer."),
+    "not_loaded": ("E", "INVALID_CONFIG: Deserialize the cuda engine failed."),
     "no_core": ("E", "Cannot create DLA engine, {} not available"),
     "no_implementation": (
         "E",
@@ -756,5 +765,31 @@ PUBLIC_LOGS = (
         gpu=["/avgpool/GlobalAveragePool"],
         version="10.3.0",
         outcome="unfinished",
+    ),
+    PublicLog(
+        source="a public build report of a detector on Jetson Orin NX (TensorRT 10.3)",
+        form="trtexec",
+        lines=[
+            ("no_fallback", "644"),
+            ("other", "[01/02/2024-03:04:05] [E] DLA validation failed"),
+        ],
+        fallen={"644": []},
+        messages=["failure.trtexec"],
+    ),
+    PublicLog(
+        source=github("RichardoMrMu/yolov5-deepsort-tensorrt", 5),
+        form="trtexec",
+        lines=[("empty",), ("not_loaded",), ("other", "Segmentation fault (core dumped)")],
+        messages=["engine.empty", "failure.state"],
+    ),
+    PublicLog(
+        source=github("hukkelas/DSFD-Pytorch-Inference", 15),
+        form="python 7",
+        lines=[
+            ("empty",),
+            ("not_loaded",),
+            ("other", "AttributeError: 'NoneType' object has no attribute 'create_execution_context'"),
+        ],
+        messages=["engine.empty", "failure.state"],
     ),
 )
