@@ -27,7 +27,10 @@ def log_line_of(answer: ExplainLogAnswer) -> str:
     version = f" of TensorRT {build.tensorrt}" if build.tensorrt else ""
     where = f" on {build.device}" if build.device else ""
     outcome = f": {build.outcome}" if build.outcome else ""
-    counts = [f"{count_text(len(answer.fallen), 'layer')} left the DLA"]
+    refused = sum(one.refused for one in answer.fallen)
+    counts = [f"{count_text(len(answer.fallen) - refused, 'layer')} left the DLA"]
+    if refused:
+        counts.append(f"{count_text(refused, 'layer')} refused because fallback is disabled")
     if answer.loadables.count is not None:
         counts += [
             count_text(answer.loadables.count, "DLA segment"),

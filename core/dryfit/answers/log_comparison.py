@@ -19,7 +19,7 @@ from dryfit.plugins import registry
 if TYPE_CHECKING:
     from dryfit.answers.explain_log import LogLayer
 
-DLA, GPU = "DLA", "GPU"
+DLA, GPU, NO_DEVICE = "DLA", "GPU", "none"
 MESSAGE, LISTED, INSIDE = "message", "listed", "inside a segment"
 """How a log shows the device of a layer: a message about it, a list of layers, or a segment that contains it."""
 
@@ -48,7 +48,7 @@ class LayerDifference:
 
     Attributes:
         layer: name of the layer in the log.
-        log_device: device in the log.
+        log_device: device in the log; `none` if the build failed because of the layer.
         shown_by: how the log shows it: by a `message`, `listed`, or `inside a segment`.
         messages: ids of the log's messages about the layer.
         log_rules: rules that these messages report.
@@ -112,7 +112,7 @@ def compared_with_model(
     Raises:
         ConfigError: The settings conflict.
     """
-    of_log, notes = _options_of(log.settings, options)
+    of_log, notes = _options_of(log, fallen, options)
     answer = check(model, **{**of_log, **options})
     shown = dict(_devices(log, fallen))
     nodes = _by_node(answer.layers)
@@ -133,7 +133,7 @@ def compared_with_model(
         if one is not None:
             rules_found[name] = found
             same_rule += bool(set(found) & set(one.rules))
-        if all(layer.device != device for layer in layers):
+        if all((layer.device or NO_DEVICE) != device for layer in layers):
             differences.append(_difference(name, device, how, one, layers, found))
     return LogComparison(
         model=answer.model,
@@ -177,7 +177,7 @@ def _devices(log: BoardLog, fallen: Sequence[LogLayer]) -> Iterator[tuple[str, t
     for segment in log.lists.segments.values():
         yield from ((name, (DLA, LISTED)) for name in segment.layers)
     for one in fallen:
-        yield one.name, (GPU, MESSAGE)
+        yield one.name, (NO_DEVICE if one.refused else GPU, MESSAGE)
 
 
 def _are_complete(log: BoardLog) -> bool:
@@ -204,10 +204,17 @@ def _is_added(name: str, nodes: Mapping[str, object]) -> bool:
 # Settings of a log ----------------------------------------------------------------------------------------------------
 
 
-def _options_of(settings: LogSettings, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _options_of(
+    log: BoardLog, fallen: Sequence[LogLayer], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
     """Return the settings of a log as options, and remarks on what it does not show."""
-    notes: list[str] = []
-    found: dict[str, Any] = {"device": DLA, "fallback": "none" if settings.fallback is False else GPU}
+    settings, notes = log.settings, list[str]()
+    if not (fallen or log.lists.segments or settings.is_standalone or settings.dla_core is not None):
+        return {"device": GPU}, [
+            "The log does not show that the build uses the DLA: all layers are expected on the GPU"
+        ]
+    is_allowed = settings.fallback is not False and not any(one.refused for one in fallen)
+    found: dict[str, Any] = {"device": DLA, "fallback": GPU if is_allowed else "none"}
     if settings.dla_core is not None:
         found["use_dla_core"] = settings.dla_core
     if settings.is_standalone:

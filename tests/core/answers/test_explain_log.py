@@ -151,3 +151,18 @@ def test_a_network_can_be_compared_too(digits_model: Path) -> None:
     found = dryfit.explain_log(io.BytesIO((head() + LISTS).encode()), network).comparison
     assert found is not None
     assert found.agreeing == 13
+
+
+def test_a_build_for_the_gpu_is_compared_on_the_gpu(digits_model: Path) -> None:
+    lists = "".join(f"[I] [TRT] [GpuLayer] CONVOLUTION: {name}\n" for name in ("conv1 + relu1", "softmax"))
+    found = comparison(HEAD.format(version="8502", options="--fp16") + lists, digits_model)
+    assert (found.compared, found.agreeing, len(found.notes)) == (3, 3, 1)
+
+
+def test_a_refused_layer_has_no_device_in_either_placement(digits_model: Path) -> None:
+    text = "[E] Default DLA is enabled but layer {} is not supported on DLA and falling back to GPU is not enabled.\n"
+    answer = explained(text.format("elu2") + text.format("conv1"), digits_model, shape={"image": (1, 1, 8, 8)})
+    assert "2 layers refused because fallback is disabled" in answer.summary_line()
+    assert answer.comparison is not None
+    (difference,) = answer.comparison.differences
+    assert (difference.layer, difference.log_device, difference.dryfit_device) == ("conv1", "none", "DLA")
