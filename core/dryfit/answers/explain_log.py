@@ -114,7 +114,7 @@ class LogCause:
 
     Attributes:
         message: id of the message.
-        operation: operation that the message names; "" for none.
+        operation: operation that the message names, or the log's own words for a reason that is not known; "" for none.
         kind: TensorRT's type of the layers, if the message states nothing else about the reason; "" otherwise.
         meaning: what the message means.
         versions: TensorRT versions in whose logs it was seen.

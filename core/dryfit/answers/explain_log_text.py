@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dryfit.answers.placement_text import listed_names
 from dryfit.answers.text import Block, Entries, Line, Table, table_name
 from dryfit.board.logs.message import CONSEQUENCE, NOTE
-from dryfit.board.logs.messages import message_named
+from dryfit.board.logs.messages import has_own_words, message_named
 from dryfit.board.logs.settings import UNFINISHED
 from dryfit.short_text import count_text, short_name
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LISTED_ROWS = 20
 """Rows of a table that are listed unless the text is verbose."""
+LONGEST_LINE = 160
+"""Characters of a log's own line that are shown unless the text is verbose."""
 
 
 def log_line_of(answer: ExplainLogAnswer) -> str:
@@ -140,7 +142,8 @@ def _is_after(problem: LogProblem) -> bool:
 def _problem(one: LogProblem) -> tuple[str, str, str]:
     times = f" ({one.count} lines)" if one.count > 1 else ""
     names = f": {listed_names(one.names)}" if one.names else ""
-    return f"line {one.line}{times}", f"{one.meaning}{names}{_ids(one.rules)}", one.remedy
+    words = f" ({short_name(one.text, LONGEST_LINE)})" if has_own_words(one.message) else ""
+    return f"line {one.line}{times}", f"{one.meaning}{names}{words}{_ids(one.rules)}", one.remedy
 
 
 def _unknown(answer: ExplainLogAnswer, *, verbose: bool) -> Iterator[Block]:
@@ -148,7 +151,7 @@ def _unknown(answer: ExplainLogAnswer, *, verbose: bool) -> Iterator[Block]:
     entries = [
         (
             f"line {one.line}{f' ({one.count} lines)' if one.count > 1 else ''}",
-            one.text if verbose else short_name(one.text, 160),
+            one.text if verbose else short_name(one.text, LONGEST_LINE),
             "",
         )
         for one in shown

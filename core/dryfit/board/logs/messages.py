@@ -42,7 +42,7 @@ class FoundMessage:
         line: the line.
         layer: layer that the line names; "" for none.
         kind: TensorRT's type of that layer; "" if the line does not show it.
-        operation: operation that the line names; "" for none.
+        operation: operation that the line names, or the reason in its own words if nothing else is known; "" for none.
         groups: everything that the pattern found, by name.
     """
 
@@ -73,7 +73,7 @@ def find_message(line: LogLine) -> FoundMessage | None:
                 line,
                 groups.get("layer", ""),
                 groups.get("kind", ""),
-                groups.get("operation", ""),
+                groups.get("operation", "") or (groups["text"].rstrip(".") if message.id == _LAST else ""),
                 groups,
             )
     return None
@@ -84,6 +84,12 @@ def _has_one(words: Sequence[str], text: str) -> bool:
         if word in text:
             return True
     return False
+
+
+def has_own_words(message_id: str) -> bool:
+    """Whether lines with this message contain words whose meaning is not known, so that they should be shown."""
+    message = message_named(message_id)
+    return message.role != MEMORY and "text" in message.pattern.groupindex
 
 
 def message_named(message_id: str) -> KnownMessage:

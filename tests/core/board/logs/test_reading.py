@@ -175,7 +175,12 @@ def test_a_reason_without_a_layer_of_its_own_is_a_problem() -> None:
 def test_an_unknown_reason_is_a_cause_with_its_own_words() -> None:
     text = "[W] [TRT] a: Strange parameter is not supported by DLA.\n" + FELL.format("a")
     (cause,) = answer_of(text).causes
-    assert cause.message == "reason.other"
+    assert (cause.message, cause.operation) == ("reason.other", "Strange parameter is not supported by DLA")
+    assert "Strange parameter" in str(answer_of(text))
+
+
+def test_the_words_of_the_driver_are_shown() -> None:
+    assert "load from memory failed" in str(answer_of("NVMEDIA_DLA :  528, ERROR: load from memory failed.\n"))
 
 
 def test_rules_of_other_versions_and_boards_are_left_out() -> None:
