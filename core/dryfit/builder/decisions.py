@@ -178,14 +178,17 @@ def _stored_specs(layers: Sequence[Layer], specs: Specs, precisions: Precisions 
     types: dict[str, DataType] = {}
     if precisions is not None:
         for layer in layers:
-            for index, tensor in enumerate(layer.inputs):
-                if tensor is not None:
-                    types[tensor.name] = precisions.input_type(layer, index)
+            for index, output in enumerate(layer.outputs):
+                types[output.name] = precisions.stored_type(layer, index)
+        given = set(types)
         for layer in layers:
-            for index, tensor in enumerate(layer.outputs):
-                types[tensor.name] = precisions.stored_type(layer, index)
+            for index, tensor in enumerate(layer.inputs):
+                if tensor is not None and tensor.name not in given:
+                    types[tensor.name] = precisions.input_type(layer, index)
     return {name: _stored_spec(specs[name], types.get(name)) for name in names}
 
 
 def _stored_spec(spec: TensorSpec, dtype: DataType | None) -> TensorSpec:
+    if spec.is_static and dtype in (None, spec.dtype):
+        return spec
     return TensorSpec(known_shape(spec), dtype or spec.dtype, spec.value)

@@ -46,9 +46,9 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
             visit(tensors[tensor.name])
     for layer in network.layers:
         inputs = [None if tensor is None else tensors[tensor.name] for tensor in layer.inputs]
-        new = copy.add_layer(copy_layer(layer), inputs, [output.spec for output in layer.outputs])
+        specs, names = [output.spec for output in layer.outputs], [output.name for output in layer.outputs]
+        new = copy.add_layer(copy_layer(layer), inputs, specs, output_names=names)
         for old_output, output in zip(layer.outputs, new.outputs, strict=True):
-            copy.rename_tensor(output, old_output.name)
             copy_tensor_notes(old_output, output)
             tensors[old_output.name] = output
             if visit is not None:

@@ -53,7 +53,9 @@ class CreationFlags:
     @property
     def is_strongly_typed(self) -> bool:
         """Whether the network alone defines all types: the builder computes every layer in its network types."""
-        return self.get_flag(NetworkDefinitionCreationFlag.STRONGLY_TYPED)
+        return self._flags & _STRONGLY_TYPED != 0
 
 
 _FLAGS = tuple(NetworkDefinitionCreationFlag)
+_STRONGLY_TYPED = 1 << NetworkDefinitionCreationFlag.STRONGLY_TYPED
+"""The bit itself: it is asked for several times for each layer."""

@@ -61,37 +61,37 @@ class DataType(enum.Enum):
     """Each member is the only object of its value. Enum's own hash, a Python function, would be called dozens of times
     for each layer of a network."""
 
-    @property
+    @functools.cached_property
     def numpy_name(self) -> str:
         """Name of the numpy or ml_dtypes type that holds one element."""
         return self.value[0]
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """Name of the type in messages and reports: FP32, FP16 and FP64; otherwise the name of the member."""
         return {"FLOAT": "FP32", "HALF": "FP16", "DOUBLE": "FP64"}.get(self.name, self.name)
 
-    @property
+    @functools.cached_property
     def bits(self) -> int:
         """Bits per element in a device's memory (numpy stores 2-bit and 4-bit elements one per byte)."""
         return self.value[1]
 
-    @property
+    @functools.cached_property
     def is_device_type(self) -> bool:
         """Whether TensorRT has this type; the others run on the CPU only."""
         return self.value[2]
 
-    @property
+    @functools.cached_property
     def is_floating_point(self) -> bool:
         """Whether elements are floating-point numbers (E8M0, a power of two, counts)."""
         return "float" in self.numpy_name
 
-    @property
+    @functools.cached_property
     def is_integer(self) -> bool:
         """Whether elements are integers; BOOL is neither integer nor floating point."""
         return "int" in self.numpy_name
 
-    @property
+    @functools.cached_property
     def is_quantized(self) -> bool:
         """Whether TensorRT uses the type for quantized values, which are meaningful only with a scale."""
         return self in (DataType.INT8, DataType.FP8, DataType.INT4, DataType.FP4)

@@ -28,7 +28,7 @@ _OWN_TO_ONE_LAYER = frozenset({"name", "metadata", "onnx_nodes", "inputs", "outp
 _MOST_INPUTS = 16
 """Layers with more are asked about each. Our choice: a concatenation of thousands is joined to each of what it reads in
 turn, and its key alone would then cost more than all answers."""
-_COMPARED_BY_VALUE = frozenset({bool, int, str, bytes, type(None)})
+_COMPARED_BY_VALUE = frozenset({bool, int, str, bytes})
 
 
 class LookedBeyondError(Exception):
@@ -75,7 +75,9 @@ class LayerKeys:
 
     def __init__(self) -> None:
         self._kept: dict[int, object] = {}
-        self._of_one: dict[int, tuple[Hashable, ...]] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._of_layer: dict[int, int | None] = {}
+        self._of_tensor: dict[int, int] = {}
 
     def of(self, layers: Sequence[Layer], specs: Mapping[str, TensorSpec] | None = None) -> Hashable | None:
         """The key of layers as they are connected to each other; None where no stand-ins can be made of them.
@@ -85,38 +87,44 @@ class LayerKeys:
             specs: of the tensors where a function is given them beside the layers.
         """
         network = layers[0].network
-        if network is None or any(len(layer.inputs) > _MOST_INPUTS for layer in layers):
+        if network is None or max(len(layer.inputs) for layer in layers) > _MOST_INPUTS:
             return None
         network.refresh_shapes()
         key: list[Hashable] = [network.flags, network.quantize_method]
         places: dict[int, int] = {}
         for layer in layers:
-            own = self._of_one.get(id(layer))
+            if id(layer) not in self._of_layer:
+                self._of_layer[self.identity(layer)] = self._own(layer, specs)
+            own = self._of_layer[id(layer)]
             if own is None:
-                own = self._of_one[self.identity(layer)] = self._own(layer, specs)
-            if not own:
                 return None
             key.append(own)
             if len(layers) > 1 or len(layer.inputs) > 1:  # which of the tensors are the same
                 key += [places.setdefault(id(tensor), len(places)) for tensor in (*layer.inputs, *layer.outputs)]
         return tuple(key)
 
-    def _own(self, layer: Layer, specs: Mapping[str, TensorSpec] | None) -> tuple[Hashable, ...]:
-        """What a layer and its tensors are, whatever they are connected to; () where it answers for what it lacks."""
+    def _own(self, layer: Layer, specs: Mapping[str, TensorSpec] | None) -> int | None:
+        """What a layer and its tensors are, whatever they are connected to; None where it answers for what it lacks."""
         if type(layer).__getattr__ is not KnownAttributes.__getattr__:  # type: ignore[attr-defined]
-            return ()
-        key: list[Hashable] = [type(layer), len(layer.inputs)]
-        for name, value in vars(layer).items():
-            if name not in _OWN_TO_ONE_LAYER:
-                key += (name, self._value(value))
+            return None
+        state = vars(layer)
+        key: list[Hashable] = [type(layer), len(layer.inputs), tuple(state)]
+        key += [self._value(value) for name, value in state.items() if name not in _OWN_TO_ONE_LAYER]
         for tensor in (*layer.inputs, *layer.outputs):
             if tensor is None:
                 key.append(None)
                 continue
-            key.append(self._tensor(tensor))
+            number = self._of_tensor.get(id(tensor))
+            if number is None:
+                number = self._of_tensor[self.identity(tensor)] = self.number(self._tensor(tensor))
+            key.append(number)
             if specs is not None:
                 key.append(self._spec(specs[tensor.name]))
-        return tuple(key)
+        return self.number(tuple(key))
+
+    def number(self, key: Hashable) -> int:
+        """A number that stands for a key, and is compared faster."""
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def identity(self, value: object) -> int:
         """What stands for an object that counts as equal to itself only."""
@@ -125,12 +133,16 @@ class LayerKeys:
 
     def _value(self, value: Any) -> Hashable:
         kind = type(value)
+        if value is None:
+            return None
         if kind in _COMPARED_BY_VALUE:
             return kind, value
         if kind is float:
-            return repr(value)  # tells 0.0 and -0.0 apart
+            return kind, repr(value)  # tells 0.0 and -0.0 apart
         if kind is tuple:
             return kind, *map(self._value, value)
+        if kind is dict and not value:
+            return kind
         if kind is dict:
             return kind, *((self._value(name), self._value(one)) for name, one in value.items())
         return self.identity(value)

@@ -76,9 +76,7 @@ def _checked(value: Any, layer: Layer, attribute: attrs.Attribute[Any], convert:
     Raises:
         NetworkError: it is of another type.
     """
-    check, is_tuple, default = _checks(type(layer))[attribute.name]
-    if value is default and convert is None:
-        return value
+    check, is_tuple = _checks(type(layer))[attribute.name]
     try:
         # A converter of a tuple would cut 1.5 to 1, so that it only says what None stands for.
         if convert is not None and (value is None or not is_tuple):
@@ -94,18 +92,15 @@ def _checked(value: Any, layer: Layer, attribute: attrs.Attribute[Any], convert:
 
 
 @functools.cache
-def _checks(cls: type[Layer]) -> Mapping[str, tuple[Check, bool, Any]]:
-    """Field name to the check of its declared type, whether it is a tuple, and its default. Resolved once a class."""
+def _checks(cls: type[Layer]) -> Mapping[str, tuple[Check, bool]]:
+    """Field name to the check of its declared type, and whether it is a tuple. Resolved once a class."""
     hints = typing.get_type_hints(cls)
-    return {
-        field.name: (check_for(hints[field.name]), _is_tuple(hints[field.name]), _plain_default(field))
-        for field in _fields(cls)
-    }
+    return {field.name: (check_for(hints[field.name]), _is_tuple(hints[field.name])) for field in _fields(cls)}
 
 
 def _plain_default(field: attrs.Attribute[Any]) -> Any:
-    """The default of a field where it needs no check: a text, a truth value, None or an empty tuple; else NOTHING."""
-    return field.default if type(field.default) in (str, bool, types.NoneType, tuple) else attrs.NOTHING
+    """The default of a field where it needs no check: a text, a number, None or a tuple, say; else NOTHING."""
+    return field.default if type(field.default) in (str, float, bool, types.NoneType, tuple) else attrs.NOTHING
 
 
 def _is_tuple(kind: Any) -> bool:
@@ -125,9 +120,11 @@ def _with_checks(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.At
 
 def _converter(field: attrs.Attribute[Any]) -> Any:
     own: Any = field.converter
+    default = attrs.NOTHING if own is not None else _plain_default(field)
 
     def convert(value: Any, layer: Any, attribute: Any) -> Any:
-        return _checked(value, layer, attribute, own)
+        # Most parameters of most layers have their defaults.
+        return value if value is default else _checked(value, layer, attribute, own)
 
     return attrs.Converter(convert, takes_self=True, takes_field=True)
 

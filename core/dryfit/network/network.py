@@ -88,6 +88,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         specs: Sequence[TensorSpec] | None = None,
         *,
         is_finished: bool = True,
+        output_names: Sequence[str] = (),
     ) -> LayerT:
         """Add a new layer, connect its inputs and infer its outputs. The `add_*` methods call this.
 
@@ -95,6 +96,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
             layer: a layer that does not belong to a network yet.
             inputs: the layer's inputs; None for an absent optional input.
             specs: specs of the layer's outputs, if they are already known.
+            output_names: names of the outputs that no tensor has; empty for names made of the layer's.
             is_finished: whether all parameters are set. If not, an error that a later parameter can fix is raised only
                 when the shape of an output is read.
 
@@ -126,12 +128,10 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
                     raise
             finally:
                 own["inputs"] = []
-        for index, tensor in enumerate(inputs):
-            if tensor is not None:
-                layer.set_input(index, tensor)
+        _connect(layer, list(inputs))
         for index, spec in enumerate([None] * layer.output_count if specs is None else specs):
-            name = self.free_tensor_name(f"{layer.name}_output{index or ''}")
-            layer.outputs.append(self._new_tensor(name, spec, layer, index))
+            made = output_names[index] if output_names else self.free_tensor_name(f"{layer.name}_output{index or ''}")
+            layer.outputs.append(self._new_tensor(made, spec, layer, index))
         own["network"] = self
         self.layers.append(layer)
         self._layer_names.add(layer.name)
@@ -437,3 +437,13 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         for index, layer in enumerate(self.layers):
             if layer.index != index:
                 vars(layer)["index"] = index
+
+
+def _connect(layer: Layer, inputs: list[Tensor | None]) -> None:
+    """Connect all inputs of a layer that has none yet and is in no network: the same as `set_input` for each."""
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    layer.inputs.extend(inputs)
+    for index, tensor in enumerate(inputs):
+        if tensor is not None:
+            tensor.consumers.append((layer, index))

@@ -146,7 +146,10 @@ class Tensor(KnownAttributes):
             NetworkError: On setting, the tensor is neither a network input nor a network output, or an output cannot
                 have the type.
         """
-        own = self.spec.dtype
+        network = self.network  # as in `spec`, which the rest asks for as often
+        if network._stale_from is not None:  # noqa: SLF001
+            network.refresh_shapes()
+        own = (self._spec or self._stated).dtype
         return own if self.producer is not None else self.io_dtype or own
 
     @dtype.setter

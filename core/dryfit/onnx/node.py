@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -245,7 +246,7 @@ class Node:
             NetworkError: parameters and inputs do not fit together.
         """
         # The layer is in no network yet, and these texts need no check: a large model has many nodes.
-        vars(layer).update(name=f"{self.name}/{layer.kind}", onnx_nodes=(self.name,), metadata=self._metadata())
+        vars(layer).update(name=f"{self.name}/{layer.kind}", onnx_nodes=(self.name,), metadata=self._metadata)
         values = folded(layer, inputs) if fold else None
         if values is not None:
             return [NodeInput.known(self.name, value) for value in values]
@@ -275,6 +276,7 @@ class Node:
         if self._main is not None:
             self._graph.network.rename_layer(self._main, self.name)
 
+    @functools.cached_property
     def _metadata(self) -> str:
         properties = "".join(f" [{entry.key}: {entry.value}]" for entry in getattr(self.proto, "metadata_props", ()))
         return f"[ONNX Layer: {self.name}]{properties}"

@@ -48,16 +48,20 @@ def fold_layers(network: Network, kept: Container[str]) -> Sequence[Layer]:
         kept: kinds that stay as they are; what reads them is not known either.
     """
     network.refresh_shapes()
-    specs: dict[str, TensorSpec] = {tensor.name: tensor.spec for tensor in network.inputs}
+    changed: dict[str, TensorSpec] = {}  # of tensors of which more is known now
     folded: list[Layer] = []
     values: dict[str, Array] = {}
     for layer in network.layers:
-        inputs = [None if tensor is None else specs[tensor.name] for tensor in layer.inputs]
-        if any(spec is not None and spec.value is None for spec in inputs) and _is_as_stated(layer, inputs):
-            outputs: Sequence[TensorSpec] = [tensor.spec for tensor in layer.outputs]
-        else:
+        stated = [None if tensor is None else tensor.spec for tensor in layer.inputs]
+        inputs = [
+            spec if t is None else changed.get(t.name, spec) for t, spec in zip(layer.inputs, stated, strict=True)
+        ]
+        is_open = any(spec is not None and spec.value is None for spec in inputs)
+        outputs: Sequence[TensorSpec] = [tensor.spec for tensor in layer.outputs]
+        # A layer that reads just what its outputs were inferred from gives the same again.
+        if not is_open or any(one is not other for one, other in zip(inputs, stated, strict=True)):
             outputs = infer_with_values(layer, inputs, 0 if layer.kind in kept else LARGEST_FOLDED_ELEMENTS)
-        specs.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
+            changed.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
         known = {t.name: spec.value for t, spec in zip(layer.outputs, outputs, strict=True) if spec.value is not None}
         if layer.kind not in kept and 0 < len(outputs) == len(known):
             folded.append(layer)
@@ -65,11 +69,6 @@ def fold_layers(network: Network, kept: Container[str]) -> Sequence[Layer]:
     replace_by_constants(network, folded, values)
     network.refresh_shapes()  # and with them the order: the new constants stand at the end
     return folded
-
-
-def _is_as_stated(layer: Layer, inputs: Sequence[TensorSpec | None]) -> bool:
-    """Whether a layer reads just what its outputs were inferred from, so that inferring them again gives the same."""
-    return all(tensor is None or tensor.spec is spec for tensor, spec in zip(layer.inputs, inputs, strict=True))
 
 
 def replace_by_constants(network: Network, folded: Sequence[Layer], values: Mapping[str, Array]) -> None:

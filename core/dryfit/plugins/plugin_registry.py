@@ -109,6 +109,8 @@ class PluginRegistry(EntryPoints):
             UnknownNameError: no installed package brings this device.
             PluginError: two packages do, or the one that does is broken or switched off.
         """
+        if isinstance(device, str) and device in self._targets:
+            return self._targets[device]
         name = plain_name(TARGETS, str(device))
         if name not in self._targets:
             # Of two threads that come here at once, one makes the target that both get.

@@ -153,9 +153,10 @@ def scale_table(
     found = solutions or {}
     tensors = {tensor.name: tensor for tensor in _quantizable(network)}
     filler = _Filler(tensors, found)
-    filler.propagate(network)
-    for group in sharing_groups(network):
-        filler.share(group, replaces_own=shares_ranges)
+    if filler.knows_any:
+        filler.propagate(network)
+        for group in sharing_groups(network):
+            filler.share(group, replaces_own=shares_ranges)
     entries = {name: filler.entry(tensor) for name, tensor in tensors.items()}
     unknown = [name for name in found if network.find_tensor(name) is None]
     clippings = {name: clipping_of(found[name].details) for name in entries if name in found}
@@ -188,6 +189,11 @@ class _Filler:
                 self._entries[name] = ScaleEntry(name, DynamicRange(*tensor.dynamic_range), RangeOrigin.BY_HAND)
             elif solution is not None and solution.dynamic_range is not None:
                 self._entries[name] = ScaleEntry(name, solution.dynamic_range, RangeOrigin.CALIBRATED)
+
+    @property
+    def knows_any(self) -> bool:
+        """Whether a range is known that others may follow from."""
+        return bool(self._entries)
 
     def propagate(self, network: Network) -> None:
         """Fill in what follows exactly from ranges that are known, in the order of the network."""

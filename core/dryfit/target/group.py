@@ -48,7 +48,7 @@ class LayerGroup:
     @property
     def prologue(self) -> Sequence[Layer]:
         """Dequantizations before the main layer."""
-        return () if self.layers[0] is self.main else self.layers[: self.layers.index(self.main)]
+        return self.layers[: self.layers.index(self.main)] if is_repeatable(self.layers[0]) else ()
 
     @property
     def epilogue(self) -> Sequence[Layer]:

@@ -237,6 +237,7 @@ class _RepeatedQuestions:
         self._table = table
         self._keys = LayerKeys()
         self._known: dict[Hashable, Sequence[tuple[Rule, Finding | None, bool]]] = {}
+        self._verdicts: dict[Hashable, Verdict] = {}
 
     def __call__(self, question: Question) -> Verdict:
         layer_key = self._keys.of((question.layer,))
@@ -246,16 +247,23 @@ class _RepeatedQuestions:
             *(layer_key, question.precision, question.explicit_device, self._keys.identity(question.options)),
             *(question.device, question.platform, question.family, question.software, question.cores),
         )
+        same = self._verdicts.get(key)
+        if same is not None:
+            found = same.violations, same.warnings, same.notes, same.precision
+            return Verdict(question.layer.name, same.device, same.platform, same.software, *found)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._found_alone(question)
-        return self._table._verdict(  # noqa: SLF001  they belong together
+        verdict = self._table._verdict(  # noqa: SLF001  they belong together
             question,
             (
                 (one, finding if is_kept else self._table._found_in_scope(one, question))  # noqa: SLF001
                 for one, finding, is_kept in known
             ),
         )
+        if all(is_kept for _, _, is_kept in known):
+            self._verdicts[key] = verdict
+        return verdict
 
     def _found_alone(self, question: Question) -> Sequence[tuple[Rule, Finding | None, bool]]:
         """What each rule finds of the layer alone, and whether it looked at no more; without those that hold."""

@@ -92,11 +92,11 @@ def _bytes_moved(step: LayerStep, question: CostQuestion) -> int:
 def _weight_bytes(layer: Layer, question: CostQuestion) -> int:
     """Bytes of a layer's parameters and constant inputs in the type that it computes in."""
     arrays = [getattr(layer, field.name) for field in layer.parameters()]
-    elements = sum(one.size for one in arrays if isinstance(one, np.ndarray))
+    elements = sum([one.size for one in arrays if isinstance(one, np.ndarray)])
     flowing = {tensor.name for tensor in data_inputs(layer)}
     constants = [one for one in layer.connected_inputs if one.name not in flowing]
-    elements += sum(math.prod(question.specs[one.name].shape) for one in constants)
-    return _precision(layer, question).bytes_of(elements)
+    elements += sum([math.prod(question.specs[one.name].shape) for one in constants])
+    return _precision(layer, question).bytes_of(elements) if elements else 0
 
 
 def _precision(layer: Layer, question: CostQuestion) -> DataType:

@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.formats.choice import choose_forms
 from dryfit.builder.segments import device_memory
 from dryfit.building import assess
 from dryfit.engine.memory_planner import _place_in_time, plan_memory
@@ -22,7 +23,7 @@ from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.network import Network
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.target.kernels import Kernel
-from dryfit.target.limits import Rule
+from dryfit.target.limits import LimitTable, Rule
 
 SHAPE = (1, 4, 8, 8)
 
@@ -132,6 +133,17 @@ def test_rules_and_kernels_are_asked_about_equal_layers_once() -> None:
     for asked in (Rule.finding_in_scope, Kernel.refusal):
         small, large = (calls_of(asked, lambda count=count: assessed(chain(count))) for count in (10, 40))
         assert small == large > 0
+
+
+def test_verdicts_and_forms_are_found_once_for_equal_layers() -> None:
+    for found in (LimitTable._verdict, choose_forms):
+        small, large = (calls_of(found, lambda count=count: assessed(chain(count))) for count in (10, 40))
+        assert small == large > 0
+
+
+def test_only_parameters_that_are_given_are_checked() -> None:
+    checks_of_activations, checks_of_types = calls_of(check_parameter, lambda: chain(5)), 2 * 5
+    assert checks_of_activations <= checks_of_types
 
 
 def test_parameters_are_checked_when_they_are_set_and_not_when_a_layer_is_copied() -> None:

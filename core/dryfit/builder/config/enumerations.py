@@ -57,6 +57,8 @@ class DeviceType(enum.StrEnum):
 class BuilderFlag(enum.IntEnum):
     """Build flags; TensorRT 10's `BuilderFlag`. In `BuilderConfig.flags`, each one is the bit `1 << flag`."""
 
+    __hash__ = int.__hash__  # Enum's own is a Python function, and each layer looks for three flags
+
     FP16 = 0
     INT8 = 1
     DEBUG = 2

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -159,9 +159,15 @@ def choose_formats(network: Network, sides: Sides) -> Formats:
     reformats: list[Reformat] = []
     problems: list[str] = []
     converted_bytes = 0
+    known: dict[Hashable, tuple[TensorForms, int]] = {}
     for tensor in network.tensors:
         is_data = tensor.producer is None or tensor.producer.name in sides.partition.segments
         if not is_data or tensor.location is not TensorLocation.DEVICE:
+            continue
+        key = sides.inner_key(tensor)
+        if key is not None and key in known:
+            forms[tensor.name], inside_bytes = known[key]
+            converted_bytes += inside_bytes
             continue
         giver = sides.giver(tensor)
         takers = sides.takers(tensor, giver)
@@ -171,6 +177,8 @@ def choose_formats(network: Network, sides: Sides) -> Formats:
         inside = sides.types_inside(tensor, giver)
         forms[tensor.name] = TensorForms(choice.produced, [*choice.copies, *inside], given)
         converted_bytes += choice.converted_bytes
+        if key is not None:
+            known[key] = forms[tensor.name], choice.converted_bytes
         copied: dict[Memory, Reformat] = {}
         for taker, form in taken:
             if form.memory == choice.produced.memory:

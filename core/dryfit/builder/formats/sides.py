@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -139,6 +139,24 @@ class Sides:
         segment = self.partition.segments[producer.name]
         dtype = self._precisions.stored_type(producer, tensor.output_index)
         return self._device_side(tensor, segment, dtype, f"{producer.name!r}", is_giver=True)
+
+    def inner_key(self, tensor: Tensor) -> Hashable | None:
+        """What the choice depends on for a tensor that nobody outside of the segment that gives it takes.
+
+        Of tensors with one key the forms are chosen once. None for those that others take: their copies have names.
+        """
+        if tensor.producer is None or tensor.is_network_output:
+            return None
+        segment = self.partition.segments[tensor.producer.name]
+        dtype = self._precisions.stored_type(tensor.producer, tensor.output_index)
+        readers: dict[tuple[DataType, str], None] = {}
+        for layer, index in tensor.consumers:
+            if self.partition.segments.get(layer.name, -1) != segment:
+                return None
+            readers[self._precisions.input_type(layer, index), layer.kind] = None
+        if not self._is_loadable(segment) and any(taken is not dtype for taken, _ in readers):
+            return None
+        return segment, dtype, known_shape(self._specs[tensor.name]), *readers
 
     def takers(self, tensor: Tensor, giver: FormatSide) -> list[FormatSide]:
         """Everyone who reads the tensor, one for each segment and type, but not those who share the giver's form.

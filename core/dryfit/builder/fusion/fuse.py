@@ -189,6 +189,7 @@ class _Fuser:
         self._choice = choice
         self._groups: list[_GrowingGroup] = []
         self._group_of: dict[str, _GrowingGroup] = {}
+        self._rounding_once: dict[tuple[str, DataType], bool] = {}
 
     def add(self, layer: Layer) -> None:
         sources = self._latest_first(layer)
@@ -201,6 +202,8 @@ class _Fuser:
     def _latest_first(self, layer: Layer) -> Sequence[Tensor]:
         """The inputs that other layers give, the one that is ready last first."""
         given = {tensor.name: tensor for tensor in layer.inputs if tensor is not None and tensor.producer is not None}
+        if len(given) < 2:
+            return list(given.values())
         return sorted(given.values(), key=lambda tensor: -(tensor.producer.index if tensor.producer else 0))
 
     def _ending_in(self, tensor: Tensor) -> _GrowingGroup | None:
@@ -215,19 +218,26 @@ class _Fuser:
         only_reader = tensor.consumers[0][0]
         # Ends at the second reader: a tensor may have thousands, each of which asks this.
         is_read_once = all(consumer is only_reader for consumer, _ in tensor.consumers)
-        return growing if is_read_once and rounds_once(growing.place) else None
+        return growing if is_read_once and self._rounds_once(growing.place) else None
+
+    def _rounds_once(self, place: LayerPlace) -> bool:
+        """`rounds_once`, asked once for each device and precision."""
+        key = place.device, place.precision
+        if key not in self._rounding_once:
+            self._rounding_once[key] = rounds_once(place)
+        return self._rounding_once[key]
 
     def _begin(self, layer: Layer) -> _GrowingGroup:
         """A group of a layer, with the dequantizations before it where a kernel absorbs them."""
         place = self._places[layer.name]
-        group = LayerGroup((*self._dequantizations(layer), layer))
-        quantized = attrs.evolve(place, precision=quantized_type(group) or place.precision)
         candidates: Sequence[Kernel] = ()
-        if group.prologue and rounds_once(quantized) and layer.name not in self._real:
-            candidates = self._choice.absorbing(place.device, group, self._specs)
-        if candidates:
-            place = quantized
-        else:
+        group = LayerGroup((*self._dequantizations(layer), layer))
+        if group.prologue and layer.name not in self._real:
+            quantized = attrs.evolve(place, precision=quantized_type(group) or place.precision)
+            if self._rounds_once(quantized):
+                candidates = self._choice.absorbing(place.device, group, self._specs)
+                place = quantized if candidates else place
+        if not candidates:
             group = LayerGroup((layer,))
             candidates = self._choice.candidates(place.device, group, self._specs)
         joined = _Joined(group, candidates)
@@ -248,9 +258,11 @@ class _Fuser:
             return False
         # The other operand of a sum may be quantized too, or not.
         others = self._dequantizations(layer) if growing.is_quantized else []
-        for group in [LayerGroup((*growing.group.layers, *others)), *([growing.group] if others else [])]:
-            longer = LayerGroup((*group.layers, layer))
+        for group in [LayerGroup((*growing.group.layers, *others)), growing.group] if others else [growing.group]:
             taking = self._choice.taking(growing.joined.candidates, group, layer, self._specs)
+            if not taking:
+                continue
+            longer = LayerGroup((*group.layers, layer))
             candidates = self._able_to_round(place, longer, taking)
             if candidates and self._grow(growing, longer, candidates):
                 return True

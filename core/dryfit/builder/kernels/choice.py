@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -75,8 +75,9 @@ class _EqualGroups:
     def __init__(self) -> None:
         self._keys = LayerKeys()
         self._known: dict[Hashable, Sequence[Kernel] | None] = {}
+        self._numbers: dict[int, int] = {}
 
-    def serving(self, kernels: Iterable[Kernel], group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
+    def serving(self, kernels: Sequence[Kernel], group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
         """Those of the kernels that say that they can run a group."""
 
         def ask(layers: Sequence[Layer], known: Specs) -> list[Kernel]:
@@ -85,7 +86,7 @@ class _EqualGroups:
 
         return self._answer(kernels, group.layers, specs, "serve", ask)
 
-    def taking(self, kernels: Iterable[Kernel], group: LayerGroup, layer: Layer, specs: Specs) -> Sequence[Kernel]:
+    def taking(self, kernels: Sequence[Kernel], group: LayerGroup, layer: Layer, specs: Specs) -> Sequence[Kernel]:
         """Those of the kernels that say that they can run a group with one more layer at its end."""
 
         def ask(layers: Sequence[Layer], known: Specs) -> list[Kernel]:
@@ -96,7 +97,7 @@ class _EqualGroups:
 
     def _answer(
         self,
-        kernels: Iterable[Kernel],
+        kernels: Sequence[Kernel],
         layers: Sequence[Layer],
         specs: Specs,
         what: str,
@@ -105,7 +106,10 @@ class _EqualGroups:
         layers_key = self._keys.of(layers, specs)
         if layers_key is None:
             return ask(layers, specs)
-        key = (what, layers_key, *map(self._keys.identity, kernels))
+        if id(kernels) not in self._numbers:
+            number = self._keys.number(tuple(map(self._keys.identity, kernels)))
+            self._numbers[self._keys.identity(kernels)] = number
+        key = (what, layers_key, self._numbers[id(kernels)])
         if key not in self._known:
             stand_ins = StandIns(layers, specs)
             able, is_kept = stand_ins.watch.alone(lambda: ask(stand_ins.layers, stand_ins.specs))
@@ -134,6 +138,7 @@ class KernelChoice:
     _ranked: dict[tuple[int, ...], Sequence[Kernel]] = attrs.field(factory=dict, init=False, repr=False)
     _met: set[str] = attrs.field(factory=set, init=False)
     _permitted: dict[tuple[str, str], Sequence[Kernel]] = attrs.field(factory=dict, init=False)
+    _own: dict[str, Sequence[Kernel]] = attrs.field(factory=dict, init=False)
 
     def candidates(self, device: str, group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
         """The kernels that may run a group; at least one.
@@ -142,15 +147,12 @@ class KernelChoice:
             BuildError: there is none that is permitted, or the one that the user names cannot.
             UnknownNameError: the device has no kernel of the name that the user gives.
         """
-        if group.main.name in self.named:
+        if self.named and group.main.name in self.named:
             return (self._named(device, group, specs),)
         able = self._equal.serving(self._permitted_for(device, group.main.kind), group, specs)
         if not able:
             raise _nothing_serves(device, group, specs, [*self.forbidden] if self._met else [])
-        key = tuple(map(id, able))
-        if key not in self._ranked:
-            self._ranked[key] = _of_first_rank(able)
-        return self._ranked[key]
+        return self._of_first_rank(able)
 
     def absorbing(self, device: str, group: LayerGroup, specs: Specs) -> Sequence[Kernel]:
         """The kernels that may run a group with the dequantizations it begins with; none where it runs without them.
@@ -164,19 +166,21 @@ class KernelChoice:
             return [kernel for kernel in able if kernel.name == name][:1]
         able = [kernel for kernel in able if self._permits(kernel)]
         plain, host = LayerGroup((group.main,)), registry.host().kernels
-        others = [kernel for kernel in kernels_for(device) if kernel not in host and self._permits(kernel)]
-        own = self._equal.serving(others, plain, specs)
-        return [] if not able or (own and able[0] in host) else _of_first_rank(able)
+        if device not in self._own:
+            others = [kernel for kernel in kernels_for(device) if kernel not in host]
+            self._own[device] = [kernel for kernel in others if self._permits(kernel)]
+        own = self._equal.serving(self._own[device], plain, specs)
+        return [] if not able or (own and able[0] in host) else self._of_first_rank(able)
 
     def running(
-        self, kernels: Iterable[Kernel], longer: LayerGroup, last: LayerGroup, specs: Specs
+        self, kernels: Sequence[Kernel], longer: LayerGroup, last: LayerGroup, specs: Specs
     ) -> Sequence[Kernel]:
         """Those of the kernels that run a group that ends with another; none where the user names one for the other."""
         if last.main.name in self.named:
             return []
         return self._equal.serving(kernels, longer, specs)
 
-    def taking(self, candidates: Iterable[Kernel], group: LayerGroup, layer: Layer, specs: Specs) -> Sequence[Kernel]:
+    def taking(self, candidates: Sequence[Kernel], group: LayerGroup, layer: Layer, specs: Specs) -> Sequence[Kernel]:
         """The candidates that run a group with one more layer at its end.
 
         A layer for which the user names a kernel begins a group of its own.
@@ -230,6 +234,16 @@ class KernelChoice:
             if kernels.get(layer) != name
         ]
 
+    def _of_first_rank(self, able: Sequence[Kernel]) -> Sequence[Kernel]:
+        """The kernels of the first one's priority that are the device's own, or the host's, as it is."""
+        key = tuple(map(id, able))
+        if key not in self._ranked:
+            host, first = registry.host().kernels, able[0]
+            self._ranked[key] = [
+                kernel for kernel in able if kernel.priority == first.priority and (kernel in host) == (first in host)
+            ]
+        return self._ranked[key]
+
     def _permitted_for(self, device: str, kind: str) -> Sequence[Kernel]:
         """The device's kernels that serve layers of a kind and may be chosen: a handful of a hundred, found once."""
         if (device, kind) not in self._permitted:
@@ -260,12 +274,6 @@ class KernelChoice:
                 remedy="Set one of these with `config.set_kernel`, or clear the setting with `config.reset_kernel`",
             )
         return kernels[name]
-
-
-def _of_first_rank(able: Sequence[Kernel]) -> list[Kernel]:
-    """The kernels of the first one's priority that are the device's own, or the host's, as it is."""
-    host = registry.host().kernels
-    return [kernel for kernel in able if kernel.priority == able[0].priority and (kernel in host) == (able[0] in host)]
 
 
 def _nothing_serves(device: str, group: LayerGroup, specs: Specs, forbidden: Sequence[str]) -> BuildError:

@@ -65,7 +65,9 @@ class Precisions:
 
     def input_type(self, layer: Layer, index: int) -> DataType:
         """The type in which a layer takes one of its connected inputs."""
-        tensor = layer.connected_input(index)
+        tensor = layer.inputs[index] if 0 <= index < len(layer.inputs) else None
+        if tensor is None:
+            tensor = layer.connected_input(index)
         if layer.name in self.combinations:
             return self.combinations[layer.name].input_types[index]
         # Constant weights are rounded where they are packed, after what can be folded into them; biases stay in the
@@ -101,10 +103,12 @@ class Precisions:
     def _computed(self, layer: Layer, tensor: Tensor) -> DataType:
         if self.is_signed(tensor):
             return DataType.INT8
-        if tensor.dtype not in WEAK_TYPES or layer.name not in self.converted:
-            return tensor.dtype
-        if not self.is_int8(layer):
-            return self.layers[layer.name]
+        own = tensor.dtype
+        if own not in WEAK_TYPES or layer.name not in self.converted:
+            return own
+        chosen = self.layers[layer.name]
+        if chosen is not DataType.INT8:
+            return chosen
         is_stored = tensor.name not in self.real_tensors and has_scale(tensor, self.assumes_scales)
         return DataType.INT8 if is_stored else DataType.FLOAT
 

@@ -87,6 +87,8 @@ def refused_candidates(
         is_exchanged: whether a tensor is data that INT8 layers give one another in INT8.
         wanted_types: name of each network output whose type on the caller's side was stated, to that type.
     """
+    if not candidates:
+        return {}
     is_explicit = any(layer.is_quantization for layer in layers)
     reasons = {name: _own_reason(one, is_explicit) for name, one in candidates.items()}
     refused = {name: reason for name, reason in reasons.items() if reason is not None}
@@ -127,6 +129,7 @@ def _other_side(tensor: Tensor, layer: Layer) -> str:
 _EXPLICIT = PrecisionReason(
     PrecisionCause.EXPLICIT, "The network has quantize and dequantize layers, which alone decide what is quantized"
 )
+_NO_FLAG = PrecisionReason(PrecisionCause.FLAGS, "The flag INT8 is not set")
 _NOISE = PrecisionReason(
     PrecisionCause.NOISE_REDUCTION, "It is near a network output, where quantization noise is not smoothed"
 )
@@ -185,7 +188,7 @@ def first_reason(
     if asked is DataType.INT8:
         return PrecisionReason(PrecisionCause.PROMOTED, "; ".join(notes) or f"{target.device} promotes it")
     if not config.get_flag(BuilderFlag.INT8):
-        return PrecisionReason(PrecisionCause.FLAGS, "The flag INT8 is not set")
+        return _NO_FLAG
     if DataType.INT8 not in target.precisions:
         return PrecisionReason(PrecisionCause.DEVICE, f"{target.device} does not compute in INT8")
     return without_scales([tensor.name for tensor in missing_scales(layer)])

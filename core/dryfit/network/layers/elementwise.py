@@ -39,6 +39,8 @@ class ElementWiseOperation(enum.Enum):
     SHIFT_LEFT = "shift_left"
     SHIFT_RIGHT = "shift_right"
 
+    __hash__ = object.__hash__  # as for `DataType`
+
     @property
     def is_host_only(self) -> bool:
         """Whether TensorRT lacks the operation."""
@@ -117,7 +119,9 @@ class Elementwise(Layer):
         if is_bool and not self.op.is_logical and self.op is not ElementWiseOperation.EQUAL:
             raise self.problem(f"{self.op.name} requires numeric inputs", found="BOOL", remedy="Add a cast layer")
         shape = broadcast_shapes(self, x.shape, y.shape)
-        return [TensorSpec(shape, DataType.BOOL if self.op.is_comparison else x.dtype)]
+        dtype = DataType.BOOL if self.op.is_comparison else x.dtype
+        is_first = shape is x.shape and dtype is x.dtype and x.value is None
+        return [x if is_first else TensorSpec(shape, dtype)]
 
 
 class UnaryOperation(enum.Enum):

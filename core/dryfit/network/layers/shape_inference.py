@@ -53,6 +53,8 @@ def broadcast_shapes(layer: Layer, *shapes: Shape) -> Shape:
     Raises:
         NetworkError: The ranks differ, or two extents differ and neither is 1.
     """
+    if all(shape == shapes[0] for shape in shapes):  # most operands
+        return shapes[0]
     found = " and ".join(str(shape) for shape in shapes)
     if len({len(shape) for shape in shapes}) != 1:
         raise layer.problem(
