@@ -226,8 +226,13 @@ def _pools(values: Mapping[str, str], software: Version) -> Mapping[str, int]:
         return parse_memory_pool_sizes(f"{MemoryPoolType.WORKSPACE}:{values['--workspace']}", "--workspace").limits
     text = values.get("--memPoolSize", "")
     if software < READS_UNITS:
-        text = _UNIT.sub("", text)
+        text = sizes_without_units(text)
     return parse_memory_pool_sizes(text, "--memPoolSize").limits if text else {}
+
+
+def sizes_without_units(text: str) -> str:
+    """Return the sizes of memory pools as trtexec of TensorRT 8 reads them: it ignores what follows the number."""
+    return _UNIT.sub("", text)
 
 
 def _profiles(read: TrtexecArguments, network: Network, software: Version) -> Iterator[ProfileShapes]:
@@ -240,12 +245,16 @@ def _profiles(read: TrtexecArguments, network: Network, software: Version) -> It
         yield _profile(said, run if index == used or len(given) == 1 else {}, network)
 
 
-def _with_copied_shapes(said: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the shape options with those that trtexec copies from another one."""
+def copied_shapes(said: Mapping[str, str]) -> Mapping[str, str]:
+    """Return each shape option that is not given, and the one whose shapes trtexec takes for it."""
     least, best, largest = SHAPE_OPTIONS
     sources = {least: (best, largest), best: (largest, least), largest: (best, least)}
-    copied = {option: next((said[one] for one in others if one in said), "") for option, others in sources.items()}
-    return {**copied, **said} if said else said
+    missing = [option for option in SHAPE_OPTIONS if said and option not in said]
+    return {option: next(one for one in sources[option] if one in said) for option in missing}
+
+
+def _with_copied_shapes(said: Mapping[str, str]) -> Mapping[str, str]:
+    return {**said, **{option: said[source] for option, source in copied_shapes(said).items()}}
 
 
 def calibration_shapes(read: TrtexecArguments, network: Network) -> ProfileShapes | None:

@@ -99,6 +99,12 @@ def pairs(text: str, option: str) -> Iterator[tuple[str, str]]:
         yield name, word
 
 
+def named_pairs(text: str, option: str) -> Iterator[tuple[str, str]]:
+    """Return the same pairs; as in trtexec, an entry without a colon is both name and value."""
+    entries = (entry if ":" in entry else f"{entry}:{entry}" for entry in text.split(",") if entry)
+    return pairs(",".join(entries), option)
+
+
 def types_text(types: Mapping[str, Sequence[DataType]]) -> str:
     """Format layers and their types as one line; several types of a layer are joined by `+`."""
     words = {dtype: word for word, dtype in PRECISION_WORDS.items()}
@@ -112,9 +118,7 @@ def parse_types(text: str, option: str) -> dict[str, tuple[DataType, ...]]:
         ConfigError: The line contains an invalid entry.
     """
     found = {}
-    # As in trtexec, an entry without a colon is both the name and the type.
-    named = ",".join(entry if ":" in entry else f"{entry}:{entry}" for entry in text.split(",") if entry)
-    for name, words in pairs(named, option):
+    for name, words in named_pairs(text, option):
         types = tuple(PRECISION_WORDS.get(word) for word in words.split("+"))
         known = tuple(dtype for dtype in types if dtype is not None)
         if len(known) != len(types):

@@ -66,6 +66,7 @@ class Facts:
         feeds: file by input.
         writes: files of times, outputs, profiles and layers.
         no_effect: options that are taken and said to have no effect.
+        warns: parts of warnings that are printed.
         prints: what is printed besides the summary: "profile", "layers", "output", "verbose".
         inference: settings of the run by their names, where they differ from the defaults.
         skips_inference: whether the line only builds.
@@ -98,6 +99,7 @@ class Facts:
     feeds: Mapping[str, str] = attrs.field(factory=dict)
     writes: tuple[str, ...] = ()
     no_effect: tuple[str, ...] = ()
+    warns: tuple[str, ...] = ()
     prints: frozenset[str] = frozenset()
     inference: Mapping[str, float] = attrs.field(factory=dict)
     skips_inference: bool = False
@@ -1146,6 +1148,7 @@ THREADS = [
             types=FP16,
             shapes={"x": "2x4x64x64", "context": "2x77x768", "timesteps": "2"},
             pools={"WORKSPACE": 8192 * MIB},
+            warns=("--optShapes is not given: the shapes of --maxShapes are used",),
             saves="D:\\python_workspace\\stable-diffusion-webui\\models\\Unet-trt\\majicmix-Realistic_betterV2V25.trt",
         ),
     ),
@@ -1226,7 +1229,12 @@ THREADS = [
         "--optShapes=image:1x3x416x416 --skipInference",
         thread("OE4T/meta-tegra, pull request 2243", V10, "the log is of 10.16.2"),
         "builds at one shape, which the log says is taken for least and largest, too",
-        Facts(shapes={"image": "1x3x416x416"}, saves="/tmp/yolo.engine", skips_inference=True),  # noqa: S108
+        Facts(
+            shapes={"image": "1x3x416x416"},
+            saves="/tmp/yolo.engine",  # noqa: S108
+            warns=("--minShapes is not given", "--maxShapes is not given"),
+            skips_inference=True,
+        ),
     ),
     PublicLine(
         "trtexec.exe --onnx=models/car.onnx --saveEngine=models/car.engine --fp16",
@@ -1317,7 +1325,7 @@ THREADS = [
         "--allowWeightStreaming --fp16",
         thread("4228", V10, "says 10.2 and 10.5"),
         "builds strongly typed with weights that can be streamed; --fp16 is left out with a warning",
-        Facts(strongly_typed=True, flags=names("WEIGHT_STREAMING")),
+        Facts(strongly_typed=True, flags=names("WEIGHT_STREAMING"), warns=("FP16 is disabled",)),
     ),
     PublicLine(
         "trtexec --onnx=test.onnx --dumpOutput --batch=1 --safe --loadInputs=Input:input.txt",
@@ -1456,6 +1464,7 @@ PROJECTS = [
         Facts(
             shapes={"x": "1x3x224x224 4x3x224x224 16x3x224x224"},
             pools={"WORKSPACE": 1024 * MIB},
+            warns=("--memPoolSize=workspace:1024MiB is workspace:1024 in MiB",),
             saves="resnet18-fp32.plan",
             prints=VERBOSE,
         ),
@@ -1565,6 +1574,7 @@ PROJECTS = [
             constraints="obey",
             inputs="fp32:chw",
             outputs="fp32:chw",
+            warns=("--layerPrecisions has an entry for 'fp32', which is not the name of a layer",),
             saves="zoe_nk.trt",
         ),
     ),

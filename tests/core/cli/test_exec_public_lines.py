@@ -29,6 +29,7 @@ from tests.core.board.trtexec_lines import Facts, PublicLine, Version
 import dryfit
 from dryfit.answers.run import load_engine
 from dryfit.answers.trtexec.run import ExecTrtexecAnswer
+from dryfit.board.trtexec_options import OPTION_ALIASES
 from dryfit.board.versions import version_text
 from dryfit.builder.config.enumerations import DeviceType
 from dryfit.builder.config.trtexec_spellings import parse_io_formats
@@ -198,8 +199,12 @@ def test_a_line_does_what_its_source_says(line: PublicLine, tmp_path: Path, monk
         assert PRINTED[word] in text
     for name, file in facts.feeds.items():
         assert f"Using values loaded from {local(file)} for input {name}" in text
+    warnings = [warning for severity, warning in answer.lines if severity == "W"]
     for option in facts.no_effect:
-        assert "has no effect" in text, option
+        name = OPTION_ALIASES.get(option, option)
+        assert any(warning.startswith(f"{name} has no effect: ") for warning in warnings)
+    for part in facts.warns:
+        assert any(part in warning for warning in warnings)
 
 
 @pytest.mark.parametrize(

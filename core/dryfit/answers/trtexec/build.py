@@ -13,6 +13,7 @@ from dryfit.answers.build import timing_cache_file
 from dryfit.answers.pruning import ACCURACY, plan_pruning
 from dryfit.answers.text import bytes_text
 from dryfit.answers.trtexec.log import TrtexecLog
+from dryfit.answers.trtexec.remarks import remarks
 from dryfit.atomic_file import write_atomically
 from dryfit.board.board_build import BoardBuild
 from dryfit.board.trtexec_arguments import TrtexecArguments
@@ -161,6 +162,8 @@ def _board_build(
     given = attrs.evolve(read, values=values)
     build, _ = build_of(given, network, board.version, _scales)
     calibrates = calibrates and build.assumes_scales
+    for text in remarks(read, network, board.version):
+        journal.warning(text)
     if board.version < FIRST_REFUSED:
         _warn_of_constraints(read, journal)
     if build.is_strongly_typed and build.flags & PRECISION_FLAGS:
