@@ -184,6 +184,7 @@ SPECIAL: dict[str, tuple[str, ...]] = {
     "--allowGPUFallback": ("--useDLACore=0", "--allowGPUFallback"),
     "--useDLACore": ("--useDLACore=0", "--allowGPUFallback"),
     "--uint8AsymmetricQuantizationDLA": ("--useDLACore=0", "--allowGPUFallback", "--uint8AsymmetricQuantizationDLA"),
+    "--reportCapabilityDLA": ("--useDLACore=0", "--allowGPUFallback", "--reportCapabilityDLA"),
     "--buildDLAStandalone": (
         *("--useDLACore=0", "--buildDLAStandalone", "--inputIOFormats=fp16:chw16", "--outputIOFormats=fp16:chw16"),
     ),

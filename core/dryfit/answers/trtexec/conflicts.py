@@ -19,6 +19,7 @@ _NEEDED = {
     "--weightStreamingBudget": "--allowWeightStreaming",
     "--uint8AsymmetricQuantizationDLA": "--useDLACore",
     "--getPlanVersionOnly": "--loadEngine",
+    "--reportCapabilityDLA": "--useDLACore",
 }
 """Option to the one that it requires."""
 
