@@ -343,6 +343,12 @@ def test_a_pool_of_gpu_kernels_is_taken_with_a_warning(folder: Path) -> None:
     assert exec_trtexec(["--onnx=model.onnx", "--memPoolSize=tacticSharedMem:64K", *QUICK]).queries
 
 
+def test_a_size_of_the_dlas_sram_is_rounded_with_a_warning(folder: Path) -> None:
+    del folder
+    answer = exec_trtexec(["--onnx=model.onnx", "--memPoolSize=dlaSRAM:3", *QUICK])
+    assert any("rounded down to 2097152, a power of two" in text for _, text in answer.lines)
+
+
 def test_int8_without_a_cache_has_the_ranges_that_trtexec_invents(folder: Path) -> None:
     del folder
     network = network_from_onnx("model.onnx")

@@ -162,7 +162,7 @@ def _board_build(
     given = attrs.evolve(read, values=values)
     build, _ = build_of(given, network, board.version, _scales)
     calibrates = calibrates and build.assumes_scales
-    for text in remarks(read, network, board.version):
+    for text in remarks(given, network, board.version):
         journal.warning(text)
     if board.version < FIRST_REFUSED:
         _warn_of_constraints(read, journal)

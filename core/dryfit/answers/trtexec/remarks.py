@@ -8,6 +8,7 @@ from dryfit.board.trtexec_arguments import TrtexecArguments
 from dryfit.board.trtexec_parser import READS_UNITS, copied_shapes, sizes_without_units
 from dryfit.board.trtexec_values import named_pairs
 from dryfit.board.versions import Version, layers_by_name, plausible_name, version_text
+from dryfit.builder.config.trtexec_spellings import parse_memory_pool_sizes
 from dryfit.network.network import Network
 
 _LISTS = ("--layerPrecisions", "--layerOutputTypes", "--layerDeviceTypes")
@@ -24,6 +25,8 @@ def remarks(read: TrtexecArguments, network: Network, software: Version) -> Iter
             f"TensorRT {version_text(software)} does not read units: "
             f"--memPoolSize={sizes} is {sizes_without_units(sizes)} in MiB"
         )
+    elif sizes:
+        yield from parse_memory_pool_sizes(sizes, "--memPoolSize").notes
     layers = layers_by_name(network)
     for option in _LISTS:
         for entry in dict.fromkeys(name for name, _ in named_pairs(read.text(option), option)):
