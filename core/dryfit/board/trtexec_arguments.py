@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 import attrs
 
 from dryfit.board.trtexec_options import OPTION_ALIASES, TRTEXEC_OPTIONS, OptionAnswer, missing_option
-from dryfit.board.versions import Version
+from dryfit.board.versions import Version, version_text
 from dryfit.errors import ConfigError, UnknownNameError
 
 SHAPE_OPTIONS = ("--minShapes", "--optShapes", "--maxShapes")
@@ -154,8 +154,10 @@ def _options(arguments: Sequence[str], software: Version) -> Iterator[tuple[str,
         given, equals, value = argument.partition("=")
         option = OPTION_ALIASES.get(given, given)
         if option not in TRTEXEC_OPTIONS:
-            known = [*TRTEXEC_OPTIONS, *OPTION_ALIASES]
-            raise UnknownNameError("option", given, known, where="trtexec")
+            known = [name for name in (*TRTEXEC_OPTIONS, *OPTION_ALIASES) if not missing_option(name, software)]
+            of = f"the {len(known)} options of trtexec {version_text(software)}"
+            told = f"{of}; `dryfit exec` without options lists them"
+            raise UnknownNameError("option", given, known, where="trtexec", told=told)
         found = TRTEXEC_OPTIONS[option]
         lacking = missing_option(given, software)
         if lacking:

@@ -13,6 +13,9 @@ from dryfit.short_text import grouped_warnings
 INFO, WARNING, ERROR, VERBOSE = "I", "W", "E", "V"
 """Letters of trtexec's log for the severity of a line."""
 
+PLAIN = ""
+"""The severity of a line that is printed as it is: trtexec's list of options."""
+
 LogListener = Callable[[str, str], None]
 """Receives the severity and the text of each line as soon as it is known."""
 

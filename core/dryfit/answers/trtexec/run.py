@@ -34,7 +34,7 @@ from dryfit.answers.trtexec.exports import (
 )
 from dryfit.answers.trtexec.inference import EngineRunner, InferenceSettings, InferenceTimes, measure
 from dryfit.answers.trtexec.inputs import inference_inputs, input_files
-from dryfit.answers.trtexec.log import LogListener, TrtexecLog
+from dryfit.answers.trtexec.log import PLAIN, LogListener, TrtexecLog
 from dryfit.answers.trtexec.option_text import given_option_lines, help_lines
 from dryfit.answers.trtexec.performance import BoardEstimate, performance_lines
 from dryfit.board.trtexec_arguments import TrtexecArguments, read_arguments
@@ -117,7 +117,7 @@ class ExecTrtexecAnswer(Answer):
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  the command line says it
         """Return the log that `dryfit exec` prints."""
-        yield from (Line(f"[{severity}] {text}") for severity, text in self.lines)
+        yield from (Line(f"[{severity}] {text}" if severity else text) for severity, text in self.lines)
 
 
 @attrs.define(eq=False)
@@ -403,7 +403,7 @@ def exec_trtexec(
     ignored: list[IgnoredOption] = []
     if read.has("--help") or not arguments:
         for line in help_lines(version):
-            journal.info(line)
+            journal.add(PLAIN, line)
     else:
         refuse_conflicts(read)
         for line in given_option_lines(read):

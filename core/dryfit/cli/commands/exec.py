@@ -76,8 +76,8 @@ def _printer(*, to_stderr: bool) -> Callable[[str, str], None]:
     """Return what prints a line of the log: warnings and errors to stderr, as trtexec does."""
 
     def report(severity: str, text: str) -> None:
-        stamp = time.strftime("[%m/%d/%Y-%H:%M:%S]")
+        stamp = f"{time.strftime('[%m/%d/%Y-%H:%M:%S]')} [{severity}] " if severity else ""
         for line in printable(text).split("\n"):
-            click.echo(f"{stamp} [{severity}] {line}", err=to_stderr or severity in "WE")
+            click.echo(f"{stamp}{line}", err=to_stderr or severity in ("W", "E"))
 
     return report
