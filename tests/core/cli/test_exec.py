@@ -360,6 +360,17 @@ def test_int8_without_a_cache_has_the_ranges_that_trtexec_invents(folder: Path) 
     assert any("INT8 ranges are invented" in text for _, text in answer.lines)
 
 
+def test_int8_inputs_and_outputs_have_ranges_without_the_flag_int8(files: Path) -> None:
+    del files
+    line = ["--onnx=model.onnx", "--inputIOFormats=int8:chw", "--outputIOFormats=int8:chw", *QUICK]
+    invented = exec_trtexec(line)
+    assert invented.outputs["y"].dtype == np.int8
+    assert any("INT8 ranges are invented" in text for _, text in invented.lines)
+    cached = exec_trtexec([*line, "--calib=model.cache"])
+    assert cached.outputs["y"].dtype == np.int8
+    assert not any("INT8 ranges are invented" in text for _, text in cached.lines)
+
+
 def test_a_calibration_cache_that_is_missing_is_replaced_by_a_random_batch(folder: Path) -> None:
     answer = exec_trtexec(["--onnx=dynamic.onnx", "--int8", "--calib=none.cache", "--shapes=x:2x16x8x8", *QUICK])
     assert any(

@@ -21,7 +21,7 @@ from dryfit.board.trtexec_meaning import PRECISION_FLAGS, as_trtexec_builds, trt
 from dryfit.board.trtexec_parser import build_of, calibration_shapes, is_strongly_typed, refuse_problems
 from dryfit.board.versions import FIRST_REFUSED, Version
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.enumerations import DeviceType
+from dryfit.builder.config.enumerations import BuilderFlag, DeviceType
 from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.config.standalone import is_standalone
@@ -31,6 +31,7 @@ from dryfit.engine.plan import Plan, ProfileShapes
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError, EngineFileError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -148,6 +149,7 @@ def _board_build(
     calibrates = bool(calib) and not Path(calib).is_file()
     if calibrates:
         del values["--calib"]
+        calib = ""
     if values.get("--sparsity") == FORCE:
         values["--sparsity"] = "enable"
     if values.get("--builderOptimizationLevel") == "-1":
@@ -175,11 +177,23 @@ def _board_build(
     refuse_problems(meant, network)
     for text in trtexec_complaints(meant):
         journal.warning(text)
-    if meant.assumes_scales and not calibrates:
+    # Without the flag INT8, only inputs and outputs that are INT8 need ranges.
+    has_int8_border = any(one.dtype is DataType.INT8 for one in (*meant.input_formats, *meant.output_formats))
+    needs_ranges = has_int8_border and BuilderFlag.INT8 not in meant.flags and not is_explicit(network)
+    if needs_ranges and calib and not build.is_strongly_typed:
+        take_border_ranges(network, _scales(calib))
+    elif (meant.assumes_scales and not calibrates) or (needs_ranges and not build.is_strongly_typed):
         invent_ranges(network)
         journal.warning("INT8 ranges are invented, as no calibration cache is given: outputs have no meaning (--calib)")
     # The ranges are set in the network, with which a build works; a config that assumes scales is for assessments.
     return attrs.evolve(meant, assumes_scales=False), calibrates
+
+
+def take_border_ranges(network: Network, scales: Mapping[str, float]) -> None:
+    """Give inputs and outputs the ranges of a calibration cache, as trtexec does where they are INT8."""
+    for tensor in (*network.inputs, *network.outputs):
+        if tensor.dtype.is_floating_point and scales.get(tensor.name):
+            tensor.set_dynamic_range(-127 * scales[tensor.name], 127 * scales[tensor.name])
 
 
 def invent_ranges(network: Network) -> None:
