@@ -405,7 +405,7 @@ def exec_trtexec(
         for line in help_lines(version):
             journal.add(PLAIN, line)
     else:
-        refuse_conflicts(read)
+        refuse_conflicts(read, version)
         for line in given_option_lines(read):
             journal.info(line)
         journal.info("=== Device Information ===")
