@@ -125,20 +125,22 @@ def local(path: str) -> str:
     return "/".join(part for part in path.split("/") if part not in ("", ".", ".."))
 
 
-def small(shape: Shape) -> Shape:
+def small(shape: Shape, most: int) -> Shape:
     """A shape whose extents are no larger than the most that a test has."""
-    return tuple(min(extent, LARGEST_EXTENT) for extent in shape)
+    return tuple(min(extent, most) for extent in shape)
 
 
-def _fitted_shapes(text: str) -> str:
+def _fitted_shapes(text: str, most: int) -> str:
     entries = (entry.rpartition(":") for entry in text.split(","))
     return ",".join(
-        f"{name}{colon}{'x'.join(map(str, small(tuple(int(one) for one in shape.split('x')))))}" if colon else shape
+        f"{name}{colon}{'x'.join(map(str, small(tuple(int(one) for one in shape.split('x')), most)))}"
+        if colon
+        else shape
         for name, colon, shape in entries
     )
 
 
-def fitted_words(line: PublicLine) -> list[str]:
+def fitted_words(line: PublicLine, most: int = LARGEST_EXTENT) -> list[str]:
     """The line's options with files in the current folder, small shapes and few runs; all else as it is written."""
     found = []
     for word in words_of(line):
@@ -146,7 +148,7 @@ def fitted_words(line: PublicLine) -> list[str]:
         if option in FILE_OPTIONS and equals:
             value = local(value)
         elif option in SHAPES:
-            value = _fitted_shapes(value)
+            value = _fitted_shapes(value, most)
         elif option == "--loadInputs":
             name, _, path = value.rpartition(":")
             value = f"{name}:{local(path)}"
@@ -156,10 +158,14 @@ def fitted_words(line: PublicLine) -> list[str]:
     return [*found, *(f"{option}={value}" for option, value in SHORT.items())]
 
 
-def fitted_facts(facts: Facts) -> Facts:
+def fitted_facts(facts: Facts, most: int = LARGEST_EXTENT) -> Facts:
     """The facts of a line after it was fitted."""
     shapes = {
-        name: " ".join("x".join(map(str, small(shape))) for shape in triple)
+        name: " ".join("x".join(map(str, small(shape, most))) for shape in triple)
         for name, triple in shapes_of(facts).items()
     }
-    return attrs.evolve(facts, shapes=shapes)
+    runs_at = {
+        name: "x".join(map(str, small(tuple(int(one) for one in text.split("x")), most)))
+        for name, text in facts.runs_at.items()
+    }
+    return attrs.evolve(facts, shapes=shapes, runs_at=runs_at)

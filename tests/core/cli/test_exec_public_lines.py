@@ -6,6 +6,7 @@ Files are looked for in the folder of the test, extents are at most 16, and time
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import onnx
 import pytest
 from tests.core.board.models_of_lines import (
+    LARGEST_EXTENT,
     PICTURE,
     fitted_facts,
     fitted_words,
@@ -21,7 +23,6 @@ from tests.core.board.models_of_lines import (
     local,
     model_of,
     shapes_of,
-    small,
 )
 from tests.core.board.test_public_trtexec_lines import REFUSED, TAKEN, name_of
 from tests.core.board.trtexec_lines import Facts, PublicLine, Version
@@ -44,14 +45,22 @@ from dryfit.quantization.calibration_cache import CalibrationCache
 RUNS = 2
 """Measured runs of each stream."""
 
+AT_THEIR_SHAPES = [
+    line
+    for line in TAKEN
+    if 0 < sum(math.prod(best) for _, best, _ in shapes_of(line.facts).values()) <= 1 << 22
+    and max(max(largest) for _, _, largest in shapes_of(line.facts).values()) > LARGEST_EXTENT
+]
+"""Lines that a test can run with the extents that they have."""
+
 PRINTED = {"profile": "=== Profile", "layers": "Layer Information", "output": "Output Tensors"}
 TYPES = {"FP16": DataType.HALF, "INT8": DataType.INT8, "BF16": DataType.BF16}
 WORDS = {"fp16": DataType.HALF, "fp32": DataType.FLOAT}
 
 
-def prepared(line: PublicLine, folder: Path) -> list[str]:
+def prepared(line: PublicLine, folder: Path, most: int = LARGEST_EXTENT) -> list[str]:
     """Put the files of a line into the current folder; return its options."""
-    facts, words = fitted_facts(line.facts), fitted_words(line)
+    facts, words = fitted_facts(line.facts, most), fitted_words(line, most)
     model = model_of(facts)
     for file in (*facts.writes, facts.saves, facts.loads, facts.timing_cache):
         (folder / local(file)).parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +68,7 @@ def prepared(line: PublicLine, folder: Path) -> list[str]:
         if word.startswith("--onnx="):
             write(folder / word.removeprefix("--onnx="), model.SerializeToString())
     if facts.loads:
-        build_engine_for(line, model, folder)
+        build_engine_for(line, model, run_shapes(facts), folder)
     if facts.calibration:
         names = [tensor.name for tensor in network_from_onnx(model).tensors]
         cache = CalibrationCache("TRT-8600-EntropyCalibration2", dict.fromkeys(names, 1 / 32))
@@ -70,9 +79,9 @@ def prepared(line: PublicLine, folder: Path) -> list[str]:
     return words
 
 
-def ran(line: PublicLine, folder: Path) -> ExecTrtexecAnswer:
+def ran(line: PublicLine, folder: Path, most: int) -> ExecTrtexecAnswer:
     """Run a line in the current folder."""
-    return dryfit.exec_trtexec(prepared(line, folder), api=version_text(line.version))
+    return dryfit.exec_trtexec(prepared(line, folder, most), api=version_text(line.version))
 
 
 def write(path: Path, contents: bytes) -> None:
@@ -81,12 +90,12 @@ def write(path: Path, contents: bytes) -> None:
     path.write_bytes(contents)
 
 
-def build_engine_for(line: PublicLine, model: onnx.ModelProto, folder: Path) -> None:
+def build_engine_for(line: PublicLine, model: onnx.ModelProto, shapes: Mapping[str, Shape], folder: Path) -> None:
     """Save the engine, or the loadable, that a line loads."""
     write(folder / "model of the engine.onnx", model.SerializeToString())
     words = ["--onnx=model of the engine.onnx", f"--saveEngine={local(line.facts.loads)}", "--skipInference"]
-    shapes = [f"{name}:{'x'.join(map(str, shape))}" for name, shape in run_shapes(line.facts).items()]
-    words += [f"--shapes={','.join(shapes)}"] if shapes else []
+    listed = ",".join(f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes.items())
+    words += [f"--shapes={listed}"] if listed else []
     if line.facts.loads.endswith(".dla"):
         words += [
             "--useDLACore=0",
@@ -99,8 +108,8 @@ def build_engine_for(line: PublicLine, model: onnx.ModelProto, folder: Path) -> 
 
 def run_shapes(facts: Facts) -> dict[str, Shape]:
     """The shape of each input in the run."""
-    shapes = {name: small(triple[1]) for name, triple in shapes_of(facts).items()}
-    given = {name: small(tuple(int(one) for one in text.split("x"))) for name, text in facts.runs_at.items()}
+    shapes = {name: triple[1] for name, triple in shapes_of(facts).items()}
+    given = {name: tuple(int(one) for one in text.split("x")) for name, text in facts.runs_at.items()}
     return {**shapes, **given}
 
 
@@ -168,12 +177,26 @@ def check_times(folder: Path, line: PublicLine) -> None:
 @pytest.mark.parametrize("line", TAKEN, ids=name_of)
 def test_a_line_does_what_its_source_says(line: PublicLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    facts = fitted_facts(line.facts)
+    check_line(line, tmp_path, LARGEST_EXTENT)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("line", AT_THEIR_SHAPES, ids=name_of)
+def test_a_line_does_what_its_source_says_at_its_own_shapes(
+    line: PublicLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_line(line, tmp_path, 1 << 20)
+
+
+def check_line(line: PublicLine, tmp_path: Path, most: int) -> None:
+    """Run a line and compare what it does with its facts."""
+    facts = fitted_facts(line.facts, most)
     if facts.fails:
         with pytest.raises(DryfitError, match=facts.fails):
-            ran(line, tmp_path)
+            ran(line, tmp_path, most)
         return
-    answer = ran(line, tmp_path)
+    answer = ran(line, tmp_path, most)
     text = "\n".join(line for _, line in answer.lines)
     assert answer.is_loadable == facts.loadable
     assert answer.queries == (
