@@ -20,7 +20,8 @@ _HEAD = """# Messages of TensorRT's logs
 
 Written by `make docs` from the table that `dryfit explain-log` reads logs with.
 
-Each message was read in a public log or in a document, which its last column names. *Rules* are ids for
+Each message was read in a public log or in a document, which its last column names; where none was found, the column
+states that. *Rules* are ids for
 `dryfit explain-rule`. A warning or an error of a log that is not listed here is reported as not known.
 """
 

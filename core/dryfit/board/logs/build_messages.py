@@ -33,7 +33,7 @@ BUILD_MESSAGES = (
         meaning="INT8 is allowed without a calibration; trtexec then invents ranges, which serve to measure time only",
         rules=("dla.int8.scales",),
         remedy="Pass a calibration cache (--calib); `dryfit calibrate` makes one",
-        source=f"{_SAMPLES}; " + threads("NVIDIA/TensorRT#828"),
+        source=threads("microsoft/onnxruntime#17235", "OpenPPL/ppq#469", "talebolano/TensorRT_Seg_LW_Refinenet#9"),
     ),
     KnownMessage(
         id="int8.no_scales",
@@ -254,7 +254,7 @@ BUILD_MESSAGES = (
         versions="7 to 10",
         meaning="TensorRT's ONNX parser has no such operator and found no plugin of its name",
         remedy="Load the plugin (--plugins, --staticPlugins, --dynamicPlugins), or rewrite the operator",
-        source="onnx-tensorrt, ModelImporter",
+        source=threads("NVIDIA/TensorRT#2550"),
     ),
     KnownMessage(
         id="parser.weights_count",
@@ -274,7 +274,7 @@ BUILD_MESSAGES = (
         versions="7 to 10",
         meaning="A plugin accepts none of the combinations of types and formats that the layers next to it have",
         remedy="Let the plugin accept LINEAR FP32 or FP16, or change the precision of the layers next to it",
-        source="TensorRT developer guide, plugins",
+        source=threads("NVIDIA/TensorRT#2550", "NVIDIA/TensorRT#4217", "DerryHub/BEVFormer_tensorrt#105"),
     ),
     KnownMessage(
         id="api.parameter",
@@ -314,7 +314,18 @@ BUILD_MESSAGES = (
         versions="7 to 10",
         meaning="The engine was built by another version of TensorRT",
         remedy="Build the engine again on the board, or build it version compatible",
-        source="TensorRT developer guide, Version Compatibility",
+        source=threads("dusty-nv/jetson-inference#426", "wang-xinyu/tensorrtx#664", "pytorch/TensorRT#1059"),
+    ),
+    KnownMessage(
+        id="engine.compute",
+        role=PROBLEM,
+        anchor="generated on an incompatible device",
+        pattern=r"engine plan file is generated on an incompatible device, expecting compute (?P<limit>[\d.]+) got "
+        r"compute (?P<found>[\d.]+)",
+        versions="5 to 8.6",
+        meaning="The engine was built for a GPU of another compute capability",
+        remedy="Build the engine on the board that runs it",
+        source=threads("microsoft/onnxruntime#15250", "NVIDIA/TensorRT#3130"),
     ),
     KnownMessage(
         id="engine.other_device",
@@ -324,7 +335,7 @@ BUILD_MESSAGES = (
         versions="7 to 10",
         meaning="The engine was built on another GPU model, where other kernels were the fastest",
         remedy="Build the engine on the board that runs it",
-        source="TensorRT developer guide, engine portability",
+        source=threads("NVIDIA/TensorRT#2900", "NVIDIA/TensorRT#3829"),
     ),
     KnownMessage(
         id="trtexec.no_shapes",
@@ -355,7 +366,7 @@ BUILD_MESSAGES = (
         versions="8.2 to 10",
         meaning="The measured times vary; clocks that change are the usual reason",
         remedy="Lock the clocks (`jetson_clocks` on Jetson), or use --useSpinWait",
-        source=_SAMPLES,
+        source=threads("WongKinYiu/yolov7#329"),
     ),
     KnownMessage(
         id="trtexec.bound",
@@ -365,7 +376,7 @@ BUILD_MESSAGES = (
         versions="8.2 to 10",
         meaning="Launches or copies limit the throughput, not the engine",
         remedy="Use --useCudaGraph for launches, and --noDataTransfers to leave copies out of the measurement",
-        source=_SAMPLES,
+        source=threads("NVIDIA/TensorRT#4177"),
     ),
     KnownMessage(
         id="trtexec.hint",
@@ -374,7 +385,7 @@ BUILD_MESSAGES = (
         pattern=r"If not already in use, ",
         versions="8.2 to 10",
         meaning="trtexec's advice on the measurement in the line before",
-        source=_SAMPLES,
+        source=threads("WongKinYiu/yolov7#329"),
     ),
     KnownMessage(
         id="note.subnormal",
@@ -384,16 +395,20 @@ BUILD_MESSAGES = (
         versions="8.2 to 10",
         meaning="Weights are too small for the full precision of FP16, which can cost accuracy",
         remedy="Compare the outputs (`dryfit compare`); scale the weights or keep the layer in FP32 on the GPU",
-        source="TensorRT developer guide, reduced precision",
+        source=threads(
+            "Linaom1214/TensorRT-For-YOLO-Series#56", "blakeblackshear/frigate#5268", "NVIDIA/TensorRT#2232"
+        ),
     ),
     KnownMessage(
         id="note.weights",
         role=NOTE,
-        anchor="converting weights between types",
-        pattern=r"encountered issues when converting weights between types",
+        anchor="eights",
+        pattern=r"encountered issues when converting weights between types"
+        r"|Weights \[name=.*\] had the following issues when converted"
+        r"|please modify the weights or retrain with regularization",
         versions="8.4 to 10",
         meaning="Some weights do not fit the type of their layer; the lines after it list what was found",
-        source="TensorRT developer guide, reduced precision",
+        source=threads("Linaom1214/TensorRT-For-YOLO-Series#56", "NVIDIA/TensorRT#2232"),
     ),
     KnownMessage(
         id="note.layernorm",
@@ -403,7 +418,7 @@ BUILD_MESSAGES = (
         versions="8.6 to 10",
         meaning="A layer normalization in FP16 can overflow",
         remedy="Export it as one LayerNormalization (opset 17), or force its layers to FP32",
-        source="TensorRT developer guide, reduced precision",
+        source="no public log was found; the wording is as users cite it",
     ),
     KnownMessage(
         id="note.linked",
@@ -412,7 +427,7 @@ BUILD_MESSAGES = (
         pattern=r"TensorRT was linked against (?P<text>.+) but loaded (?P<found>.+)",
         versions="7 to 8.6",
         meaning="A library has another version than the one that TensorRT was tested with",
-        source="TensorRT release notes, compatibility",
+        source="public logs of TensorRT 6 to 8.6",
     ),
     KnownMessage(
         id="note.lazy_loading",

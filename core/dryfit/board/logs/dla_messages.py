@@ -120,7 +120,7 @@ FALLBACK_MESSAGES = (
         versions="7 to 8.2",
         meaning="The DLA compiler rejected the layer after TensorRT's own checks had accepted it",
         remedy=f"Allow fallback (--allowGPUFallback); {_FIND_RULE}",
-        source="TensorRT forum threads on DLA builds; the wording is not dated",
+        source="no public log was found; the wording is as users cite it",
     ),
     KnownMessage(
         id="fallback.cbuf",
@@ -130,8 +130,7 @@ FALLBACK_MESSAGES = (
         versions="not dated",
         meaning="The weights of one kernel and the rows of the input that it reads exceed the convolution buffer",
         rules=("dla.convolution.cbuf", "dla.fully_connected.cbuf"),
-        source="TensorRT 10 developer guide, Working with DLA: convolution and fully connected layers; "
-        + threads("NVIDIA/TensorRT#3499"),
+        source="no public log was found; the wording is as users cite it",
     ),
     KnownMessage(
         id="refusal.default_dla",
@@ -186,7 +185,7 @@ FALLBACK_MESSAGES = (
         rules=("memory_pool.segment", "dla.convolution.cbuf_estimate"),
         remedy="Raise the limits of the DLA memory pools (--memPoolSize), reduce the size of the layers, or assign the "
         "segment to the GPU",
-        source="TensorRT forum threads on DLA builds; the wording is not dated",
+        source="no public log was found; the wording is as users cite it",
     ),
     KnownMessage(
         id="fallback.nothing_on_dla",

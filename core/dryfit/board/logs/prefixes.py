@@ -41,6 +41,7 @@ _PREFIX = re.compile(
     | \#\d+\s\d+\.\d+(?=\s)                                              # docker build
     | [\w-]+[-_]\d+\s+\|(?=\s)                                           # docker compose
     | [A-Z][a-z]{{2}}\s+\d+\s\d\d:\d\d:\d\d\s\S+\s\S+\[\d+\]:              # syslog
+    | (?P<glog>[IWEF])\d{{4}}\s\d\d:\d\d:\d\d\.\d+\s+\d+\s\S+:\d+\]          # Triton
     | \[[\w-]+-\d+\](?=\s)                                               # ros2 launch
     | >+(?=\s)                                                           # quoted in a mail or an issue
     | \d\d:\d\d:\d\d(?:[.,]\d+)?(?=\s)
@@ -80,7 +81,7 @@ def log_line(number: int, text: str) -> LogLine:
         return LogLine(number, _WORDS[usual[1]], text[usual.end() :].strip())
     severity, start = UNSTATED, 0
     while found := _PREFIX.match(text, start):
-        word = found["letter"] or found["ort"] or found["boxed"] or found["word"] or found["gst"]
+        word = found["letter"] or found["ort"] or found["boxed"] or found["word"] or found["gst"] or found["glog"]
         if word:
             severity = _WORDS.get(word, severity)
         start = found.end()

@@ -82,6 +82,15 @@ TEMPLATES: Mapping[str, tuple[str, str]] = {
             "Layer '{}' is not supported on DLA but GPU fallback is not enabled.)"
         ),
     ),
+    "no_calibrator": (
+        "W",
+        "Calibrator is not being used. Users must provide dynamic range for all tensors that are not Int32 or Bool.",
+    ),
+    "weights": ("W", "Weights [name={}.weight] had the following issues when converted to FP16:"),
+    "subnormal": ("W", " - Subnormal FP16 values detected."),
+    "retrain": ("W", "If this is not the desired behavior, please modify the weights or retrain with regularization"),
+    "no_formats": ("E", "{}: could not find any supported formats consistent with input/output data types"),
+    "old_engine": ("E", "The engine plan file is not compatible with this version of TensorRT, expecting library {}"),
     "empty": ("E", "INVALID_ARGUMENT: Cannot deserialize with an empty memory buffer."),
     "not_loaded": ("E", "INVALID_CONFIG: Deserialize the cuda engine failed."),
     "no_core": ("E", "Cannot create DLA engine, {} not available"),
@@ -791,5 +800,29 @@ PUBLIC_LOGS = (
             ("other", "AttributeError: 'NoneType' object has no attribute 'create_execution_context'"),
         ],
         messages=["engine.empty", "failure.state"],
+    ),
+    PublicLog(
+        source=github("microsoft/onnxruntime", 17235),
+        form="onnxruntime",
+        lines=[("no_calibrator",)],
+        messages=["int8.no_calibrator"],
+    ),
+    PublicLog(
+        source=github("Linaom1214/TensorRT-For-YOLO-Series", 56),
+        form="python 8",
+        lines=[("weights", "Conv_620 + PWN(PWN(Sigmoid_621), Mul_622)"), ("subnormal",), ("retrain",)],
+        messages=["note.weights", "note.subnormal"],
+    ),
+    PublicLog(
+        source=github("NVIDIA/TensorRT", 2550),
+        form="trtexec",
+        lines=[("no_formats", "GatherElements_493"), ("creation",), ("set_up",)],
+        messages=["plugin.formats", "failure.trtexec"],
+    ),
+    PublicLog(
+        source=github("smellslikeml/ActionAI", 17),
+        form="python 7",
+        lines=[("old_engine", "version 5.1.5 got 5.1.6, please rebuild.")],
+        messages=["engine.version"],
     ),
 )

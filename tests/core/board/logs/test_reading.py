@@ -227,6 +227,7 @@ def test_versions_of_trtexec(digits: str, version: str) -> None:
         ("[component_container-1] [I] [TRT] a", "info", "a"),
         ("> [I] [TRT] a", "info", "a"),
         ("[I] [TRT] [MemUsageChange] a", "info", "[MemUsageChange] a"),
+        ("E0530 23:11:46.299486 1 logging.cc:43] a", "error", "a"),
         ("a: b", "", "a: b"),
     ],
 )
