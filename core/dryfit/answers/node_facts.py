@@ -7,6 +7,7 @@ layer. Names join them: a layer keeps the names of its nodes, and a tensor that 
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
@@ -129,11 +130,11 @@ def node_facts(
         cost: estimates; None if nothing can be estimated.
     """
     nodes = list(model_nodes(graph))
-    index = _LayerIndex(design, cost, {one.name for one in nodes})
+    index = _LayerIndex(design, cost, [one.name for one in nodes])
     known = {tensor.name for tensor in graph.initializer}
     facts: dict[int, AnnotatedNode] = {}
     for one in nodes:
-        layers = index.layers_of(one.name)
+        layers = index.layers_of(one)
         # What a node inside a body computes is part of the layer around it.
         outer = facts.get(id(one.around[-1])) if one.around else None
         if not layers and outer is not None and outer.became in (NodeFate.LAYERS, NodeFate.INSIDE):
@@ -187,17 +188,19 @@ def _of_outputs(outputs: Sequence[str], texts: Mapping[str, str]) -> str | None:
 class _LayerIndex:
     """Finds what a design says about a node."""
 
-    def __init__(self, design: Design, cost: NetworkCost | None, nodes: set[str]) -> None:
+    def __init__(self, design: Design, cost: NetworkCost | None, nodes: Sequence[str]) -> None:
         self._network = design.network
         self._specs = design.specs
         self._by_node: dict[str, list[LayerPlacement]] = {}
         self._inner: dict[str, list[LayerPlacement]] = {}
+        counts = Counter(nodes)
+        self._shared_names = {name for name, count in counts.items() if count > 1}
         for placement in layer_placements(design):
             for node in placement.onnx_nodes:
                 self._by_node.setdefault(node, []).append(placement)
-                if node not in nodes:
+                if node not in counts:
                     # Written out from a function, or from an operator that consists of others: for the node around it.
-                    outer = next((name for name in _outer_names(node) if name in nodes), None)
+                    outer = next((name for name in _outer_names(node) if name in counts), None)
                     if outer is not None:
                         self._inner.setdefault(outer, []).append(placement)
         placed = {placement.layer for layers in self._by_node.values() for placement in layers}
@@ -231,10 +234,14 @@ class _LayerIndex:
         readers = [layer.name for layer, _ in found.consumers]
         return step is not None and bool(readers) and all(self._steps.get(name) is step for name in readers)
 
-    def layers_of(self, node: str) -> list[LayerPlacement]:
-        """Return the layers of a node."""
-        found = [*self._by_node.get(node, ()), *self._inner.get(node, ())]
-        return list({one.layer: one for one in found}.values())
+    def layers_of(self, node: ModelNode) -> list[LayerPlacement]:
+        """Return the layers of a node; where several nodes share a name, only those that make its outputs."""
+        found = {one.layer: one for one in (*self._by_node.get(node.name, ()), *self._inner.get(node.name, ()))}
+        if node.name in self._shared_names:
+            outputs = set(node.proto.output)
+            made = {name for name in found if outputs & {one.name for one in self._network.layer(name).outputs}}
+            found = {name: one for name, one in found.items() if name in made}
+        return list(found.values())
 
     def own_scale(self, layers: Sequence[str]) -> str | None:
         """Return the scale of quantize and dequantize layers; None for other layers."""

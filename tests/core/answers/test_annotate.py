@@ -137,6 +137,15 @@ def test_nodes_without_a_layer_say_why() -> None:
     assert "no output needs it" in of_node(answer.annotated_model, "unused")["dryfit.became"]
 
 
+def test_nodes_that_share_a_name_have_their_own_layers() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["t"], "same"), helper.make_node("Elu", ["t"], ["y"], "same")]
+    answer = dryfit.annotate(model_of(nodes, {}, (1, 4, 8, 8)), **ORIN)
+    assert [(one.operator, one.device, len(one.layers)) for one in answer.nodes] == [
+        ("Relu", "DLA", 1),
+        ("Elu", "GPU", 1),
+    ]
+
+
 def test_a_node_that_is_a_function_names_all_of_its_layers() -> None:
     body = [helper.make_node("Mul", ["a", "a"], ["b"], "square"), helper.make_node("Relu", ["b"], ["c"], "clip")]
     function = helper.make_function("own", "SquareRelu", ["a"], ["c"], body, [helper.make_opsetid("", 17)])
