@@ -296,3 +296,32 @@ def test_what_cannot_be_annotated_is_refused(digits_model: Path, tmp_path: Path)
     with pytest.raises(ConfigError, match="already exists"):
         dryfit.annotate(digits_model, taken)
     assert dryfit.annotate(digits_model, taken, force=True, device="GPU").output == taken
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mnist-8",
+        "mnist_resnet_qat_qdq",
+        "mnist_vit_fp32",
+        "squeezenet1.1-fp16-opset7",
+        "super-resolution-10",
+        "yunet_n_320",
+    ],
+)
+def test_annotated_models_stay_valid_and_compute_the_same(shared_models: Path, tmp_path: Path, name: str) -> None:
+    original, path = shared_models / f"{name}.onnx", tmp_path / "annotated.onnx"
+    answer = dryfit.annotate(original, path, color="names", **ORIN)
+    onnx.checker.check_model(path)
+    model = onnx.load(path)
+    assert all(metadata(node) for node in model.graph.node)  # each node says something
+    assert len(answer.nodes) >= len(model.graph.node)
+    constants = {tensor.name for tensor in onnx.load(original).graph.initializer}
+    generator, feeds = np.random.default_rng(1), {}
+    for info in onnx.load(original).graph.input:
+        if info.name not in constants:
+            shape = [max(extent.dim_value, 1) for extent in info.type.tensor_type.shape.dim]
+            dtype = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+            feeds[info.name] = generator.random(shape).astype(dtype)
+    for before, after in zip(outputs(original, **feeds), outputs(path, **feeds), strict=True):
+        np.testing.assert_array_equal(before, after)
