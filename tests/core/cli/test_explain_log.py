@@ -65,3 +65,17 @@ def test_hostile_names_steer_no_terminal(dryfit_command: Any, tmp_path: Path, mo
     ended = dryfit_command("explain-log", path, *more)
     assert ended.code == 0
     assert not steered(ended.out)
+
+
+def test_the_log_of_dryfit_exec_is_read_as_that_of_a_board(
+    dryfit_command: Any, digits_model: Path, tmp_path: Path
+) -> None:
+    line = (f"--onnx={digits_model}", "--useDLACore=0", "--allowGPUFallback", "--fp16", "--optShapes=image:1x1x8x8")
+    built = dryfit_command("exec", "--platform", "orin-nx-16", *line, "--skipInference")
+    log = tmp_path / "exec.log"
+    log.write_text(built.out + built.err)
+    answer = dryfit_command("explain-log", log, "--model", digits_model, "--shape", "image=1x1x8x8", "--json").json
+    assert answer["build"]["platform"] == "orin-nx-16"
+    shape = ("--shape", "image=1x1x8x8", "--platform", "orin-nx-16")
+    placed = dryfit_command("check", digits_model, *shape, "--json").json["layers"]
+    assert [one["name"] for one in answer["fallen"]] == [one["name"] for one in placed if one["device"] == "GPU"]

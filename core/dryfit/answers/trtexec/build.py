@@ -117,6 +117,8 @@ def built(
         plan = made[1]
     journal.info(f"Engine built in {time.perf_counter() - started:.6g} sec.")
     if build.uses_dla:
+        for line in fallback_lines(plan):
+            journal.warning(line)
         for line in placement_lines(plan):
             journal.info(line)
     journal.info(f"Created engine with size: {bytes_text(made[2])}")
@@ -351,6 +353,15 @@ def _write(path: Path, contents: bytes) -> None:
             found=error.strerror,
             remedy="Choose a folder that exists, is writable and has space",
         ) from error
+
+
+def fallback_lines(plan: Plan) -> Iterator[str]:
+    """Return TensorRT's line for each layer that the DLA does not support, as programs that read logs look for it."""
+    for one in plan.layers:
+        verdict = plan.verdicts.get(one.layer, {}).get(DeviceType.DLA)
+        if verdict is not None and not verdict.supported and one.device == DeviceType.GPU:
+            kind = one.kind.upper()
+            yield f"Layer '{one.layer}' ({kind}): Unsupported on DLA. Switching this layer's device type to GPU."
 
 
 def placement_lines(plan: Plan) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dryfit.board.logs.prefixes import LogLine
 
 _RUNNING = re.compile(
     r"&&&& (?P<state>RUNNING|PASSED|FAILED|WAIVED) TensorRT\.(?P<program>\S+)"
-    r"(?: \[TensorRT v(?P<version>\d+)\])?(?: \[b\d+\])?(?: # (?P<command>.+))?"
+    r"(?: \[(?:TensorRT v(?P<version>\d+)|dryfit [^\]]+)\])?(?: \[b\d+\])?(?: # (?P<command>.+))?"
 )
 _VERSION = re.compile(r"(?:^|\b)TensorRT [Vv]ersion:? (?P<version>\d+(?:\.\d+)+)")
 _COUNTED = re.compile(
@@ -176,6 +176,9 @@ class LogSettings:
     def platform(self) -> str | None:
         """The platform that the device lines fit; None if they fit none."""
         name = self.device.lower()
+        platform, simulated, _ = name.partition(", simulated")
+        if simulated:  # a log of `dryfit exec`
+            return platform if platform != "default board" else None
         for board in BOARDS:
             fits_memory = self.memory is None or self.memory >= board.least_memory
             if board.words in name and self.multiprocessors == board.multiprocessors and fits_memory:
