@@ -12,7 +12,7 @@ import onnx
 import pytest
 from tests.core.onnx.models import model, numbers
 
-from dryfit.answers.trtexec.build import invent_ranges
+from dryfit.answers.trtexec.ranges import invent_ranges
 from dryfit.answers.trtexec.run import ExecTrtexecAnswer, exec_trtexec
 from dryfit.board.trtexec_options import (
     ALIAS_VERSIONS,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import attrs
-import numpy as np
 
 from dryfit.answers.build import timing_cache_file
 from dryfit.answers.pruning import ACCURACY, plan_pruning
 from dryfit.answers.text import bytes_text
 from dryfit.answers.trtexec.log import TrtexecLog
+from dryfit.answers.trtexec.ranges import RandomCalibrator, invent_ranges, take_border_ranges
 from dryfit.answers.trtexec.remarks import remarks
 from dryfit.atomic_file import write_atomically
 from dryfit.board.board_build import BoardBuild
@@ -32,18 +32,9 @@ from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError, EngineFileError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization import calibration_cache
-from dryfit.quantization.calibration_stream import IInt8EntropyCalibrator2
-
-SEED = 0
-"""Of the random batch that a missing calibration cache is replaced by."""
-
-INPUT_RANGE, OUTPUT_RANGE = 2.0, 4.0
-"""Largest magnitudes that are invented for the inputs and outputs of layers."""
 
 UNUSED_POOL = "tacticSharedMem"
 """The memory pool of trtexec that no device here has."""
@@ -146,26 +137,9 @@ def _board_build(
     read: TrtexecArguments, network: Network, board: SimulatedBoard, journal: TrtexecLog
 ) -> tuple[BoardBuild, bool]:
     """Return (build as trtexec performs it, whether it calibrates with a random batch)."""
-    values = dict(read.values)
-    calib = values.get("--calib", "")
-    calibrates = bool(calib) and not Path(calib).is_file()
-    if calibrates:
-        del values["--calib"]
-        calib = ""
-    if values.get("--sparsity") == FORCE:
-        values["--sparsity"] = "enable"
-    if values.get("--builderOptimizationLevel") == "-1":
-        del values["--builderOptimizationLevel"]
-    pools = read.listed("--memPoolSize")
-    without_effect = [entry for entry in pools if entry.startswith(f"{UNUSED_POOL}:")]
-    if without_effect:
-        journal.warning(f"The memory pool {UNUSED_POOL} has no effect: it is memory of GPU kernels")
-        values["--memPoolSize"] = ",".join(entry for entry in pools if entry not in without_effect)
-        if not values["--memPoolSize"]:
-            del values["--memPoolSize"]
-    given = attrs.evolve(read, values=values)
+    given = _without_words_of_exec(read, journal)
     build, _ = build_of(given, network, board.version, _scales)
-    calibrates = calibrates and build.assumes_scales
+    calibrates = build.assumes_scales and read.has("--calib")  # the file does not exist
     for text in remarks(given, network, board.version):
         journal.warning(text)
     if board.version < FIRST_REFUSED:
@@ -179,42 +153,41 @@ def _board_build(
     refuse_problems(meant, network)
     for text in trtexec_complaints(meant):
         journal.warning(text)
-    # Without the flag INT8, only inputs and outputs that are INT8 need ranges.
-    has_int8_border = any(one.dtype is DataType.INT8 for one in (*meant.input_formats, *meant.output_formats))
-    needs_ranges = has_int8_border and BuilderFlag.INT8 not in meant.flags and not is_explicit(network)
-    if needs_ranges and calib and not build.is_strongly_typed:
-        take_border_ranges(network, _scales(calib))
-    elif (meant.assumes_scales and not calibrates) or (needs_ranges and not build.is_strongly_typed):
-        invent_ranges(network)
-        journal.warning("INT8 ranges are invented, as no calibration cache is given: outputs have no meaning (--calib)")
+    if not calibrates:
+        _take_ranges(meant, given.text("--calib"), network, journal)
     # The ranges are set in the network, with which a build works; a config that assumes scales is for assessments.
     return attrs.evolve(meant, assumes_scales=False), calibrates
 
 
-def take_border_ranges(network: Network, scales: Mapping[str, float]) -> None:
-    """Give inputs and outputs the ranges of a calibration cache, as trtexec does where they are INT8."""
-    for tensor in (*network.inputs, *network.outputs):
-        if tensor.dtype.is_floating_point and scales.get(tensor.name):
-            tensor.set_dynamic_range(-127 * scales[tensor.name], 127 * scales[tensor.name])
+def _without_words_of_exec(read: TrtexecArguments, journal: TrtexecLog) -> TrtexecArguments:
+    """Return the options without what only an execution can do, and a board's build does not record."""
+    values = dict(read.values)
+    if values.get("--calib") and not Path(values["--calib"]).is_file():
+        del values["--calib"]
+    if values.get("--sparsity") == FORCE:
+        values["--sparsity"] = "enable"
+    if values.get("--builderOptimizationLevel") == "-1":
+        del values["--builderOptimizationLevel"]
+    pools = read.listed("--memPoolSize")
+    kept = [entry for entry in pools if not entry.startswith(f"{UNUSED_POOL}:")]
+    if kept != pools:
+        journal.warning(f"The memory pool {UNUSED_POOL} has no effect: it is memory of GPU kernels")
+        values.pop("--memPoolSize")
+        values |= {"--memPoolSize": ",".join(kept)} if kept else {}
+    return attrs.evolve(read, values=values)
 
 
-def invent_ranges(network: Network) -> None:
-    """Give each tensor a range as trtexec does to measure INT8 without data.
-
-    Inputs of layers have 2, those of concatenations 4; other outputs have 4, those of poolings 2.
-
-    Source: trtexec in NVIDIA/TensorRT, releases 8.0 to 10.16.
-    """
-    sides: tuple[tuple[Callable[[Layer], Iterable[Tensor | None]], str, float, float], ...] = (
-        (lambda layer: layer.inputs, "concatenation", OUTPUT_RANGE, INPUT_RANGE),
-        (lambda layer: layer.outputs, "pooling", INPUT_RANGE, OUTPUT_RANGE),
-    )
-    for tensors_of, kind, special, usual in sides:
-        for layer in network.layers:
-            for tensor in tensors_of(layer):
-                if tensor is not None and tensor.dynamic_range is None and tensor.dtype.is_floating_point:
-                    limit = special if layer.kind == kind else usual
-                    tensor.set_dynamic_range(-limit, limit)
+def _take_ranges(build: BoardBuild, calib: str, network: Network, journal: TrtexecLog) -> None:
+    """Set the ranges that trtexec gives the network if the calibration cache has none for it."""
+    # Without the flag INT8, only inputs and outputs that are INT8 need ranges.
+    is_int8 = any(one.dtype is DataType.INT8 for one in (*build.input_formats, *build.output_formats))
+    is_weak = not build.is_strongly_typed and not is_explicit(network)
+    needs_some = is_weak and is_int8 and BuilderFlag.INT8 not in build.flags
+    if needs_some and calib:
+        take_border_ranges(network, _scales(calib))
+    elif needs_some or build.assumes_scales:
+        invent_ranges(network)
+        journal.warning("INT8 ranges are invented, as no calibration cache is given: outputs have no meaning (--calib)")
 
 
 def _scales(path: str) -> Mapping[str, float]:
@@ -292,39 +265,6 @@ def _calibrate_random(read: TrtexecArguments, network: Network, config: BuilderC
         {} if profile is None else {name: triple[1] for name, triple in profile.shapes.items()}
     )
     config.int8_calibrator = RandomCalibrator({one.name: chosen.get(one.name, one.shape) for one in network.inputs})
-
-
-class RandomCalibrator(IInt8EntropyCalibrator2):
-    """A calibrator with one batch of random values from -1 to 1, as trtexec has it.
-
-    Args:
-        shapes: shape by input.
-    """
-
-    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        super().__init__()
-        self._shapes = shapes
-        self._batches = 1
-
-    def get_batch_size(self) -> int:
-        """Return the first extent of the first input."""
-        shape = next(iter(self._shapes.values()), ())
-        return shape[0] if shape else 1
-
-    def get_batch(self, names: list[str]) -> list[np.ndarray] | None:  # type: ignore[type-arg]
-        """Return the only batch, then None."""
-        if not self._batches:
-            return None
-        self._batches -= 1
-        rng = np.random.default_rng(SEED)
-        return [rng.uniform(-1, 1, self._shapes[name]).astype(np.float32) for name in names]
-
-    def read_calibration_cache(self) -> bytes | None:
-        """Return None: there is no cache."""
-        return None
-
-    def write_calibration_cache(self, cache: bytes) -> None:
-        """Do nothing: trtexec does not write the cache either."""
 
 
 def _made(network: Network, config: BuilderConfig, output: str) -> tuple[Engine | None, Plan, int]:
