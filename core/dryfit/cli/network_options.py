@@ -333,6 +333,10 @@ _engine_options: tuple[Callable[[Any], Any], ...] = (
 # Taking them ----------------------------------------------------------------------------------------------------------
 
 
+VARIANTS = ("platform", "software", "precision")
+"""Options that a command about several variants of a board takes several times."""
+
+
 def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the shared options; it gets those that were given as `options`, a dictionary of keywords."""
 
@@ -340,13 +344,42 @@ def network_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_options(**values: Any) -> Any:
         return command(options=_taken(values), **values)
 
+    return _decorated(with_options)
+
+
+def variant_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the shared options, with platforms, software versions and precisions that may be repeated.
+
+    It gets those three as `variants`, keyword to a tuple of values, and the others as `options`.
+    """
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> Any:
+        variants = {name: values[name] for name in VARIANTS}
+        variants["precision"] = tuple(",".join(words) for words in variants["precision"])
+        options = _taken(values | {"platform": None, "software": None, "precision": ()})
+        taken = values.keys() - attrs.fields_dict(NetworkOptions).keys() - _SHORTHANDS
+        return command(variants=variants, options=options, **{name: values[name] for name in taken})
+
+    decorated = _decorated(with_options)
+    # click keeps a command's options here until the command is made.
+    for option in decorated.__click_params__:  # type: ignore[attr-defined]
+        if option.name in VARIANTS:
+            option.multiple, option.default = True, ()
+    return decorated
+
+
+def _decorated(command: Callable[..., Any]) -> Callable[..., Any]:
     # click reads the command's name and text from the function, and nothing else.
-    with_options.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
-    decorated: Callable[..., Any] = with_options
+    command.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
     options = (*_device_options, *_precision_options, *_shape_options, *_layer_options, *_engine_options)
     for option in reversed(options):
-        decorated = option(decorated)
-    return decorated
+        command = option(command)
+    return command
+
+
+_SHORTHANDS = {*PRECISION_FLAGS, BEST, "allow_gpu_fallback", "min_shapes", "opt_shapes", "max_shapes"}
+"""Options that stand for others."""
 
 
 def _taken(values: dict[str, Any]) -> Options:

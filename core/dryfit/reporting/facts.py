@@ -1,0 +1,136 @@
+"""Facts of a report: the answers to all questions about one model, for one or several variants of its board.
+
+A part of the report only reads facts; every number in it is one of an answer, and `dryfit report --json` prints the
+same answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dryfit.answers.asked import Model
+from dryfit.answers.check import CheckAnswer, check
+from dryfit.answers.estimate import EstimateAnswer, estimate
+from dryfit.answers.explain import ExplainAnswer, explain
+from dryfit.engine.progress import ProgressMonitor
+from dryfit.errors import DryfitError
+
+
+@attrs.frozen
+class Variant:
+    """The model on one board, with one software version and one set of precisions.
+
+    Attributes:
+        platform: requested platform; "" for the default of the device.
+        software: requested software version; "" for the newest.
+        precision: requested precisions, as `fp16,int8`; "" for the default of the device.
+        check: placement of the layers; None if the question could not be answered.
+        estimate: estimated cost; None if the model cannot be built, or could not be asked about.
+        error: why there is no placement, or no estimate; "" if there are both.
+    """
+
+    platform: str
+    software: str
+    precision: str
+    check: CheckAnswer | None
+    estimate: EstimateAnswer | None
+    error: str
+
+    @property
+    def title(self) -> str:
+        """Platform, software version and precisions, as far as they were requested or chosen."""
+        found = self.check
+        words = (
+            self.platform or (found.platform if found else ""),
+            self.software or (found.software if found else ""),
+            self.precision or (",".join(found.precisions) if found else ""),
+        )
+        return " ".join(filter(None, words))
+
+    @property
+    def can_be_built(self) -> bool:
+        """Whether a build would succeed."""
+        return self.check is not None and not self.check.refusals
+
+
+@attrs.frozen
+class ReportFacts:
+    """Answers about one model.
+
+    Attributes:
+        variants: the model on each requested board, version and precision; the first one is that of all other answers.
+        explanation: why layers leave the device, and which edits would help.
+        command: the command line that makes the same report.
+    """
+
+    variants: Sequence[Variant]
+    explanation: ExplainAnswer
+    command: str
+
+    @property
+    def check(self) -> CheckAnswer:
+        """Placement of the first variant."""
+        found = self.variants[0].check
+        assert found is not None  # noqa: S101  `gather` raises instead
+        return found
+
+    @property
+    def estimate(self) -> EstimateAnswer | None:
+        """Estimated cost of the first variant; None if it cannot be built."""
+        return self.variants[0].estimate
+
+
+def gather(
+    model: Model,
+    *,
+    platforms: Sequence[str],
+    software: Sequence[str],
+    precisions: Sequence[str],
+    edits: bool,
+    options: Mapping[str, Any],
+    command: str,
+    progress: ProgressMonitor | None = None,
+) -> ReportFacts:
+    """Ask all questions about a model.
+
+    Args:
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
+        platforms: boards, combined with the versions and precisions into variants; empty for the default.
+        software: versions; empty for the newest.
+        precisions: sets of precisions, such as `fp16,int8`; empty for the default.
+        edits: whether to search for model edits, which takes most of the time.
+        options: other options of `dryfit check`.
+        command: the command line that makes the same report.
+        progress: monitor of the search for edits.
+
+    Raises:
+        DryfitError: The first variant cannot be asked about. Errors of the others are part of the facts.
+    """
+    combined = list(itertools.product(platforms or [""], software or [""], precisions or [""]))
+    chosen = [_given(*one, options) for one in combined]
+    check(model, **chosen[0])  # what is wrong with the model or the options is raised here
+    variants = [_variant(model, *one, given) for one, given in zip(combined, chosen, strict=True)]
+    return ReportFacts(
+        variants=variants,
+        explanation=explain(model, edits=edits, progress=progress, **chosen[0]),
+        command=command,
+    )
+
+
+def _given(platform: str, software: str, precision: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"platform": platform, "software": software, "precision": precision}
+    return {**options, **{name: value for name, value in named.items() if value}}
+
+
+def _variant(model: Model, platform: str, software: str, precision: str, given: Mapping[str, Any]) -> Variant:
+    placed, cost, error = None, None, ""
+    try:
+        placed = check(model, **given)
+        cost = estimate(model, **given)
+    except DryfitError as failure:
+        error = str(failure)
+    return Variant(platform, software, precision, placed, cost, error)

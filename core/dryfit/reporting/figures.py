@@ -1,0 +1,159 @@
+"""Parts and pictures of a report. Charts are Vega-Lite specifications, drawn as SVG without a browser.
+
+Colors are names of CSS variables, so that a picture follows the light or dark theme of its page; a picture that is
+written as a file of its own carries their values for the light theme.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dryfit.answers.text import Block
+from dryfit.errors import ConfigError
+
+WIDTH = 720
+"""Pixels of a chart's plotting area; the page scales it to the width of its column."""
+
+
+@attrs.frozen
+class Figure:
+    """A picture.
+
+    Attributes:
+        name: name of its file, without the ending.
+        title: what it shows, in a few words.
+        description: what can be seen in it, for readers who do not see it.
+        svg: the SVG element.
+        is_map: whether the page lets the reader zoom, pan and search in it.
+    """
+
+    name: str
+    title: str
+    description: str
+    svg: str
+    is_map: bool = False
+
+    @property
+    def markup(self) -> str:
+        """The SVG element with its title and description."""
+        label = f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>"
+        return re.sub(r"^<svg([^>]*)>", rf'<svg role="img"\1>{_literal(label)}', self.svg, count=1)
+
+    def file_text(self) -> str:
+        """An SVG file with the colors of the light theme."""
+        style = f"<style>svg{{background:#fff}}\n{theme()}</style>"
+        return re.sub(r"^<svg([^>]*)>", rf"<svg\1>{_literal(style)}", self.markup, count=1) + "\n"
+
+
+@attrs.frozen
+class Part:
+    """A part of a report.
+
+    Attributes:
+        name: name of its anchor, and beginning of the names of its pictures.
+        title: heading.
+        finding: one sentence with what was found.
+        figures: pictures.
+        blocks: lines and tables below the pictures.
+        details: lines and tables that are shown on request.
+        basis: what is estimated or simulated in this part; "" if nothing is.
+    """
+
+    name: str
+    title: str
+    finding: str
+    figures: Sequence[Figure] = ()
+    blocks: Sequence[Block] = ()
+    details: Sequence[Block] = ()
+    basis: str = ""
+
+
+def _literal(text: str) -> str:
+    return text.replace("\\", r"\\")
+
+
+# Charts ---------------------------------------------------------------------------------------------------------------
+
+_AXIS = {
+    "domainColor": "var(--line)",
+    "gridColor": "var(--line)",
+    "tickColor": "var(--line)",
+    "labelColor": "var(--text)",
+    "titleColor": "var(--text)",
+    "titleFontWeight": "normal",
+    "labelFontSize": 11,
+    "titleFontSize": 11,
+}
+_CONFIG = {
+    "background": None,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": _AXIS,
+    "legend": {"labelColor": "var(--text)", "titleColor": "var(--text)", "titleFontWeight": "normal"},
+    "header": {"labelColor": "var(--text)", "titleColor": "var(--text)"},
+    "text": {"color": "var(--text)"},
+    "bar": {"color": "var(--device-0)"},
+    "rule": {"color": "var(--text)"},
+    "point": {"color": "var(--device-0)", "filled": True},
+}
+
+
+def chart(name: str, title: str, description: str, specification: Mapping[str, Any]) -> Figure:
+    """Draw a Vega-Lite chart.
+
+    Args:
+        name: name of its file, without the ending.
+        title: what it shows, in a few words.
+        description: what can be seen in it, for readers who do not see it.
+        specification: Vega-Lite specification with its data, without `$schema` and `config`.
+
+    Raises:
+        ConfigError: vl-convert is not installed.
+    """
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise ConfigError(
+            "Reports need vl-convert, which draws charts",
+            found=str(error),
+            remedy="Run: pip install 'dryfit[report]'",
+        ) from error
+    whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **specification, "config": _CONFIG}
+    drawn: str = vl_convert.vegalite_to_svg(whole)
+    return Figure(name, title, description, _scaled(drawn))
+
+
+def _scaled(svg: str) -> str:
+    """Remove fixed sizes, so that the page decides; the view box keeps the shape."""
+    head, rest = svg.split(">", 1)
+    width = re.search(r' width="([\d.]+)"', head)
+    head = re.sub(r' (?:width|height|version|class)="[^"]*"', "", head)
+    head += f' style="max-width:{width[1]}px"' if width else ""
+    return f"{head}>{rest}"
+
+
+def device_color(device: str | None, devices: Sequence[str]) -> str:
+    """Return the color of a device: each has the same one in all pictures of a report."""
+    place = next((index for index, one in enumerate(devices) if one == device), None)
+    return "var(--unplaced)" if place is None else f"var(--device-{place % COLORS})"
+
+
+COLORS = 6
+"""Number of device colors of the style sheet."""
+
+
+def color_scale(devices: Sequence[str]) -> dict[str, Any]:
+    """Return a Vega-Lite color scale for devices."""
+    return {"domain": list(devices), "range": [device_color(one, devices) for one in devices]}
+
+
+def theme() -> str:
+    """Return the variables of the light theme from the style sheet."""
+    text = (Path(__file__).parent / "page" / "report.css").read_text(encoding="utf-8")
+    return text[text.index(":root {") : text.index("}") + 1]

@@ -1,0 +1,53 @@
+"""Reports as HTML: one file without any other, with its style and script inside, and nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from dryfit.answers.text import html_text
+from dryfit.reporting.figures import Part
+
+FOLDER = Path(__file__).parent / "page"
+
+
+def page_text(title: str, subtitle: str, parts: Sequence[Part], data: Any) -> str:
+    """Return a report as one HTML document.
+
+    Args:
+        title: heading.
+        subtitle: a line below it.
+        parts: the parts in their order.
+        data: what the script shows of layers, as JSON.
+    """
+    return _template("report.html.j2").render(
+        title=title,
+        subtitle=subtitle,
+        parts=parts,
+        data=_json(data),
+        style=_text("report.css"),
+        script=_text("report.js"),
+    )
+
+
+def _json(data: Any) -> str:
+    """JSON that can stand in a script element."""
+    return json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    environment.filters["blocks"] = html_text
+    return environment.get_template(name)

@@ -1,0 +1,100 @@
+"""The outcome: does the model build, where do its layers run, what would help most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dryfit.answers.model_edits import change_text
+from dryfit.answers.placement_text import outcome_lines
+from dryfit.answers.text import Block, Table
+from dryfit.reporting.facts import ReportFacts
+from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale
+from dryfit.short_text import count_text
+
+MOST_CHANGES = 3
+"""Changes that are listed in this part; all are in the part about reasons."""
+
+
+def part(facts: ReportFacts) -> Part:
+    """The part about the outcome."""
+    return Part(
+        name="outcome",
+        title="Outcome",
+        finding=_finding(facts),
+        figures=[_shares(facts)],
+        blocks=[*_device_table(facts), *_changes(facts)],
+        details=list(outcome_lines(facts.check)),
+        basis="" if facts.estimate is None else facts.estimate.note,
+    )
+
+
+def _finding(facts: ReportFacts) -> str:
+    found, cost = facts.check, facts.estimate
+    on = f"on {found.device} ({' '.join(filter(None, (found.platform, found.software)))})".replace(" ()", "")
+    if found.refusals:
+        return f"The model cannot be built {on}: {count_text(len(found.refusals), 'error')}."
+    device, total = found.summary.layers_by_device.get(found.device, 0), found.summary.layers
+    latency = "" if cost is None else f"; estimated latency {cost.network.latency_text}"
+    return f"The model builds {on}: {device} of {count_text(total, 'layer')} run on {found.device}{latency}."
+
+
+def devices_of(facts: ReportFacts) -> list[str]:
+    """Return the devices that run layers, the requested one first."""
+    found = facts.check.summary.layers_by_device
+    return sorted(found, key=lambda device: (device != facts.check.device, device))
+
+
+def _rows(facts: ReportFacts) -> Iterator[tuple[str, int, int, float | None]]:
+    """(device, layers, multiply-accumulates, microseconds)."""
+    cost = facts.estimate
+    for device in devices_of(facts):
+        own = [] if cost is None else [one for one in cost.segments if one.device == device]
+        known = [one.microseconds for one in own if one.microseconds is not None]
+        layers = facts.check.summary.layers_by_device[device]
+        yield device, layers, sum(one.macs for one in own), sum(known) if own and len(known) == len(own) else None
+
+
+def _device_table(facts: ReportFacts) -> Iterator[Block]:
+    rows = [
+        (device, layers, f"{macs:,}", "-" if time is None else f"{time:,.1f} us")
+        for device, layers, macs, time in _rows(facts)
+    ]
+    yield Table("By device", ["device", "layers", "MACs", "estimated time"], rows)
+
+
+def _changes(facts: ReportFacts) -> Iterator[Block]:
+    edits = facts.explanation.edits[:MOST_CHANGES]
+    if edits:
+        rows = [(f"--apply {one.text}", one.title, change_text(one.before, one.cost)) for one in edits]
+        yield Table("Most valuable changes of the model", ["option of dryfit explain", "change", "effect"], rows)
+
+
+def _shares(facts: ReportFacts) -> Figure:
+    devices, values = devices_of(facts), []
+    for device, layers, macs, time in _rows(facts):
+        values += [
+            {"device": device, "of": of, "value": value}
+            for of, value in (("layers", layers), ("MACs", macs), ("estimated time", time))
+            if value is not None
+        ]
+    said = "; ".join(
+        f"{device}: {count_text(layers, 'layer')}, {macs:,} MACs" for device, layers, macs, _ in _rows(facts)
+    )
+    specification = {
+        "width": WIDTH,
+        "height": 90,
+        "data": {"values": values},
+        "mark": "bar",
+        "encoding": {
+            "y": {"field": "of", "type": "nominal", "title": None, "sort": ["layers", "MACs", "estimated time"]},
+            "x": {
+                "field": "value",
+                "stack": "normalize",
+                "title": None,
+                "type": "quantitative",
+                "axis": {"format": "%"},
+            },
+            "color": {"field": "device", "type": "nominal", "title": None, "scale": color_scale(devices)},
+        },
+    }
+    return chart("shares", "Shares of the devices", said, specification)

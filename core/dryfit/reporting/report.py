@@ -1,0 +1,141 @@
+"""Make a report about a model, as one HTML file: `dryfit.report` and `dryfit report`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+
+from dryfit.answers.asked import Model
+from dryfit.answers.explain import ExplainAnswer
+from dryfit.answers.json_data import plain
+from dryfit.answers.text import Answer, Block, Line
+from dryfit.atomic_file import write_atomically
+from dryfit.engine.progress import ProgressMonitor
+from dryfit.json_names import json_names
+from dryfit.reporting.facts import ReportFacts, Variant, gather
+from dryfit.reporting.figures import Part
+from dryfit.reporting.pages import page_text
+from dryfit.reporting.parts import parts_of
+
+
+@attrs.frozen(repr=False)
+class ReportAnswer(Answer):
+    """The answers about a model that a report shows.
+
+    Attributes:
+        model: path of the model file, or name of the network.
+        facts: the answers.
+        parts: parts of the report, in their order.
+
+    Example:
+        >>> answer = dryfit.report("digits.onnx", platform="agx-orin-64", software=["8.6", "10.3"])
+        >>> answer.parts[0].finding
+        'The model builds on DLA (agx-orin-64 8.6): 10 of 14 layers run on DLA; estimated latency ~690 us ...'
+    """
+
+    COMMAND: ClassVar[str] = "report"
+    JSON_NAMES = json_names("model variants explanation")
+
+    model: str
+    facts: ReportFacts
+    parts: Sequence[Part]
+
+    @property
+    def variants(self) -> Sequence[Variant]:
+        """The model on each requested board, version and precision; the first one is that of all other answers."""
+        return self.facts.variants
+
+    @property
+    def explanation(self) -> ExplainAnswer:
+        """Why layers leave the device, and which edits would help."""
+        return self.facts.explanation
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
+        """Return the finding of each part; with `verbose` its tables too."""
+        for part in self.parts:
+            yield Line(f"{part.title}: {part.finding}")
+            if verbose:
+                yield from part.blocks
+
+    def summary_line(self) -> str:
+        """Return a one-line summary of the answer."""
+        return f"{self.model}: {self.parts[0].finding}"
+
+    def to_html(self) -> str:
+        """Return the report as one HTML document that needs no other file."""
+        return page_text(Path(self.model).name, self.facts.variants[0].title, self.parts, layer_data(self.facts))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report as one HTML file.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        write_atomically(path, [self.to_html().encode()])
+
+    def save_pictures(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write each picture as an SVG file, named after its part and what it shows; return the files.
+
+        Raises:
+            OSError: The folder or a file cannot be written.
+        """
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        written = []
+        for part in self.parts:
+            for figure in part.figures:
+                written.append(Path(folder) / f"{part.name}-{figure.name}.svg")
+                write_atomically(written[-1], [figure.file_text().encode()])
+        return written
+
+
+def report(
+    model: Model,
+    *,
+    platform: str | Sequence[str] = (),
+    software: str | Sequence[str] = (),
+    precision: str | Sequence[str] = (),
+    edits: bool = True,
+    command: str = "",
+    progress: ProgressMonitor | None = None,
+    **options: Any,
+) -> ReportAnswer:
+    """Answer the questions about a model that decide whether it can ship on a board, as a report.
+
+    Args:
+        model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
+        platform: board, or several, which are compared; all parts but the comparison are about the first.
+        software: version, or several.
+        precision: allowed types such as `"fp16,int8"`, or several such lists.
+        edits: whether to search for model edits, which takes most of the time.
+        command: command line to print in the report; "" for the call that makes it.
+        progress: monitor that receives the progress of the search, and can cancel.
+        options: other keyword arguments named like the options of `dryfit check`, with the same defaults.
+
+    Raises:
+        ConfigError: The options and the model conflict, or the packages that draw pictures are not installed.
+        NetworkError: The network is invalid; the message lists all problems.
+        OnnxImportError: The model is corrupt or has unsupported operators.
+        UnknownNameError: A device, platform or option value does not exist.
+        ExecutionError: `progress` cancelled the work.
+    """
+    values = [[one] if isinstance(one, str) else list(one) for one in (platform, software, precision)]
+    facts = gather(
+        model,
+        platforms=values[0],
+        software=values[1],
+        precisions=values[2],
+        edits=edits,
+        options=options,
+        command=command or f"dryfit.report({model if isinstance(model, str) else '...'})",
+        progress=progress,
+    )
+    return ReportAnswer(facts.check.model, facts, parts_of(facts))
+
+
+def layer_data(facts: ReportFacts) -> Any:
+    """Return what the page shows of a layer that is chosen: its placement and its verdicts, by name."""
+    return {"layers": {layer.name: plain(layer) for layer in facts.check.layers}}
