@@ -112,8 +112,9 @@ def gather(
     """
     combined = list(itertools.product(platforms or [""], software or [""], precisions or [""]))
     chosen = [_given(*one, options) for one in combined]
-    check(model, **chosen[0])  # what is wrong with the model or the options is raised here
     variants = [_variant(model, *one, given) for one, given in zip(combined, chosen, strict=True)]
+    if variants[0].check is None:
+        check(model, **chosen[0])  # raises what is wrong with the model or the options
     return ReportFacts(
         variants=variants,
         explanation=explain(model, edits=edits, progress=progress, **chosen[0]),

@@ -1,0 +1,21 @@
+"""`dryfit report`: the page and its pictures as files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vl_convert", reason="needs vl-convert: pip install 'dryfit[report]'")
+
+
+def test_the_command_writes_the_page_and_each_picture(dryfit_command: Any, digits_model: Any, tmp_path: Any) -> None:
+    file, folder = tmp_path / "report.html", tmp_path / "pictures"
+    options = ("--platform", "agx-orin-64", "--platform", "orin-nx-16", "--no-edits")
+    done = dryfit_command("report", digits_model, *options, "-o", file, "--svg", folder)
+    assert done.code == 0
+    assert "agx-orin-64" in file.read_text(encoding="utf-8")
+    pictures = sorted(folder.iterdir())
+    assert pictures
+    assert all(one.read_text(encoding="utf-8").startswith("<svg ") for one in pictures)
+    assert dryfit_command("report", digits_model, "--no-edits", "-o", file).code == 2
