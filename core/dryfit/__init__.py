@@ -97,6 +97,7 @@ public_names(
         "dryfit.quantization.collector": "Collector",
         "dryfit.quantization.int8_steps": "DynamicRange",
         "dryfit.quantization.picture_preparation": "PicturePreparation",
+        "dryfit.reporting.fleet": "report_all",
         "dryfit.reporting.report": "report",
         "dryfit.target.kernels": "kernel",
         "dryfit.target.platform": "Platform",

@@ -131,6 +131,7 @@ from dryfit.quantization.calibrator import Solution as Solution
 from dryfit.quantization.collector import Collector as Collector
 from dryfit.quantization.int8_steps import DynamicRange as DynamicRange
 from dryfit.quantization.picture_preparation import PicturePreparation as PicturePreparation
+from dryfit.reporting.fleet import report_all as report_all
 from dryfit.reporting.report import report as report
 from dryfit.target.kernels import kernel as kernel
 from dryfit.target.platform import Platform as Platform

@@ -12,6 +12,7 @@ import jinja2
 
 from dryfit.answers.text import html_text
 from dryfit.reporting.figures import Part
+from dryfit.short_text import printable
 
 FOLDER = Path(__file__).parent / "page"
 
@@ -35,6 +36,15 @@ def page_text(title: str, subtitle: str, parts: Sequence[Part], data: Any) -> st
     )
 
 
+def index_text(rows: Sequence[Any]) -> str:
+    """Return the index of several reports as one HTML document.
+
+    Args:
+        rows: the models, `dryfit.reporting.fleet.FleetModel`.
+    """
+    return _template("index.html.j2").render(rows=rows, style=_text("report.css"), script=_text("index.js"))
+
+
 def _json(data: Any) -> str:
     """JSON that can stand in a script element."""
     return json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
@@ -49,5 +59,5 @@ def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
-    environment.filters["blocks"] = html_text
+    environment.filters |= {"blocks": html_text, "printable": printable}
     return environment.get_template(name)

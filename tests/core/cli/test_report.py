@@ -19,3 +19,13 @@ def test_the_command_writes_the_page_and_each_picture(dryfit_command: Any, digit
     assert pictures
     assert all(one.read_text(encoding="utf-8").startswith("<svg ") for one in pictures)
     assert dryfit_command("report", digits_model, "--no-edits", "-o", file).code == 2
+
+
+def test_several_models_have_a_folder(dryfit_command: Any, digits_model: Any, tmp_path: Any) -> None:
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(b"no model")
+    options = ("--platform", "agx-orin-64", "--shape", "image=1x1x8x8", "--no-edits")
+    done = dryfit_command("report", digits_model, broken, *options, "-o", tmp_path / "site")
+    assert done.code == 1
+    assert "2 models: 1 can be built" in done.out
+    assert dryfit_command("report", digits_model, broken).code == 2

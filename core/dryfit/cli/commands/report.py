@@ -1,4 +1,4 @@
-"""`dryfit report`: what decides whether a model can ship on a board, as one HTML file."""
+"""`dryfit report`: what decides whether models can ship on a board, as one HTML file or a folder of them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,29 @@ from dryfit.cli.network_options import variant_options
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="HTML file.")
+@click.argument(
+    "models", metavar="MODEL...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="HTML file; a folder for several models."
+)
 @click.option(
     "--svg",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Also write each picture as an SVG file.",
+    help="Also write each picture of one model as an SVG file.",
 )
 @click.option("--no-edits", is_flag=True, help="Do not search for model edits, which takes most of the time.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for several models.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @variant_options
 @json_option
 def report(
-    model: Path,
+    models: tuple[Path, ...],
     output: Path | None,
     svg: Path | None,
     no_edits: bool,
+    jobs: int,
     force: bool,
     variants: dict[str, Any],
     options: dict[str, Any],
@@ -41,13 +47,21 @@ def report(
 
     --platform, --software and --precision may be given several times: the report compares all combinations, and the
     other parts are about the first. The other options and their defaults are those of `dryfit check`.
+
+    With several models, --output is a folder: it gets a page for each, and an index that sorts and filters and tells
+    what changed since the last run of the same folder. A model without a page makes the exit code 1.
     """
+    asked = {"edits": not no_edits, "command": shlex.join(["dryfit", *sys.argv[1:]]), **variants, **options}
+    if len(models) > 1 or (output is not None and output.is_dir()):
+        _several(models, output, jobs, svg, asked, as_json=as_json)
+        return
+    from dryfit.engine.progress import TerminalProgress
     from dryfit.reporting.report import report as answer_of
 
     if output is not None:
         refuse_to_overwrite(output, force=force)
-    command = shlex.join(["dryfit", *sys.argv[1:]])
-    answer = answer_of(model, edits=not no_edits, command=command, **variants, **options)
+    with TerminalProgress() as progress:
+        answer = answer_of(models[0], progress=progress, **asked)
     if output is not None:
         answer.save(output)
     pictures = answer.save_pictures(svg) if svg is not None else []
@@ -55,3 +69,17 @@ def report(
     if not as_json:
         for path in (*([output] if output is not None else []), *pictures):
             print_line(f"Written: {path}")
+
+
+def _several(
+    models: tuple[Path, ...], output: Path | None, jobs: int, svg: Path | None, asked: dict[str, Any], *, as_json: bool
+) -> None:
+    from dryfit.engine.progress import TerminalProgress
+    from dryfit.reporting.fleet import report_all
+
+    if output is None or svg is not None:
+        raise click.UsageError("Several models need --output FOLDER and cannot be combined with --svg")
+    with TerminalProgress() as progress:
+        answer = report_all(models, output, jobs=jobs, progress=progress, **asked)
+    show_answer(answer, as_json=as_json)
+    click.get_current_context().exit(1 if answer.failed else 0)
