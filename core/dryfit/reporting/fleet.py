@@ -65,6 +65,11 @@ class FleetModel:
     error: str = ""
     changes: Sequence[str] = ()
 
+    @property
+    def name(self) -> str:
+        """File name of the model."""
+        return Path(self.model).name
+
 
 @attrs.frozen(repr=False)
 class FleetAnswer(Answer):

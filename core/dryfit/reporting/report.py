@@ -16,6 +16,7 @@ from dryfit.answers.text import Answer, Block, Line
 from dryfit.atomic_file import write_atomically
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.json_names import json_names
+from dryfit.reporting.anonymous import anonymous as anonymous_model
 from dryfit.reporting.facts import ReportFacts, Variant, gather
 from dryfit.reporting.figures import Part
 from dryfit.reporting.pages import page_text
@@ -99,6 +100,7 @@ def report(
     software: str | Sequence[str] = (),
     precision: str | Sequence[str] = (),
     edits: bool = True,
+    anonymous: bool = False,
     command: str = "",
     progress: ProgressMonitor | None = None,
     **options: Any,
@@ -111,6 +113,7 @@ def report(
         software: version, or several.
         precision: allowed types such as `"fp16,int8"`, or several such lists.
         edits: whether to search for model edits, which takes most of the time.
+        anonymous: whether to replace the names of layers and tensors by numbers, and to omit the command line.
         command: command line to print in the report; "" for the call that makes it.
         progress: monitor that receives the progress of the search, and can cancel.
         options: other keyword arguments named like the options of `dryfit check`, with the same defaults.
@@ -122,6 +125,18 @@ def report(
         UnknownNameError: A device, platform or option value does not exist.
         ExecutionError: `progress` cancelled the work.
     """
+    if anonymous:
+        with anonymous_model(model, options) as (renamed, given):
+            return report(
+                renamed,
+                platform=platform,
+                software=software,
+                precision=precision,
+                edits=edits,
+                progress=progress,
+                command="(omitted)",
+                **given,
+            )
     values = [[one] if isinstance(one, str) else list(one) for one in (platform, software, precision)]
     facts = gather(
         model,

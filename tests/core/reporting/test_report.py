@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 import dryfit
-from dryfit.errors import UnknownNameError
+from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.reporting.report import ReportAnswer
 
 pytest.importorskip("vl_convert", reason="needs vl-convert: pip install 'dryfit[report]'")
@@ -107,6 +107,29 @@ def test_names_are_text_and_not_markup(digits_model: Any) -> None:
     text = dryfit.report(network, platform="agx-orin-64", edits=False).to_html()
     assert "<img" not in text
     assert Page(text).open == []
+
+
+def test_an_anonymous_report_has_no_name_of_the_model(digits_model: Any, tmp_path: Any) -> None:
+    cache = tmp_path / "scales.cache"
+    network = dryfit.network_from_onnx(digits_model)
+    tensors = [*network.inputs, *(tensor for layer in network.layers for tensor in layer.outputs)]
+    cache.write_text("TRT-8601-EntropyCalibration2\n" + "".join(f"{one.name}: 3c010a14\n" for one in tensors))
+    options = {"platform": "agx-orin-64", "shape": SHAPE, "precision": "int8,fp16", "calibration_cache": cache}
+    named, found = (dryfit.report(digits_model, anonymous=one, edits=False, **options) for one in (False, True))
+    names = {tensor.name for tensor in tensors} | {one.name for one in network.layers} - {
+        one.kind for one in network.layers
+    }
+    text = found.to_html()
+    assert not {name for name in names if f">{name}<" in text or f"'{name}'" in text or f'"{name}"' in text}
+    assert "scales.cache" not in text
+    assert "digits.onnx" not in text
+    for one, other in zip(named.facts.check.layers, found.facts.check.layers, strict=True):
+        assert (one.kind, one.device, one.precision) == (other.kind, other.device, other.precision)
+
+
+def test_an_anonymous_report_takes_no_option_that_names_layers(digits_model: Any) -> None:
+    with pytest.raises(ConfigError, match="layer_device_types"):
+        dryfit.report(digits_model, anonymous=True, layer_device_types="conv1:GPU")
 
 
 def test_two_reports_have_the_same_bytes(page: str) -> None:

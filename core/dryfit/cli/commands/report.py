@@ -28,6 +28,9 @@ from dryfit.cli.network_options import variant_options
     help="Also write each picture of one model as an SVG file.",
 )
 @click.option("--no-edits", is_flag=True, help="Do not search for model edits, which takes most of the time.")
+@click.option(
+    "--anonymous", is_flag=True, help="Replace the names of layers and tensors by numbers; omit the command line."
+)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for several models.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @variant_options
@@ -37,6 +40,7 @@ def report(
     output: Path | None,
     svg: Path | None,
     no_edits: bool,
+    anonymous: bool,
     jobs: int,
     force: bool,
     variants: dict[str, Any],
@@ -51,7 +55,13 @@ def report(
     With several models, --output is a folder: it gets a page for each, and an index that sorts and filters and tells
     what changed since the last run of the same folder. A model without a page makes the exit code 1.
     """
-    asked = {"edits": not no_edits, "command": shlex.join(["dryfit", *sys.argv[1:]]), **variants, **options}
+    asked = {
+        "edits": not no_edits,
+        "anonymous": anonymous,
+        "command": shlex.join(["dryfit", *sys.argv[1:]]),
+        **variants,
+        **options,
+    }
     if len(models) > 1 or (output is not None and output.is_dir()):
         _several(models, output, jobs, svg, asked, as_json=as_json)
         return
