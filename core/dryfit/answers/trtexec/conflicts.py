@@ -53,7 +53,7 @@ def refuse_conflicts(read: TrtexecArguments, software: Version) -> None:
             read.word(option, known[0], known)
     for option in _NUMBERS:
         read.number(option, 0)
-    problems = [*_conflicts(read), *_unknown_values(read, software)]
+    problems = [*_conflicts(read, software), *_unknown_values(read, software)]
     if problems:
         raise ConfigError(
             "trtexec rejects this command line",
@@ -63,7 +63,7 @@ def refuse_conflicts(read: TrtexecArguments, software: Version) -> None:
         )
 
 
-def _conflicts(read: TrtexecArguments) -> Iterator[str]:
+def _conflicts(read: TrtexecArguments, software: Version) -> Iterator[str]:
     if not read.has("--onnx") and not read.has("--loadEngine"):
         yield "neither --onnx nor --loadEngine is given"
     if read.has("--loadEngine") and read.has("--saveEngine"):
@@ -71,6 +71,9 @@ def _conflicts(read: TrtexecArguments) -> Iterator[str]:
     for option, other in _NEEDED.items():
         if read.has(option) and not read.has(other):
             yield f"{option} requires {other}"
+    typed = software >= FIRST_REFUSED or read.has("--stronglyTyped") or read.has("--loadEngine")
+    if read.has("--allowWeightStreaming") and not typed:
+        yield "--allowWeightStreaming requires --stronglyTyped"
     if read.text("--useRuntime", "full") != "full" and not read.has("--loadEngine"):
         yield "only the runtime full builds an engine (--useRuntime)"
     if read.has("--pluginInstanceNorm") and (
