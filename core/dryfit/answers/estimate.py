@@ -17,6 +17,7 @@ from dryfit.answers.network_cost import NetworkCost, SegmentCost, TotalEnergy, T
 from dryfit.answers.options import Options, Sparsity
 from dryfit.answers.placement_text import defaults_line
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, bytes_text, device_text, table_name
+from dryfit.answers.trace import Trace
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.refusals import require_places
 from dryfit.building import design_for_assessment
@@ -39,7 +40,7 @@ class EstimatedStep(StepCost):
 
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
         "segment device layers macs cycles:mac_cycles bytes_moved:dram_bytes compute_microseconds "
-        "memory_microseconds overhead_microseconds microseconds bound"
+        "memory_microseconds overhead_microseconds microseconds bound padded_macs"
     )
 
     segment: Count
@@ -122,6 +123,7 @@ class EstimateAnswer(Answer):
         transfers: copies between devices.
         network: totals of the whole network.
         trace: path of the trace that was written; None for none.
+        course: the segments, steps and copies of one inference in time, as in that trace.
         notes: remarks on options that were adjusted.
 
     Example:
@@ -150,6 +152,7 @@ class EstimateAnswer(Answer):
     transfers: Sequence[TransferCost]
     network: NetworkEstimate
     trace: str | None
+    course: Trace = hidden(eq=False)  # noqa: RUF009  as every default of attrs
     notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
@@ -200,9 +203,9 @@ def estimate(
     device = chosen.default_device_type
     clocks = chosen.clocks(device)
     platform, software = settings["platforms"].get(device, ""), settings["software"].get(device, "")
+    course = estimated_trace(Path(subject.name).name, device_text(device, platform, software), design, cost)
     if trace is not None:
-        board = device_text(device, platform, software)
-        estimated_trace(Path(subject.name).name, board, design, cost).write(trace)
+        course.write(trace)
     return EstimateAnswer(
         model=subject.name,
         device=device,
@@ -227,6 +230,7 @@ def estimate(
         transfers=cost.transfers,
         network=_network(cost, device),
         trace=None if trace is None else os.fspath(trace),
+        course=course,
         notes=subject.notes,
     )
 

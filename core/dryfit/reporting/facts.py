@@ -16,6 +16,7 @@ from dryfit.answers.asked import Model
 from dryfit.answers.check import CheckAnswer, check
 from dryfit.answers.estimate import EstimateAnswer, estimate
 from dryfit.answers.explain import ExplainAnswer, explain
+from dryfit.answers.memory_use import MemoryUse, memory_use
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import DryfitError
 
@@ -65,11 +66,13 @@ class ReportFacts:
         variants: the model on each requested board, version and precision; the first one is that of all other answers.
         explanation: why layers leave the device, and which edits would help.
         command: the command line that makes the same report.
+        memory: what the segments need of their memory pools, and what is live at each step.
     """
 
     variants: Sequence[Variant]
     explanation: ExplainAnswer
     command: str
+    memory: MemoryUse = attrs.field(factory=lambda: MemoryUse([], [], []))
 
     @property
     def check(self) -> CheckAnswer:
@@ -119,6 +122,7 @@ def gather(
         variants=variants,
         explanation=explain(model, edits=edits, progress=progress, **chosen[0]),
         command=command,
+        memory=memory_use(model, **chosen[0]),
     )
 
 

@@ -12,6 +12,7 @@ import attrs
 from dryfit.answers.asked import Model
 from dryfit.answers.explain import ExplainAnswer
 from dryfit.answers.json_data import plain
+from dryfit.answers.memory_use import MemoryUse
 from dryfit.answers.text import Answer, Block, Line
 from dryfit.atomic_file import write_atomically
 from dryfit.engine.progress import ProgressMonitor
@@ -39,7 +40,7 @@ class ReportAnswer(Answer):
     """
 
     COMMAND: ClassVar[str] = "report"
-    JSON_NAMES = json_names("model variants explanation")
+    JSON_NAMES = json_names("model variants explanation memory")
 
     model: str
     facts: ReportFacts
@@ -54,6 +55,11 @@ class ReportAnswer(Answer):
     def explanation(self) -> ExplainAnswer:
         """Why layers leave the device, and which edits would help."""
         return self.facts.explanation
+
+    @property
+    def memory(self) -> MemoryUse:
+        """What the segments need of their memory pools, and what is live at each step."""
+        return self.facts.memory
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
         """Return the finding of each part; with `verbose` its tables too."""

@@ -74,6 +74,8 @@ class StepCost:
         bytes_moved: bytes moved between the device and its memories.
         macs: multiply-accumulates, without any padding.
         overlaps: whether arithmetic and memory accesses overlap, so that the longer of the two counts.
+        padded_macs: multiply-accumulates with those on padded channels, which the device does in vain; None if the
+            target does not count them.
     """
 
     layers: Sequence[str]
@@ -84,6 +86,7 @@ class StepCost:
     bytes_moved: int = attrs.field(converter=operator.index)
     macs: int = attrs.field(converter=operator.index)
     overlaps: bool = False
+    padded_macs: int | None = attrs.field(default=None, converter=attrs.converters.optional(operator.index))
 
     def __attrs_post_init__(self) -> None:
         _require_costs(
@@ -93,6 +96,7 @@ class StepCost:
             cycles=self.cycles,
             bytes_moved=self.bytes_moved,
             multiply_accumulates=self.macs,
+            padded_multiply_accumulates=self.padded_macs or 0,
         )
 
     @property

@@ -71,15 +71,18 @@ class Kernels:
         """Multiply-accumulates, without any rounding up."""
         return self.positions * self.height * self.width * (self.channels // self.groups) * self.maps
 
-    def cycles(self, rate: ArrayRate, sparse_gain: float) -> float:
-        """Cycles of the multipliers. Each map of a grouped convolution takes the channels of its group, rounded up."""
+    def padded_macs(self, rate: ArrayRate) -> int:
+        """Multiply-accumulates with padding: of a grouped convolution, each map takes its group's padded channels."""
         if self.is_image:
             row = pixel_channels(self.channels) * self.width
             channels_and_width = rounded_up(row, rate.channel_block if self.width > 3 else rate.channel_block // 2)
         else:
             channels_and_width = rounded_up(self.channels // self.groups, rate.channel_block) * self.width
-        macs = self.positions * self.height * channels_and_width * rounded_up(self.maps, rate.map_block)
-        return macs / rate.macs_per_cycle / (sparse_gain if self.is_sparse else 1.0)
+        return self.positions * self.height * channels_and_width * rounded_up(self.maps, rate.map_block)
+
+    def cycles(self, rate: ArrayRate, sparse_gain: float) -> float:
+        """Cycles of the multipliers."""
+        return self.padded_macs(rate) / rate.macs_per_cycle / (sparse_gain if self.is_sparse else 1.0)
 
     def size_bytes(self, rate: ArrayRate, dtype: DataType) -> int:
         """Bytes of the weights in memory."""
@@ -124,6 +127,7 @@ def step_cost(step: CostStep, parameters: CostParameters, mode: PowerMode) -> St
         cycles=math.ceil(cycles),
         bytes_moved=moved,
         macs=0 if step.kernels is None else step.kernels.macs,
+        padded_macs=0 if step.kernels is None else step.kernels.padded_macs(rate),
     )
 
 
