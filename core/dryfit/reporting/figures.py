@@ -16,6 +16,7 @@ import attrs
 
 from dryfit.answers.text import Block
 from dryfit.errors import ConfigError
+from dryfit.short_text import printable, short_name
 
 WIDTH = 720
 """Pixels of a chart's plotting area; the page scales it to the width of its column."""
@@ -91,6 +92,7 @@ _AXIS = {
     "titleFontSize": 11,
 }
 _CONFIG = {
+    "aria": False,  # the picture has one title and one description
     "background": None,
     "font": "sans-serif",
     "view": {"stroke": None},
@@ -142,6 +144,20 @@ def device_color(device: str | None, devices: Sequence[str]) -> str:
     """Return the color of a device: each has the same one in all pictures of a report."""
     place = next((index for index, one in enumerate(devices) if one == device), None)
     return "var(--unplaced)" if place is None else f"var(--device-{place % COLORS})"
+
+
+LONGEST_LABEL = 44
+"""Characters of a name in a picture; tables have more of it."""
+
+
+def label(name: str) -> str:
+    """Return a name as pictures show it: short, and without control characters."""
+    return short_name(printable(name, kept=""), LONGEST_LABEL)
+
+
+def time_unit(nanoseconds: float) -> tuple[str, float]:
+    """Return the unit of an axis up to this time, and its length in nanoseconds."""
+    return ("ms", 1e6) if nanoseconds >= 1e6 else ("us", 1e3)
 
 
 COLORS = 6

@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import Part
-from dryfit.reporting.parts import outcome, provenance, reasons
+from dryfit.reporting.parts import copies, cost, memory, outcome, provenance, reasons, timeline
 
 PARTS: Sequence[Callable[[ReportFacts], Part | None]] = (
     outcome.part,
+    timeline.part,
     reasons.part,
+    copies.part,
+    memory.part,
+    cost.part,
     provenance.part,
 )
 

@@ -1,0 +1,399 @@
+"""Cost: the steps that take the most time, the roofline of each device, multipliers lost to padding, and energy."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from dryfit.answers.estimate import EstimateAnswer, EstimatedStep
+from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
+from dryfit.estimate_text import duration, two_digits, with_error
+from dryfit.reporting.facts import ReportFacts
+from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale, label, time_unit
+from dryfit.reporting.parts.outcome import devices_of
+from dryfit.short_text import count_text
+
+MOST_STEPS = 20
+"""Steps in the pictures and tables of the most expensive ones; the details have all."""
+MOST_PADDED = 12
+BOUND_COLORS = {"compute": "var(--device-3)", "memory": "var(--device-2)", "overhead": "var(--device-5)"}
+
+
+def part(facts: ReportFacts) -> Part | None:
+    """The part about cost; None if the model cannot be built."""
+    cost = facts.estimate
+    if cost is None:
+        return None
+    steps = sorted(cost.layers, key=lambda one: -one.microseconds)
+    figures = [_longest(steps), *_roofline(facts, steps), *_padding(steps), *_energy(facts, cost)] if steps else []
+    return Part(
+        name="cost",
+        title="Cost",
+        finding=_finding(cost, steps),
+        figures=figures,
+        blocks=[
+            *_device_table(cost),
+            *_step_table("Steps that take the most time", steps[:MOST_STEPS]),
+            *_padding_table(steps),
+            *_energy_table(cost),
+        ],
+        details=list(_step_table("All steps, in execution order", cost.layers)),
+        basis=f"{cost.note} The time of a single step is less certain than the sum.",
+    )
+
+
+def idle_share(steps: Sequence[EstimatedStep]) -> float | None:
+    """Return the share of multiplier cycles that padding takes; None if the target does not count padding."""
+    own = [one for one in steps if one.padded_macs and one.cycles]
+    cycles = sum(one.cycles for one in own)
+    return None if not cycles else sum(one.cycles * _padded_share(one) for one in own) / cycles
+
+
+def _padded_share(step: EstimatedStep) -> float:
+    return 1 - step.macs / step.padded_macs if step.padded_macs else 0.0
+
+
+def _finding(cost: EstimateAnswer, steps: Sequence[EstimatedStep]) -> str:
+    without = sorted({one.device for one in cost.segments} - {one.device for one in steps})
+    unknown = f" The target of {' and '.join(without)} estimates no time of steps." if without else ""
+    total = sum(one.microseconds for one in steps)
+    if not total:
+        return f"The time of no step is estimated.{unknown}"
+    few = steps[: math.ceil(len(steps) / 10)]
+    share = sum(one.microseconds for one in few) / total
+    bound = bound_shares(steps)
+    most = max(bound, key=lambda name: bound[name])
+    idle = idle_share(steps)
+    lost = "" if idle is None else f" Padding of channels takes {idle:.0%} of the multipliers' cycles."
+    first = f"{count_text(len(few), 'step')} of {len(steps)} take" + ("s" if len(few) == 1 else "")
+    return f"{first} {share:.0%} of the estimated time; {bound[most]:.0%} is bound by {most}.{lost}{unknown}"
+
+
+def bound_shares(steps: Sequence[EstimatedStep]) -> dict[str, float]:
+    """Return the share of the time in steps that are bound by compute, memory and overhead."""
+    total = sum(one.microseconds for one in steps) or 1.0
+    return {bound: sum(one.microseconds for one in steps if one.bound == bound) / total for bound in BOUND_COLORS}
+
+
+def step_name(step: EstimatedStep) -> str:
+    """Return the first layer of a step, and how many run with it."""
+    return step.layers[0] if len(step.layers) == 1 else f"{step.layers[0]} + {len(step.layers) - 1}"
+
+
+# Time -----------------------------------------------------------------------------------------------------------------
+
+
+def _longest(steps: Sequence[EstimatedStep]) -> Figure:
+    shown = steps[:MOST_STEPS]
+    unit, nanoseconds = time_unit(1000 * shown[0].microseconds)
+    values = [
+        {
+            "step": f"{rank}. {label(step_name(one))}",
+            "time": 1000 * one.microseconds / nanoseconds,
+            "bound": one.bound,
+        }
+        for rank, one in enumerate(shown, 1)
+    ]
+    specification = {
+        "width": WIDTH,
+        "height": {"step": 20},
+        "data": {"values": values},
+        "mark": "bar",
+        "encoding": {
+            "y": {"field": "step", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 300}},
+            "x": {"field": "time", "type": "quantitative", "title": f"estimated time in {unit}"},
+            "color": {
+                "field": "bound",
+                "type": "nominal",
+                "title": "bound by",
+                "scale": {"domain": list(BOUND_COLORS), "range": list(BOUND_COLORS.values())},
+                "legend": {"orient": "top"},
+            },
+        },
+    }
+    said = "; ".join(f"{label(step_name(one))}: {duration(one.microseconds)}, {one.bound}" for one in shown)
+    return chart("steps", "Steps that take the most time", said, specification)
+
+
+def _device_table(cost: EstimateAnswer) -> Iterator[Block]:
+    rows = []
+    for device in cost.devices:
+        own = [one for one in cost.layers if one.device == device]
+        segments = [one for one in cost.segments if one.device == device]
+        times = [one.microseconds for one in segments]
+        known = [time for time in times if time is not None]
+        bound = bound_shares(own)
+        idle = idle_share(own)
+        rows.append(
+            (
+                device,
+                len(own) or "-",
+                duration(sum(known)) if len(known) == len(times) else "none",
+                ", ".join(f"{name} {share:.0%}" for name, share in bound.items()) if own else "-",
+                f"{sum(one.macs for one in segments):,}",
+                bytes_text(sum(one.dram_bytes for one in segments)),
+                "-" if idle is None else f"{idle:.1%}",
+            )
+        )
+    columns = ["device", "steps", "time", "bound by", "MACs", "DRAM", "multiplier cycles on padding"]
+    yield Table("Devices (estimated)", columns, rows)
+
+
+def _step_table(title: str, steps: Sequence[EstimatedStep]) -> Iterator[Block]:
+    rows = [
+        (
+            table_name(step_name(one)),
+            one.segment,
+            one.device,
+            duration(one.microseconds),
+            one.bound,
+            f"{one.macs:,}",
+            two_digits(one.cycles),
+            bytes_text(one.bytes_moved),
+        )
+        for one in steps
+    ]
+    if rows:
+        columns = ["layers in one step", "segment", "device", "time", "bound by", "MACs", "MAC cycles", "DRAM"]
+        yield Table(f"{title} (estimated)", columns, rows)
+
+
+# Roofline -------------------------------------------------------------------------------------------------------------
+
+
+def _roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Figure]:
+    """The rate of each step over the multiply-accumulates per byte; roofs are the rates that the estimate uses."""
+    shown = [one for one in steps if one.macs and one.bytes_moved and one.microseconds]
+    if not shown:
+        return
+    devices = [one for one in devices_of(facts) if any(step.device == one for step in shown)]
+    values = [
+        {
+            "device": one.device,
+            "intensity": one.macs / one.bytes_moved,
+            "rate": one.macs / one.microseconds / 1000,
+            "time": one.microseconds,
+        }
+        for one in shown
+    ]
+    low = min(one.macs / one.bytes_moved for one in shown) / 2
+    high = 2 * max(one.macs / one.bytes_moved for one in shown)
+    roofs = [
+        {"device": device, "roof": f"{device} {index}", "intensity": intensity, "rate": rate / 1000}
+        for device in devices
+        for index, peak in enumerate(peaks([one for one in steps if one.device == device]))
+        for intensity, rate in _corners(peak, memory_rate([one for one in steps if one.device == device]), low, high)
+    ]
+    x = {
+        "field": "intensity",
+        "type": "quantitative",
+        "title": "multiply-accumulates per byte of DRAM",
+        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "axis": {"tickCount": 5, "format": "~s"},
+    }
+    y = {
+        "field": "rate",
+        "type": "quantitative",
+        "title": "10⁹ multiply-accumulates per second",
+        "scale": {"type": "log"},
+        "axis": {"tickCount": 5, "format": "~s"},
+    }
+    color = {"field": "device", "type": "nominal", "title": None, "scale": color_scale(devices_of(facts))}
+    specification = {
+        "width": WIDTH,
+        "height": 300,
+        "layer": [
+            {
+                "data": {"values": roofs},
+                "mark": {"type": "line", "strokeWidth": 2},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "color": {**color, "legend": None},
+                    "detail": {"field": "roof", "type": "nominal"},
+                },
+            },
+            {
+                "data": {"values": values},
+                "mark": {"type": "point", "filled": True, "opacity": 0.65},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "color": {**color, "legend": {"orient": "top"}},
+                    "size": {
+                        "field": "time",
+                        "type": "quantitative",
+                        "title": "estimated time in us",
+                        "scale": {"range": [15, 250]},
+                        "legend": {"orient": "top", "values": _legend_times(shown), "symbolFillColor": "var(--muted)"},
+                    },
+                },
+            },
+        ],
+    }
+    said = (
+        f"{count_text(len(shown), 'step')} with multiply-accumulates. "
+        + "; ".join(
+            f"{device}: at most {two_digits(max(found) / 1000)} x 10^9 multiply-accumulates per second"
+            for device in devices
+            if (found := peaks([one for one in steps if one.device == device]))
+        )
+        + ". Steps lie far below the roof where padding or overhead takes the time."
+    )
+    yield chart("roofline", "Roofline: steps below the peak rates of the estimate", said, specification)
+
+
+def _legend_times(steps: Sequence[EstimatedStep]) -> list[float]:
+    longest = max(one.microseconds for one in steps)
+    power = 10.0 ** math.floor(math.log10(longest))
+    return [power / 10, power]
+
+
+def peaks(steps: Sequence[EstimatedStep]) -> list[float]:
+    """Return the peak rates that an estimate uses, one per computation type, in multiply-accumulates per microsecond.
+
+    They are those of steps with the padding that the device multiplies too.
+    """
+    rates: list[float] = []
+    # Cycles are whole numbers, but times are exact: rates of one type agree but for rounding.
+    counted = ((one.padded_macs or one.macs, one.compute_microseconds) for one in steps)
+    for rate in sorted((macs / time for macs, time in counted if macs and time), reverse=True):
+        if not rates or rate < 0.99 * rates[-1]:
+            rates.append(rate)
+    return rates
+
+
+def memory_rate(steps: Sequence[EstimatedStep]) -> float | None:
+    """Return the bytes per microsecond that an estimate uses; None if no step moves bytes."""
+    rates = (one.bytes_moved / one.memory_microseconds for one in steps if one.memory_microseconds)
+    return max(rates, default=None)
+
+
+def _corners(peak: float, rate: float | None, low: float, high: float) -> Iterator[tuple[float, float]]:
+    """(intensity, multiply-accumulates per microsecond) at the ends and the ridge of a roof."""
+    if rate is None or peak / rate <= low:
+        yield from ((low, peak), (high, peak))
+    else:
+        ridge = min(peak / rate, high)
+        points = [(low, low * rate), (ridge, ridge * rate), (high, min(peak, high * rate))]
+        yield from (one for one, _ in itertools.groupby(points))
+
+
+# Padding --------------------------------------------------------------------------------------------------------------
+
+
+def most_padded(steps: Sequence[EstimatedStep]) -> list[EstimatedStep]:
+    """Return the steps with the most cycles on padding."""
+    own = [one for one in steps if one.padded_macs and one.padded_macs > one.macs]
+    return sorted(own, key=lambda one: -one.cycles * _padded_share(one))[:MOST_PADDED]
+
+
+def _padding(steps: Sequence[EstimatedStep]) -> Iterator[Figure]:
+    shown = most_padded(steps)
+    if not shown:
+        return
+    uses = ["on the layer", "on padding"]
+    values = [
+        {"step": f"{rank}. {label(step_name(one))}", "use": use, "order": use == uses[1], "cycles": one.cycles * share}
+        for rank, one in enumerate(shown, 1)
+        for use, share in zip(uses, (1 - _padded_share(one), _padded_share(one)), strict=True)
+    ]
+    specification = {
+        "width": WIDTH,
+        "height": {"step": 20},
+        "data": {"values": values},
+        "mark": "bar",
+        "encoding": {
+            "y": {"field": "step", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 300}},
+            "x": {"field": "cycles", "type": "quantitative", "title": "cycles of the multipliers", "axis": _SHORT},
+            "order": {"field": "order", "type": "nominal"},
+            "color": {
+                "field": "use",
+                "type": "nominal",
+                "title": None,
+                "scale": {"domain": uses, "range": ["var(--device-3)", "var(--unplaced)"]},
+                "legend": {"orient": "top"},
+            },
+        },
+    }
+    said = "; ".join(f"{label(step_name(one))}: {_padded_share(one):.0%} of the cycles on padding" for one in shown)
+    yield chart("padding", "Multipliers lost to padding of channels", said, specification)
+
+
+_SHORT = {"format": "~s", "tickCount": 6}
+
+
+def _padding_table(steps: Sequence[EstimatedStep]) -> Iterator[Block]:
+    rows = [
+        (
+            table_name(step_name(one)),
+            one.device,
+            f"{one.macs:,}",
+            f"{one.padded_macs:,}",
+            two_digits(one.cycles),
+            f"{_padded_share(one):.1%}",
+        )
+        for one in most_padded(steps)
+    ]
+    if rows:
+        columns = ["layers in one step", "device", "MACs", "with padding", "MAC cycles", "on padding"]
+        yield Table("Steps with the most cycles on padding (estimated)", columns, rows)
+
+
+# Energy ---------------------------------------------------------------------------------------------------------------
+
+
+def _energies(cost: EstimateAnswer) -> dict[str, float]:
+    """Return the energy of each device's segments and of copies; empty if one is unknown, or if units differ."""
+    if cost.network.energy is None:
+        return {}
+    found: dict[str, float] = {}
+    for name, energy in [
+        *((one.device, one.energy) for one in cost.segments),
+        *(("copies", one.energy) for one in cost.transfers),
+    ]:
+        if energy is not None:
+            found[name] = found.get(name, 0.0) + energy.amount
+    return found
+
+
+def _energy(facts: ReportFacts, cost: EstimateAnswer) -> Iterator[Figure]:
+    found = _energies(cost)
+    if not found or cost.network.energy is None:
+        return
+    unit = cost.network.energy.unit
+    values = [{"of": name, "amount": amount} for name, amount in found.items()]
+    devices = devices_of(facts)
+    scale = color_scale(devices)
+    specification = {
+        "width": WIDTH,
+        "height": {"step": 26},
+        "data": {"values": values},
+        "mark": "bar",
+        "encoding": {
+            "y": {"field": "of", "type": "nominal", "title": None, "sort": None},
+            "x": {"field": "amount", "type": "quantitative", "title": f"estimated energy in {unit}"},
+            "color": {
+                "field": "of",
+                "type": "nominal",
+                "legend": None,
+                "scale": {"domain": [*scale["domain"], "copies"], "range": [*scale["range"], "var(--warning)"]},
+            },
+        },
+    }
+    said = "; ".join(f"{name}: {two_digits(amount)} {unit}" for name, amount in found.items())
+    yield chart("energy", "Energy of one inference", said, specification)
+
+
+def _energy_table(cost: EstimateAnswer) -> Iterator[Block]:
+    found, total = _energies(cost), cost.network.energy
+    if total is None:
+        yield Line("Energy is not estimated: nothing is published for this board and power mode, or for one device.")
+        return
+    rows = [(name, f"{two_digits(amount)} {total.unit}") for name, amount in found.items()]
+    rows.append(("all", with_error(f"{two_digits(total.amount)} {total.unit}", cost.network.energy_error_factor)))
+    yield Table("Energy of one inference (estimated)", ["of", "energy"], rows)
+    drawn = [one.energy for one in (*cost.segments, *cost.transfers)]
+    for source in dict.fromkeys(f"{one.basis}. Source: {one.source}." for one in drawn if one is not None):
+        yield Line(source)

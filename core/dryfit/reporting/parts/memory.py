@@ -1,0 +1,264 @@
+"""Memory: what each segment needs of its memory pools against their limits, and what is live while the network runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dryfit.answers.memory_use import CALLER, LiveTensors, MemoryUse, PoolUse
+from dryfit.answers.text import Block, Table, bytes_text
+from dryfit.reporting.facts import ReportFacts
+from dryfit.reporting.figures import COLORS, WIDTH, Figure, Part, chart, color_scale, label
+from dryfit.reporting.parts.outcome import devices_of
+from dryfit.short_text import count_text
+
+MIB = 1 << 20
+MOST_SEGMENTS = 24
+"""Segments in the picture of pools, those that need the most; the table has all."""
+BASIS = "Nothing was built: needs are those of the memory plan that a build makes on this machine."
+
+
+def part(facts: ReportFacts) -> Part | None:
+    """The part about memory; None if nothing is known about it."""
+    memory = facts.memory
+    if not memory.pools and not memory.live:
+        return None
+    figures = [*([_pools(facts)] if memory.pools else []), *([_live(facts)] if memory.live else [])]
+    return Part(
+        name="memory",
+        title="Memory",
+        finding=" ".join([_fit(facts), *_peak(memory)]),
+        figures=figures,
+        blocks=[*_rejected(facts), *_pool_table(memory), *_live_table(memory)],
+        basis=BASIS,
+    )
+
+
+def fullest(pools: Sequence[PoolUse]) -> PoolUse | None:
+    """Return the need that fills its pool the most; caches, which are meant to be full, do not count."""
+    limited = [one for one in pools if one.limit_bytes and one.holds != "cache"]
+    return max(limited, key=lambda one: one.needed_bytes / (one.limit_bytes or 1), default=None)
+
+
+def _fit(facts: ReportFacts) -> str:
+    lost = sum(len(one.rejected) for one in facts.check.offloading)
+    found = fullest(facts.memory.pools)
+    if lost:
+        moved = "1 segment does" if lost == 1 else f"{lost} segments do"
+        return f"{moved} not fit the device's limits."
+    if found is None or found.limit_bytes is None:
+        return "No device limits the memory of a segment."
+    need, limit = bytes_text(found.needed_bytes), bytes_text(found.limit_bytes)
+    return (
+        f"All segments fit their memory pools: the fullest is {found.pool} of segment {found.segment}, "
+        f"{need} of {limit} ({_share(found.needed_bytes, found.limit_bytes)})."
+    )
+
+
+def _share(part_bytes: int, whole_bytes: int) -> str:
+    share = part_bytes / whole_bytes
+    return "less than 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+
+
+def _peak(memory: MemoryUse) -> Iterator[str]:
+    own = [one for one in memory.live if one.pool != CALLER]
+    if own and memory.steps:
+        totals = [sum(sizes) for sizes in zip(*(one.live_bytes for one in own), strict=True)]
+        step = totals.index(max(totals))
+        layers = label(memory.steps[step].layers[0])
+        yield f"At most {bytes_text(totals[step])} of tensors are live at once, at step {step} ({layers})."
+
+
+# Pools ----------------------------------------------------------------------------------------------------------------
+
+
+def _pools(facts: ReportFacts) -> Figure:
+    uses = facts.memory.pools
+    needs: dict[int, int] = {}
+    for one in uses:
+        needs[one.segment] = needs.get(one.segment, 0) + one.needed_bytes
+    shown = sorted(sorted(needs, key=lambda segment: -needs[segment])[:MOST_SEGMENTS])
+    values = [
+        {
+            "segment": f"segment {one.segment}",
+            "pool": one.pool,
+            "device": one.device,
+            "needed": one.needed_bytes / MIB,
+            **({} if one.limit_bytes is None else {"limit": one.limit_bytes / MIB}),
+        }
+        for one in uses
+        if one.segment in shown and one.needed_bytes
+    ]
+    y = {"field": "segment", "type": "nominal", "title": None, "sort": None}
+    scale = {"type": "log", "base": 2, "nice": False, "padding": 12}
+    axis = {"tickCount": 6, "format": "~r"}
+    x = {"field": "needed", "type": "quantitative", "title": "MiB, logarithmic", "scale": scale, "axis": axis}
+    limit = {**x, "field": "limit"}
+    has_limit = [{"filter": "isValid(datum.limit)"}]
+    devices = devices_of(facts)
+    specification = {
+        "data": {"values": values},
+        "facet": {"row": {"field": "pool", "type": "nominal", "title": None, "header": _HEADER}},
+        "spec": {
+            "width": WIDTH,
+            "height": {"step": 20},
+            "layer": [
+                {
+                    "transform": has_limit,
+                    "mark": {"type": "rule", "color": "var(--line)"},
+                    "encoding": {"y": y, "x": x, "x2": {"field": "limit"}},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+                    "encoding": {
+                        "y": y,
+                        "x": x,
+                        "color": {"field": "device", "type": "nominal", "title": None, "scale": color_scale(devices)},
+                    },
+                },
+                {
+                    "transform": has_limit,
+                    "mark": {"type": "tick", "color": "var(--unplaced)", "thickness": 3, "height": 16},
+                    "encoding": {"y": y, "x": limit},
+                },
+            ],
+        },
+        "resolve": {"scale": {"y": "independent"}},
+    }
+    said = "; ".join(f"segment {one.segment}, {one.pool}: {bytes_text(one.needed_bytes)}" for one in uses)
+    return chart("pools", "What segments need of their pools (dots) and the limits (red marks)", said, specification)
+
+
+_HEADER = {"labelAngle": 0, "labelAlign": "left", "labelAnchor": "start", "labelOrient": "top"}
+
+
+def _pool_table(memory: MemoryUse) -> Iterator[Block]:
+    rows = [
+        (
+            one.segment,
+            one.device,
+            one.pool,
+            one.holds,
+            bytes_text(one.needed_bytes),
+            "-" if one.limit_bytes is None else bytes_text(one.limit_bytes),
+            _share(one.needed_bytes, one.limit_bytes) if one.limit_bytes else "-",
+        )
+        for one in memory.pools
+    ]
+    if rows:
+        columns = ["segment", "device", "pool", "holds", "needed", "limit", "filled"]
+        yield Table("Memory pools of the segments", columns, rows)
+
+
+def _rejected(facts: ReportFacts) -> Iterator[Block]:
+    rows = [
+        (
+            one.device,
+            count_text(len(lost.layers), "layer"),
+            lost.cause,
+            "; ".join(f"{s.pool}: {bytes_text(s.needed)} of {bytes_text(s.limit)}" for s in lost.shortages) or "-",
+            lost.fallback_device or "-",
+        )
+        for one in facts.check.offloading
+        for lost in one.rejected
+    ]
+    if rows:
+        columns = ["device", "layers", "cause", "needed of limit", "moved to"]
+        yield Table("Segments that could not stay on their device", columns, rows)
+
+
+# Live tensors ---------------------------------------------------------------------------------------------------------
+
+
+def _live(facts: ReportFacts) -> Figure:
+    memory = facts.memory
+    pools = sorted(memory.live, key=lambda one: one.pool == CALLER)
+    names = [_pool_name(one) for one in pools]
+    values = [
+        {"step": step, "pool": name, "size": size / MIB}
+        for name, one in zip(names, pools, strict=True)
+        for step, size in _corners(one.live_bytes)
+    ]
+    colors = [f"var(--device-{index % COLORS})" for index in range(len(names))]
+    x = {"field": "step", "type": "quantitative", "title": None, "scale": {"domain": [0, len(memory.steps)]}}
+    area = {
+        "width": WIDTH,
+        "height": 70,
+        "mark": {"type": "area", "interpolate": "step-after", "line": False},
+        "encoding": {
+            "x": {**x, "axis": {"labels": False, "ticks": False}},
+            "y": {"field": "size", "type": "quantitative", "title": "MiB", "axis": {"tickCount": 3}},
+            "color": {
+                "field": "pool",
+                "type": "nominal",
+                "legend": None,
+                "scale": {"domain": names, "range": colors},
+            },
+        },
+    }
+    areas = [
+        {
+            **area,
+            "title": {"text": name, "anchor": "start", "fontSize": 11, "fontWeight": "normal", "color": "var(--text)"},
+            "transform": [{"filter": {"field": "pool", "equal": name}}],
+        }
+        for name in names
+    ]
+    specification = {
+        "data": {"values": values},
+        "vconcat": [*areas, _strip(facts, x)],
+        "spacing": 6,
+        "resolve": {"scale": {"color": "independent", "y": "shared"}},
+    }
+    said = "; ".join(f"{_pool_name(one)}: at most {bytes_text(one.peak_bytes)}" for one in memory.live)
+    return chart("live", "Live tensors by pool, over the steps of an inference", said, specification)
+
+
+def _strip(facts: ReportFacts, x: Mapping[str, object]) -> dict[str, object]:
+    """A strip that shows which device runs each step."""
+    runs: list[dict[str, object]] = []
+    for step, one in enumerate(facts.memory.steps):
+        if runs and runs[-1]["device"] == one.device:
+            runs[-1]["end"] = step + 1
+        else:
+            runs.append({"device": one.device, "begin": step, "end": step + 1, "row": "device"})
+    return {
+        "width": WIDTH,
+        "height": 14,
+        "data": {"values": runs},
+        "mark": "bar",
+        "encoding": {
+            "x": {**x, "field": "begin", "title": "step"},
+            "x2": {"field": "end"},
+            "y": {"field": "row", "type": "nominal", "title": None, "axis": None},
+            "color": {
+                "field": "device",
+                "type": "nominal",
+                "title": None,
+                "scale": color_scale(devices_of(facts)),
+                "legend": {"orient": "bottom"},
+            },
+        },
+    }
+
+
+def _pool_name(one: LiveTensors) -> str:
+    return " ".join(filter(None, (one.device, one.pool)))
+
+
+def _corners(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(step, size) wherever the size changes, and at the end."""
+    for step, size in enumerate(sizes):
+        if not step or size != sizes[step - 1]:
+            yield step, size
+    if sizes:
+        yield len(sizes), sizes[-1]
+
+
+def _live_table(memory: MemoryUse) -> Iterator[Block]:
+    rows = []
+    for one in memory.live:
+        step = one.live_bytes.index(one.peak_bytes)
+        layers = label(memory.steps[step].layers[0])
+        rows.append((one.device or "caller", one.pool, bytes_text(one.peak_bytes), step, layers))
+    if rows:
+        yield Table("Largest sum of live tensors", ["device", "pool", "bytes", "at step", "with layer"], rows)

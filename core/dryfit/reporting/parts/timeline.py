@@ -1,0 +1,177 @@
+"""The timeline: when devices and copies work in one inference, by estimate, and how many inferences a second follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dryfit.answers.estimate import EstimateAnswer
+from dryfit.answers.estimated_trace import COPIES
+from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
+from dryfit.answers.trace import Slice
+from dryfit.estimate_text import duration, rate_text
+from dryfit.reporting.facts import ReportFacts
+from dryfit.reporting.figures import WIDTH, Figure, Part, chart, device_color, time_unit
+from dryfit.reporting.parts.outcome import devices_of
+from dryfit.short_text import count_text
+
+ROW_HEIGHT = 44
+NARROWEST_NAMED = 0.03
+"""Share of the time that a segment's bar must take for its number to fit inside."""
+ORDER = (
+    "One inference as the latency estimate counts it: one thing at a time, each segment and copy when its inputs are "
+    "there."
+)
+
+
+def part(facts: ReportFacts) -> Part | None:
+    """The part about time; None if the model cannot be built."""
+    cost = facts.estimate
+    if cost is None:
+        return None
+    pieces = [one for one in cost.course.slices if one.category in ("segment", "copy")]
+    has_times = cost.network.latency_microseconds is not None
+    return Part(
+        name="timeline",
+        title="Timeline of one inference",
+        finding=_finding(cost, pieces),
+        figures=[_course(facts, cost, pieces), *_rates(cost)] if has_times else [],
+        blocks=[*_segments(cost), *_rate_table(cost)],
+        details=list(_copies(cost)),
+        basis=f"{cost.note} {ORDER}",
+    )
+
+
+def times_by_track(pieces: Sequence[Slice]) -> dict[str, int]:
+    """Return nanoseconds by device, and those of copies, the longest first."""
+    found: dict[str, int] = {}
+    for one in pieces:
+        found[one.track] = found.get(one.track, 0) + one.end - one.begin
+    return dict(sorted(found.items(), key=lambda entry: -entry[1]))
+
+
+def _finding(cost: EstimateAnswer, pieces: Sequence[Slice]) -> str:
+    network = cost.network
+    if network.latency_microseconds is None:
+        return f"No latency is estimated: the target of {' and '.join(network.without_time)} does not estimate time."
+    tracks = times_by_track(pieces)
+    total = sum(tracks.values()) or 1
+    shares = ", ".join(f"{track} {time / total:.0%}" for track, time in tracks.items() if time)
+    longest = max(pieces, key=lambda one: one.end - one.begin)
+    name = f"{longest.name} on {longest.track}" if longest.category == "segment" else f"the copy of {longest.name}"
+    length = duration((longest.end - longest.begin) / 1000)
+    return f"Estimated latency {network.latency_text}: {shares}. The longest piece is {name}, {length}."
+
+
+def _course(facts: ReportFacts, cost: EstimateAnswer, pieces: Sequence[Slice]) -> Figure:
+    end = max(one.end for one in pieces)
+    unit, nanoseconds = time_unit(end)
+    devices = devices_of(facts)
+    rows = [*dict.fromkeys(one.device for one in cost.segments), *([COPIES] if cost.transfers else [])]
+    values = [
+        {
+            "row": one.track,
+            "begin": one.begin / nanoseconds,
+            "end": one.end / nanoseconds,
+            "number": str(one.facts.get("segment", "")) if one.end - one.begin >= NARROWEST_NAMED * end else "",
+            "middle": (one.begin + one.end) / 2 / nanoseconds,
+        }
+        for one in pieces
+    ]
+    colors = {
+        "domain": rows,
+        "range": ["var(--warning)" if row == COPIES else device_color(row, devices) for row in rows],
+    }
+    y = {"field": "row", "type": "nominal", "title": None, "sort": rows}
+    specification = {
+        "width": WIDTH,
+        "height": {"step": ROW_HEIGHT},
+        "data": {"values": values},
+        "layer": [
+            {
+                "mark": {"type": "bar", "stroke": "var(--background)", "strokeWidth": 0.5},
+                "encoding": {
+                    "y": y,
+                    "x": {"field": "begin", "type": "quantitative", "title": f"estimated time in {unit}"},
+                    "x2": {"field": "end"},
+                    "color": {"field": "row", "type": "nominal", "legend": None, "scale": colors},
+                },
+            },
+            {
+                "transform": [{"filter": "datum.number != ''"}],
+                "mark": {"type": "text", "color": "var(--background)", "fontWeight": "bold"},
+                "encoding": {
+                    "y": y,
+                    "x": {"field": "middle", "type": "quantitative"},
+                    "text": {"field": "number", "type": "nominal"},
+                },
+            },
+        ],
+    }
+    said = "; ".join(f"{track}: {duration(time / 1000)} in all" for track, time in times_by_track(pieces).items())
+    return chart("course", "One inference: segments with their numbers, and copies", said, specification)
+
+
+def _rates(cost: EstimateAnswer) -> Iterator[Figure]:
+    values: list[dict[str, Any]] = [
+        {"of": title, "rate": rate} for title, rate, _ in _throughputs(cost) if rate is not None
+    ]
+    if len(values) > 1:
+        specification = {
+            "width": WIDTH,
+            "height": {"step": 26},
+            "data": {"values": values},
+            "mark": "bar",
+            "encoding": {
+                "y": {
+                    "field": "of",
+                    "type": "nominal",
+                    "title": None,
+                    "sort": None,
+                    "axis": {"labelLimit": 260},
+                },
+                "x": {"field": "rate", "type": "quantitative", "title": "estimated images per second"},
+            },
+        }
+        said = "; ".join(f"{title}: {text}" for title, _, text in _throughputs(cost))
+        yield chart("throughput", f"Throughput at batch {cost.batch}", said, specification)
+
+
+def _throughputs(cost: EstimateAnswer) -> Iterator[tuple[str, float | None, str]]:
+    """(what works, images per second, the same in words)."""
+    network, device = cost.network, cost.device
+    if device in cost.devices:
+        for one in network.throughput:
+            rate, is_bound = one.images_per_second, device in network.lower_bounds
+            yield (
+                f"{count_text(one.cores, 'core')} of {device} alone",
+                rate,
+                rate_text(rate, network.busy_error_factor, is_upper_bound=is_bound),
+            )
+    if network.pipeline_images_per_second is not None:
+        rate = network.pipeline_images_per_second
+        text = rate_text(rate, network.latency_error_factor, is_upper_bound=bool(network.lower_bounds))
+        yield "all devices and copies at once", rate, text
+
+
+def _rate_table(cost: EstimateAnswer) -> Iterator[Block]:
+    rows = [(title, text) for title, _, text in _throughputs(cost)]
+    if rows:
+        yield Table(f"Throughput at batch {cost.batch} (estimated)", ["what works", "throughput"], rows)
+
+
+def _segments(cost: EstimateAnswer) -> Iterator[Block]:
+    rows = [
+        (one.index, one.device, one.layer_count, f"{one.macs:,}", bytes_text(one.dram_bytes), one.text)
+        for one in cost.segments
+    ]
+    columns = ["segment", "device", "layers", "MACs", "DRAM", "estimated time"]
+    yield Table("Segments in execution order", columns, rows)
+
+
+def _copies(cost: EstimateAnswer) -> Iterator[Block]:
+    if cost.transfers:
+        rows = [(table_name(one.tensor), one.sender, one.destination, one.copier, one.text) for one in cost.transfers]
+        yield Table("Copies between devices", ["tensor", "from", "to", "copied by", "estimated time"], rows)
+    for source in dict.fromkeys(f"{one.basis}. Source: {one.source}." for one in (*cost.segments, *cost.transfers)):
+        yield Line(source)
