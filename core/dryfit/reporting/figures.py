@@ -97,6 +97,7 @@ _CONFIG = {
     "font": "sans-serif",
     "view": {"stroke": None},
     "axis": _AXIS,
+    "axisQuantitative": {"tickCount": 6},
     "legend": {"labelColor": "var(--text)", "titleColor": "var(--text)", "titleFontWeight": "normal"},
     "header": {"labelColor": "var(--text)", "titleColor": "var(--text)"},
     "text": {"color": "var(--text)"},
@@ -153,6 +154,12 @@ LONGEST_LABEL = 44
 def label(name: str) -> str:
     """Return a name as pictures show it: short, and without control characters."""
     return short_name(printable(name, kept=""), LONGEST_LABEL)
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """Return a share as text: `87 %`."""
+    least = 10.0**-decimals
+    return f"less than {least:g} %" if 0 < 100 * share < least / 2 else f"{100 * share:.{decimals}f} %"
 
 
 def time_unit(nanoseconds: float) -> tuple[str, float]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import Part
-from dryfit.reporting.parts import copies, cost, memory, outcome, provenance, reasons, timeline
+from dryfit.reporting.parts import copies, cost, matrix, memory, outcome, provenance, reasons, timeline
 
 PARTS: Sequence[Callable[[ReportFacts], Part | None]] = (
     outcome.part,
@@ -14,6 +14,7 @@ PARTS: Sequence[Callable[[ReportFacts], Part | None]] = (
     reasons.part,
     copies.part,
     memory.part,
+    matrix.part,
     cost.part,
     provenance.part,
 )

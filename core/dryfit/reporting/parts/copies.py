@@ -9,7 +9,7 @@ from dryfit.answers.text import Block, Line, Table, bytes_text, table_name, type
 from dryfit.engine.plan import Reformat
 from dryfit.estimate_text import duration
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart
+from dryfit.reporting.figures import WIDTH, Figure, Part, chart, percent
 
 INSIDE, BETWEEN = "inside a device", "between devices"
 
@@ -55,7 +55,7 @@ def _finding(copies: Sequence[Reformat]) -> str:
     total = sum(one.size for one in copies)
     between = bytes_by(copies, _reach).get(BETWEEN, 0)
     rule, size = next(iter(bytes_by(copies, lambda one: one.rule).items()))
-    share = f"{size / total:.0%}" if total else "most"
+    share = percent(size / total) if total else "most"
     return (
         f"{'1 copy writes' if len(copies) == 1 else f'{len(copies)} copies write'} {bytes_text(total)} per inference, "
         f"{bytes_text(between)} of it between devices; the rule {rule} causes {share} of the bytes."
@@ -116,7 +116,7 @@ def _cause_table(facts: ReportFacts) -> Iterator[Block]:
         own = [one for one in copies if one.rule == rule]
         told = explained.get(rule)
         words = ("", "") if told is None else (told.remedy, told.rule_source)
-        rows.append((rule, len(own), bytes_text(size), f"{size / total:.1%}", _time(own, times), *words))
+        rows.append((rule, len(own), bytes_text(size), percent(size / total, 1), _time(own, times), *words))
     columns = ["rule", "copies", "bytes", "share", "estimated time", "remedy", "source"]
     yield Table("Causes of copies", columns, rows)
 
@@ -147,7 +147,7 @@ def _traffic(facts: ReportFacts) -> Iterator[Block]:
             (device, bytes_text(sum(one.dram_bytes for one in cost.segments if one.device == device)))
             for device in cost.devices
         ]
-        yield Table("DRAM traffic of the segments per inference (estimated)", ["device", "bytes"], rows)
+        yield Table("DRAM traffic (estimated)", ["device", "bytes"], rows)
 
 
 def _all_copies(facts: ReportFacts) -> Iterator[Block]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from dryfit.answers.estimate import EstimateAnswer, EstimatedStep
 from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
 from dryfit.estimate_text import duration, two_digits, with_error
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale, label, time_unit
+from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale, label, percent, time_unit
 from dryfit.reporting.parts.outcome import devices_of
 from dryfit.short_text import count_text
 
@@ -65,9 +66,9 @@ def _finding(cost: EstimateAnswer, steps: Sequence[EstimatedStep]) -> str:
     bound = bound_shares(steps)
     most = max(bound, key=lambda name: bound[name])
     idle = idle_share(steps)
-    lost = "" if idle is None else f" Padding of channels takes {idle:.0%} of the multipliers' cycles."
+    lost = "" if idle is None else f" Padding of channels takes {percent(idle)} of the multipliers' cycles."
     first = f"{count_text(len(few), 'step')} of {len(steps)} take" + ("s" if len(few) == 1 else "")
-    return f"{first} {share:.0%} of the estimated time; {bound[most]:.0%} is bound by {most}.{lost}{unknown}"
+    return f"{first} {percent(share)} of the estimated time; {percent(bound[most])} is bound by {most}.{lost}{unknown}"
 
 
 def bound_shares(steps: Sequence[EstimatedStep]) -> dict[str, float]:
@@ -130,10 +131,10 @@ def _device_table(cost: EstimateAnswer) -> Iterator[Block]:
                 device,
                 len(own) or "-",
                 duration(sum(known)) if len(known) == len(times) else "none",
-                ", ".join(f"{name} {share:.0%}" for name, share in bound.items()) if own else "-",
+                ", ".join(f"{name} {percent(share)}" for name, share in bound.items()) if own else "-",
                 f"{sum(one.macs for one in segments):,}",
                 bytes_text(sum(one.dram_bytes for one in segments)),
-                "-" if idle is None else f"{idle:.1%}",
+                "-" if idle is None else percent(idle, 1),
             )
         )
     columns = ["device", "steps", "time", "bound by", "MACs", "DRAM", "multiplier cycles on padding"]
@@ -168,7 +169,7 @@ def _roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fi
     if not shown:
         return
     devices = [one for one in devices_of(facts) if any(step.device == one for step in shown)]
-    values = [
+    values: list[dict[str, Any]] = [
         {
             "device": one.device,
             "intensity": one.macs / one.bytes_moved,
@@ -179,25 +180,26 @@ def _roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fi
     ]
     low = min(one.macs / one.bytes_moved for one in shown) / 2
     high = 2 * max(one.macs / one.bytes_moved for one in shown)
-    roofs = [
+    roofs: list[dict[str, Any]] = [
         {"device": device, "roof": f"{device} {index}", "intensity": intensity, "rate": rate / 1000}
         for device in devices
         for index, peak in enumerate(peaks([one for one in steps if one.device == device]))
         for intensity, rate in _corners(peak, memory_rate([one for one in steps if one.device == device]), low, high)
     ]
+    rates = (min(one["rate"] for one in values), max(one["rate"] for one in (*values, *roofs)))
     x = {
         "field": "intensity",
         "type": "quantitative",
         "title": "multiply-accumulates per byte of DRAM",
         "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {"tickCount": 5, "format": "~s"},
+        "axis": {"values": _powers(low, high), "format": ",~r"},
     }
     y = {
         "field": "rate",
         "type": "quantitative",
         "title": "10⁹ multiply-accumulates per second",
         "scale": {"type": "log"},
-        "axis": {"tickCount": 5, "format": "~s"},
+        "axis": {"values": _powers(*rates), "format": ",~r"},
     }
     color = {"field": "device", "type": "nominal", "title": None, "scale": color_scale(devices_of(facts))}
     specification = {
@@ -242,6 +244,11 @@ def _roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fi
         + ". Steps lie far below the roof where padding or overhead takes the time."
     )
     yield chart("roofline", "Roofline: steps below the peak rates of the estimate", said, specification)
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of ten from below one number to above another."""
+    return [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
 
 
 def _legend_times(steps: Sequence[EstimatedStep]) -> list[float]:
@@ -317,7 +324,9 @@ def _padding(steps: Sequence[EstimatedStep]) -> Iterator[Figure]:
             },
         },
     }
-    said = "; ".join(f"{label(step_name(one))}: {_padded_share(one):.0%} of the cycles on padding" for one in shown)
+    said = "; ".join(
+        f"{label(step_name(one))}: {percent(_padded_share(one))} of the cycles on padding" for one in shown
+    )
     yield chart("padding", "Multipliers lost to padding of channels", said, specification)
 
 
@@ -332,7 +341,7 @@ def _padding_table(steps: Sequence[EstimatedStep]) -> Iterator[Block]:
             f"{one.macs:,}",
             f"{one.padded_macs:,}",
             two_digits(one.cycles),
-            f"{_padded_share(one):.1%}",
+            percent(_padded_share(one), 1),
         )
         for one in most_padded(steps)
     ]

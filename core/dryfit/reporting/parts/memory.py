@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dryfit.answers.memory_use import CALLER, LiveTensors, MemoryUse, PoolUse
 from dryfit.answers.text import Block, Table, bytes_text
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import COLORS, WIDTH, Figure, Part, chart, color_scale, label
+from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale, device_color, label, percent
 from dryfit.reporting.parts.outcome import devices_of
 from dryfit.short_text import count_text
 
@@ -55,8 +55,7 @@ def _fit(facts: ReportFacts) -> str:
 
 
 def _share(part_bytes: int, whole_bytes: int) -> str:
-    share = part_bytes / whole_bytes
-    return "less than 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+    return percent(part_bytes / whole_bytes, 1)
 
 
 def _peak(memory: MemoryUse) -> Iterator[str]:
@@ -112,7 +111,7 @@ def _pools(facts: ReportFacts) -> Figure:
                     "encoding": {
                         "y": y,
                         "x": x,
-                        "color": {"field": "device", "type": "nominal", "title": None, "scale": color_scale(devices)},
+                        "color": {"field": "device", "type": "nominal", "legend": None, "scale": color_scale(devices)},
                     },
                 },
                 {
@@ -178,7 +177,8 @@ def _live(facts: ReportFacts) -> Figure:
         for name, one in zip(names, pools, strict=True)
         for step, size in _corners(one.live_bytes)
     ]
-    colors = [f"var(--device-{index % COLORS})" for index in range(len(names))]
+    devices = devices_of(facts)
+    colors = ["var(--muted)" if one.pool == CALLER else device_color(one.device, devices) for one in pools]
     x = {"field": "step", "type": "quantitative", "title": None, "scale": {"domain": [0, len(memory.steps)]}}
     area = {
         "width": WIDTH,
@@ -198,7 +198,7 @@ def _live(facts: ReportFacts) -> Figure:
     areas = [
         {
             **area,
-            "title": {"text": name, "anchor": "start", "fontSize": 11, "fontWeight": "normal", "color": "var(--text)"},
+            "title": {"text": name, **_TITLE},
             "transform": [{"filter": {"field": "pool", "equal": name}}],
         }
         for name in names
@@ -211,6 +211,9 @@ def _live(facts: ReportFacts) -> Figure:
     }
     said = "; ".join(f"{_pool_name(one)}: at most {bytes_text(one.peak_bytes)}" for one in memory.live)
     return chart("live", "Live tensors by pool, over the steps of an inference", said, specification)
+
+
+_TITLE = {"anchor": "start", "frame": "group", "fontSize": 11, "fontWeight": "normal", "color": "var(--text)"}
 
 
 def _strip(facts: ReportFacts, x: Mapping[str, object]) -> dict[str, object]:
@@ -242,7 +245,8 @@ def _strip(facts: ReportFacts, x: Mapping[str, object]) -> dict[str, object]:
 
 
 def _pool_name(one: LiveTensors) -> str:
-    return " ".join(filter(None, (one.device, one.pool)))
+    """The pool's name with that of its device, which most pools' names have already."""
+    return one.pool if one.pool.startswith(one.device) else f"{one.device} {one.pool}"
 
 
 def _corners(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 from dryfit.answers.explain_text import explanation_blocks
-from dryfit.answers.text import Table
+from dryfit.answers.explained_layers import FailedRule
+from dryfit.answers.model_edits import changes
+from dryfit.answers.text import Block, Entries, Line, Table, table_name
+from dryfit.estimate_text import duration
+from dryfit.onnx.edit_report import Proposal
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart
+from dryfit.reporting.figures import WIDTH, Figure, Part, chart, label, percent
 from dryfit.short_text import count_text
+
+PANEL = 190
+"""Pixels of each of the panels of a picture."""
+MOST_EDITS = 12
+"""Edits in the picture, those that save the most; the table has all."""
 
 
 def part(facts: ReportFacts) -> Part | None:
@@ -14,34 +26,211 @@ def part(facts: ReportFacts) -> Part | None:
     found = facts.explanation
     if not found.causes:
         return None
-    summary = found.summary
-    leaving = f"{summary.layers_leaving} of {count_text(summary.layers, 'layer')}"
-    rows = [
-        (one.rule, len(one.layers), f"{one.macs:,}", f"{one.macs_share:.1%}", one.remedy, one.fidelity, one.source)
-        for one in found.causes
-    ]
     return Part(
         name="reasons",
         title="Why layers leave the device",
-        finding=f"{leaving}, with {summary.macs_leaving_share:.1%} of the multiply-accumulates, leave {found.device} "
-        f"for {count_text(len(found.causes), 'rule')}.",
-        figures=[_figure(facts)],
-        blocks=[Table("Rules", ["rule", "layers", "MACs", "share", "remedy", "fidelity", "source"], rows)],
+        finding=_finding(facts),
+        figures=[_rules(facts), *_edits(facts)],
+        blocks=[_rule_table(facts), *_edit_table(facts), _layer_table(facts)],
         details=list(explanation_blocks(found)),
+        basis="" if facts.estimate is None else "Times are estimates; nothing was measured.",
     )
 
 
-def _figure(facts: ReportFacts) -> Figure:
-    causes = facts.explanation.causes
-    values = [{"rule": one.rule, "layers": len(one.layers), "share": one.macs_share} for one in causes]
+def _finding(facts: ReportFacts) -> str:
+    found, summary = facts.explanation, facts.explanation.summary
+    text = (
+        f"{summary.layers_leaving} of {count_text(summary.layers, 'layer')}, with "
+        f"{percent(summary.macs_leaving_share, 1)} of the multiply-accumulates, leave {found.device} "
+        f"for {count_text(len(found.causes), 'rule')}"
+    )
+    best = found.together or next(iter(found.edits), None)
+    if best is None:
+        return f"{text}; no known edit of the model helps."
+    edits = "the suggested edit" if len(best.choices) == 1 else f"{len(best.choices)} edits together"
+    return f"{text}; with {edits}, {best.cost.refused_layers} would leave instead of {best.before.refused_layers}."
+
+
+def rule_time(facts: ReportFacts, cause: FailedRule) -> float | None:
+    """Return the estimated time of the steps that have layers of a rule; None if the time of a layer is unknown."""
+    cost, layers = facts.estimate, set(cause.layers)
+    if cost is None:
+        return None
+    steps = [one for one in cost.layers if layers.intersection(one.layers)]
+    timed = {one.index for one in cost.segments if one.microseconds is not None and one.estimate and one.estimate.steps}
+    held = {one.index for one in cost.segments if layers.intersection(one.layers)}
+    return sum(one.microseconds for one in steps) if held <= timed else None
+
+
+def _time_share(facts: ReportFacts, cause: FailedRule) -> float | None:
+    time = rule_time(facts, cause)
+    total = None if facts.estimate is None else facts.estimate.network.latency_microseconds
+    return None if time is None or not total else time / total
+
+
+def _rules(facts: ReportFacts) -> Figure:
+    causes, total = facts.explanation.causes, facts.explanation.summary.layers or 1
+    measures = ["layers", "MACs", "estimated latency"]
+    values = [
+        {"rule": one.rule, "of": of, "share": share}
+        for one in causes
+        for of, share in zip(measures, (len(one.layers) / total, one.macs_share, _time_share(facts, one)), strict=True)
+        if share is not None
+    ]
     specification = {
-        "width": WIDTH // 2,
         "data": {"values": values},
-        "mark": "bar",
-        "encoding": {
-            "y": {"field": "rule", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 300}},
-            "x": {"field": "layers", "type": "quantitative", "title": "layers", "axis": {"tickMinStep": 1}},
-        },
+        "hconcat": [
+            {
+                "width": PANEL,
+                "height": {"step": 22},
+                "transform": [{"filter": {"field": "of", "equal": of}}],
+                "mark": "bar",
+                "encoding": {
+                    "y": {
+                        "field": "rule",
+                        "type": "nominal",
+                        "title": None,
+                        "sort": [one.rule for one in causes],
+                        "scale": {"domain": [one.rule for one in causes]},
+                        "axis": {"labelLimit": 300} if of == measures[0] else None,
+                    },
+                    "x": {
+                        "field": "share",
+                        "type": "quantitative",
+                        "title": f"share of {of}",
+                        "axis": {"format": ".3~%", "tickCount": 3},
+                    },
+                },
+            }
+            for of in measures
+            if any(one["of"] == of for one in values)
+        ],
+        "spacing": 16,
     }
-    said = "; ".join(f"{one.rule}: {count_text(len(one.layers), 'layer')}" for one in causes)
-    return chart("reasons", "Layers by violated rule", said, specification)
+    said = "; ".join(
+        f"{one.rule}: {count_text(len(one.layers), 'layer')}, {percent(one.macs_share, 1)} of MACs" for one in causes
+    )
+    return chart("rules", "Violated rules by their shares; a layer counts for each of its rules", said, specification)
+
+
+def _rule_table(facts: ReportFacts) -> Table:
+    rows = []
+    for one in facts.explanation.causes:
+        time, share = rule_time(facts, one), _time_share(facts, one)
+        rows.append(
+            (
+                one.rule,
+                len(one.layers),
+                f"{one.macs:,} ({percent(one.macs_share, 1)})",
+                "-" if time is None else f"{duration(time)}" + ("" if share is None else f" ({percent(share, 1)})"),
+                one.remedy or "no known edit helps",
+                one.fidelity,
+                one.source,
+            )
+        )
+    columns = ["rule", "layers", "MACs", "estimated time of their steps", "remedy", "fidelity", "source"]
+    return Table("Rules", columns, rows)
+
+
+def _layer_table(facts: ReportFacts) -> Table:
+    rows = [
+        (violation.rule, table_name(layer.name), violation.parameter, violation.actual, violation.allowed)
+        for cause in facts.explanation.causes
+        for layer in facts.explanation.layers
+        for violation in layer.violations
+        if violation.rule == cause.rule
+    ]
+    return Table("Layers by rule", ["rule", "layer", "parameter", "found", "allowed"], rows)
+
+
+# Edits ----------------------------------------------------------------------------------------------------------------
+
+
+def _proposals(facts: ReportFacts) -> list[tuple[str, Proposal]]:
+    found = facts.explanation
+    together = [] if found.together is None else [("all together", found.together)]
+    return [*((one.text, one) for one in found.edits), *together]
+
+
+def _edits(facts: ReportFacts) -> Iterator[Figure]:
+    proposals = _proposals(facts)
+    shown = [*proposals[: MOST_EDITS - 1], proposals[-1]] if len(proposals) > MOST_EDITS else proposals
+    if not shown:
+        return
+    device = facts.explanation.device
+    panels = {"layers that leave": "layers", "loadables": "loadables", "copied KiB": "bytes"}
+    values: list[dict[str, Any]] = []
+    for text, one in shown:
+        for measure, key in panels.items():
+            pair = [_amount(cost, key) for cost in (one.before, one.cost)]
+            if None not in pair:
+                values.append({"edit": label(text), "of": measure, "before": pair[0], "after": pair[1]})
+    names = [label(text) for text, _ in shown]
+    specification = {
+        "data": {"values": values},
+        "hconcat": [
+            _dumbbells(measure, names, shows_names=measure == "layers that leave")
+            for measure in panels
+            if any(one["of"] == measure for one in values)
+        ],
+        "spacing": 16,
+    }
+    said = "; ".join(f"{text}: {', '.join(changes(one.before, one.cost))}" for text, one in shown)
+    title = f"Edits of the model for {device}: before (gray) and after (green)"
+    yield chart("edits", title, said, specification)
+
+
+def _amount(cost: Any, key: str) -> float | None:
+    if key == "layers":
+        return float(cost.refused_layers)
+    if key == "loadables":
+        return float(cost.loadables)
+    return None if cost.border_bytes is None else cost.border_bytes / 1024
+
+
+def _dumbbells(measure: str, names: Sequence[str], *, shows_names: bool) -> dict[str, Any]:
+    y = {
+        "field": "edit",
+        "type": "nominal",
+        "title": None,
+        "sort": names,
+        "scale": {"domain": names},
+        "axis": {"labelLimit": 300} if shows_names else None,
+    }
+    axis = {"tickCount": 4, "tickMinStep": 1}
+    x = {"type": "quantitative", "title": measure, "scale": {"zero": True}, "axis": axis}
+    points = [
+        {
+            "mark": {"type": "point", "filled": True, "size": size, "opacity": 1, "color": color},
+            "encoding": {"y": y, "x": {**x, "field": field}},
+        }
+        for field, color, size in (("before", "var(--muted)", 60), ("after", "var(--device-0)", 110))
+    ]
+    rule = {
+        "mark": {"type": "rule", "color": "var(--muted)"},
+        "encoding": {"y": y, "x": {**x, "field": "before"}, "x2": {"field": "after"}},
+    }
+    return {
+        "width": WIDTH // 4,
+        "height": {"step": 22},
+        "transform": [{"filter": {"field": "of", "equal": measure}}],
+        "layer": [rule, *points],
+    }
+
+
+def _edit_table(facts: ReportFacts) -> Iterator[Block]:
+    found = facts.explanation
+    rows = [
+        (f"--apply {text}", one.title, count_text(len(one.places), "place"), *changes(one.before, one.cost))
+        for text, one in _proposals(facts)
+        if text != "all together"
+    ]
+    if rows:
+        columns = ["option of dryfit explain", "change", "where", "layers that leave", "loadables", "copied bytes"]
+        yield Table("Edits of the model, each applied alone: before -> after", columns, rows)
+    if found.together is not None:
+        before, after = found.together.before, found.together.cost
+        words = zip(("layers that leave", "loadables", "copied bytes"), changes(before, after), strict=True)
+        yield Line(f"All together (--apply {found.together.text}): {', '.join(f'{n} {t}' for n, t in words)}.")
+    unmeasured = [(one.id, one.reason, "") for one in found.unmeasured_edits]
+    yield Entries("Edits that could not be measured", unmeasured)

@@ -11,13 +11,15 @@ from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
 from dryfit.answers.trace import Slice
 from dryfit.estimate_text import duration, rate_text
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, device_color, time_unit
+from dryfit.reporting.figures import WIDTH, Figure, Part, chart, device_color, percent, time_unit
 from dryfit.reporting.parts.outcome import devices_of
 from dryfit.short_text import count_text
 
 ROW_HEIGHT = 44
 NARROWEST_NAMED = 0.03
 """Share of the time that a segment's bar must take for its number to fit inside."""
+NARROWEST_BAR = 0.004
+"""Share below which a piece is a mark of constant width, as a bar could not be seen."""
 ORDER = (
     "One inference as the latency estimate counts it: one thing at a time, each segment and copy when its inputs are "
     "there."
@@ -56,7 +58,7 @@ def _finding(cost: EstimateAnswer, pieces: Sequence[Slice]) -> str:
         return f"No latency is estimated: the target of {' and '.join(network.without_time)} does not estimate time."
     tracks = times_by_track(pieces)
     total = sum(tracks.values()) or 1
-    shares = ", ".join(f"{track} {time / total:.0%}" for track, time in tracks.items() if time)
+    shares = ", ".join(f"{track} {percent(time / total)}" for track, time in tracks.items() if time)
     longest = max(pieces, key=lambda one: one.end - one.begin)
     name = f"{longest.name} on {longest.track}" if longest.category == "segment" else f"the copy of {longest.name}"
     length = duration((longest.end - longest.begin) / 1000)
@@ -75,6 +77,7 @@ def _course(facts: ReportFacts, cost: EstimateAnswer, pieces: Sequence[Slice]) -
             "end": one.end / nanoseconds,
             "number": str(one.facts.get("segment", "")) if one.end - one.begin >= NARROWEST_NAMED * end else "",
             "middle": (one.begin + one.end) / 2 / nanoseconds,
+            "narrow": one.end - one.begin < NARROWEST_BAR * end,
         }
         for one in pieces
     ]
@@ -89,6 +92,16 @@ def _course(facts: ReportFacts, cost: EstimateAnswer, pieces: Sequence[Slice]) -
         "data": {"values": values},
         "layer": [
             {
+                "transform": [{"filter": "datum.narrow"}],
+                "mark": {"type": "tick", "thickness": 2, "height": ROW_HEIGHT - 6},
+                "encoding": {
+                    "y": y,
+                    "x": {"field": "middle", "type": "quantitative"},
+                    "color": {"field": "row", "type": "nominal", "legend": None, "scale": colors},
+                },
+            },
+            {
+                "transform": [{"filter": "!datum.narrow"}],
                 "mark": {"type": "bar", "stroke": "var(--background)", "strokeWidth": 0.5},
                 "encoding": {
                     "y": y,
