@@ -107,6 +107,10 @@ def _placement(design: Design, config: BuilderConfig) -> Iterator[PlacementError
         )
 
 
+ASSUMED_SCALES = "Tensors of INT8 layers must have scales; assume_scales is for assessment only"
+"""Message of the error of a build whose scales were only assumed."""
+
+
 def _assumed_scales(design: Design) -> Iterator[BuildError]:
     """Tensors that would be stored in INT8 by scales that were assumed."""
     precisions = design.precisions
@@ -120,7 +124,7 @@ def _assumed_scales(design: Design) -> Iterator[BuildError]:
     lacking = list(dict.fromkeys(stored))
     if lacking:
         yield BuildError(
-            "Tensors of INT8 layers must have scales; assume_scales is for assessment only",
+            ASSUMED_SCALES,
             found=", ".join(map(repr, lacking)),
             allowed="a dynamic range for each of them",
             remedy="Clear assume_scales and calibrate, or set dynamic ranges; assess() needs no scales",

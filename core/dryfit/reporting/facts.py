@@ -17,6 +17,7 @@ from dryfit.answers.check import CheckAnswer, check
 from dryfit.answers.estimate import EstimateAnswer, estimate
 from dryfit.answers.explain import ExplainAnswer, explain
 from dryfit.answers.memory_use import MemoryUse, memory_use
+from dryfit.builder.refusals import ASSUMED_SCALES
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import DryfitError
 
@@ -32,6 +33,7 @@ class Variant:
         check: placement of the layers; None if the question could not be answered.
         estimate: estimated cost; None if the model cannot be built, or could not be asked about.
         error: why there is no placement, or no estimate; "" if there are both.
+        assumes_scales: whether every tensor is assumed to have an INT8 scale, as INT8 was requested without scales.
     """
 
     platform: str
@@ -40,6 +42,7 @@ class Variant:
     check: CheckAnswer | None
     estimate: EstimateAnswer | None
     error: str
+    assumes_scales: bool = False
 
     @property
     def title(self) -> str:
@@ -56,6 +59,12 @@ class Variant:
     def can_be_built(self) -> bool:
         """Whether a build would succeed."""
         return self.check is not None and not self.check.refusals
+
+    @property
+    def lacks_only_scales(self) -> bool:
+        """Whether a build would succeed with INT8 scales, which were assumed here."""
+        errors = () if self.check is None else self.check.errors
+        return bool(errors) and all(one.message == ASSUMED_SCALES for one in errors)
 
 
 @attrs.frozen
@@ -115,7 +124,13 @@ def gather(
     """
     combined = list(itertools.product(platforms or [""], software or [""], precisions or [""]))
     chosen = [_given(*one, options) for one in combined]
-    variants = [_variant(model, *one, given) for one, given in zip(combined, chosen, strict=True)]
+    variants = [
+        attrs.evolve(
+            _variant(model, *one, given),
+            assumes_scales=bool(given.get("assume_scales")) and not options.get("assume_scales"),
+        )
+        for one, given in zip(combined, chosen, strict=True)
+    ]
     if variants[0].check is None:
         check(model, **chosen[0])  # raises what is wrong with the model or the options
     return ReportFacts(
@@ -128,7 +143,14 @@ def gather(
 
 def _given(platform: str, software: str, precision: str, options: Mapping[str, Any]) -> dict[str, Any]:
     named = {"platform": platform, "software": software, "precision": precision}
-    return {**options, **{name: value for name, value in named.items() if value}}
+    given = {**options, **{name: value for name, value in named.items() if value}}
+    if "int8" in precision.split(",") and not any(given.get(one) for one in SCALES):
+        given["assume_scales"] = True  # as the estimate does, so that all answers are about the same network
+    return given
+
+
+SCALES = ("assume_scales", "calibration_cache", "ranges")
+"""Options that say where the scales of INT8 come from."""
 
 
 def _variant(model: Model, platform: str, software: str, precision: str, given: Mapping[str, Any]) -> Variant:

@@ -18,7 +18,7 @@ from dryfit.answers.text import Block
 from dryfit.errors import ConfigError
 from dryfit.short_text import printable, short_name
 
-WIDTH = 720
+WIDTH = 500
 """Pixels of a chart's plotting area; the page scales it to the width of its column."""
 
 
@@ -88,8 +88,8 @@ _AXIS = {
     "labelColor": "var(--text)",
     "titleColor": "var(--text)",
     "titleFontWeight": "normal",
-    "labelFontSize": 11,
-    "titleFontSize": 11,
+    "labelFontSize": 12,
+    "titleFontSize": 12,
 }
 _CONFIG = {
     "aria": False,  # the picture has one title and one description
@@ -98,7 +98,13 @@ _CONFIG = {
     "view": {"stroke": None},
     "axis": _AXIS,
     "axisQuantitative": {"tickCount": 6},
-    "legend": {"labelColor": "var(--text)", "titleColor": "var(--text)", "titleFontWeight": "normal"},
+    "legend": {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelColor": "var(--text)",
+        "titleColor": "var(--text)",
+        "titleFontWeight": "normal",
+    },
     "header": {"labelColor": "var(--text)", "titleColor": "var(--text)"},
     "text": {"color": "var(--text)"},
     "bar": {"color": "var(--device-0)"},
@@ -133,11 +139,16 @@ def chart(name: str, title: str, description: str, specification: Mapping[str, A
 
 
 def _scaled(svg: str) -> str:
-    """Remove fixed sizes, so that the page decides; the view box keeps the shape."""
+    """Remove fixed sizes, so that the page decides; the view box keeps the shape.
+
+    On a narrow page the picture is as small as its text stays readable, and can be scrolled.
+    """
     head, rest = svg.split(">", 1)
     width = re.search(r' width="([\d.]+)"', head)
     head = re.sub(r' (?:width|height|version|class)="[^"]*"', "", head)
-    head += f' style="max-width:{width[1]}px"' if width else ""
+    head += (
+        f' style="max-width:{1.25 * float(width[1]):.0f}px;min-width:{0.75 * float(width[1]):.0f}px"' if width else ""
+    )
     return f"{head}>{rest}"
 
 
@@ -158,6 +169,8 @@ def label(name: str) -> str:
 
 def percent(share: float, decimals: int = 0) -> str:
     """Return a share as text: `87 %`."""
+    if not share:
+        return "0 %"
     least = 10.0**-decimals
     return f"less than {least:g} %" if 0 < 100 * share < least / 2 else f"{100 * share:.{decimals}f} %"
 

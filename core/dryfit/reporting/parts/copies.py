@@ -17,7 +17,7 @@ INSIDE, BETWEEN = "inside a device", "between devices"
 def part(facts: ReportFacts) -> Part | None:
     """The part about copies; None if the model cannot be built, so that its copies are unknown."""
     found = facts.check
-    if found.refusals:
+    if found.refusals and not found.reformats:
         return None
     copies = found.reformats
     if not copies:

@@ -228,7 +228,7 @@ def _roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fi
                         "type": "quantitative",
                         "title": "estimated time in us",
                         "scale": {"range": [15, 250]},
-                        "legend": {"orient": "top", "values": _legend_times(shown), "symbolFillColor": "var(--muted)"},
+                        "legend": {"orient": "top", "values": _legend_times(shown), **_SYMBOLS},
                     },
                 },
             },
@@ -244,6 +244,9 @@ def _roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fi
         + ". Steps lie far below the roof where padding or overhead takes the time."
     )
     yield chart("roofline", "Roofline: steps below the peak rates of the estimate", said, specification)
+
+
+_SYMBOLS = {"symbolFillColor": "var(--muted)", "symbolStrokeColor": "var(--muted)"}
 
 
 def _powers(low: float, high: float) -> list[float]:

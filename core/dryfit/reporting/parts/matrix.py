@@ -13,9 +13,9 @@ from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, type_te
 from dryfit.estimate_text import rate_text
 from dryfit.reporting.facts import ReportFacts, Variant
 from dryfit.reporting.figures import Figure, Part, chart, label, percent, time_unit
-from dryfit.short_text import count_text
+from dryfit.short_text import count_text, with_short_names
 
-PANEL = 190
+PANEL = 150
 """Pixels of each of the panels of the picture."""
 
 
@@ -29,7 +29,7 @@ def part(facts: ReportFacts) -> Part | None:
         finding=_finding(facts),
         figures=[_figure(facts)],
         blocks=[_table(facts), _errors(facts), *_changes(facts)],
-        basis="Latencies are estimates; nothing was measured.",
+        basis=f"Latencies are estimates; nothing was measured.{_assumption(facts)}",
     )
 
 
@@ -46,10 +46,24 @@ def latency(variant: Variant) -> float | None:
     return None if variant.estimate is None else variant.estimate.network.latency_microseconds
 
 
+def _assumption(facts: ReportFacts) -> str:
+    if not any(one.assumes_scales for one in facts.variants):
+        return ""
+    return " With INT8, every tensor is assumed to have a scale (--assume-scales), as no scales were given."
+
+
+STATES = ["builds", "needs scales", "does not build"]
+
+
+def _state(variant: Variant) -> str:
+    return STATES[0] if variant.can_be_built else STATES[1] if variant.lacks_only_scales else STATES[2]
+
+
 def _finding(facts: ReportFacts) -> str:
     variants = facts.variants
-    builds = sum(one.can_be_built for one in variants)
+    builds, scaled = (sum(_state(one) == state for one in variants) for state in STATES[:2])
     text = f"The model builds for {builds} of {len(variants)} variants"
+    text += f", and for {scaled} more with INT8 scales" if scaled else ""
     known = [(time, one) for one in variants if (time := latency(one)) is not None and one.estimate is not None]
     if len(known) > 1:
         best, worst = min(known, key=lambda one: one[0])[1], max(known, key=lambda one: one[0])[1]
@@ -72,7 +86,7 @@ def _figure(facts: ReportFacts) -> Figure:
                 "share": 0.0 if share is None else share,
                 "latency": 0.0 if time is None else 1000 * time / nanoseconds,
                 "segments": 0 if one.check is None else one.check.summary.segments,
-                "builds": "builds" if one.can_be_built else "does not build",
+                "builds": _state(one),
                 "unknown": "" if time is not None else "no estimate",
             }
         )
@@ -82,8 +96,8 @@ def _figure(facts: ReportFacts) -> Figure:
         "type": "nominal",
         "title": None,
         "scale": {
-            "domain": ["builds", "does not build"],
-            "range": ["var(--device-0)", "var(--unplaced)"],
+            "domain": STATES,
+            "range": ["var(--device-0)", "var(--device-3)", "var(--unplaced)"],
         },
         "legend": {"orient": "bottom"},
     }
@@ -118,7 +132,7 @@ def _rows(facts: ReportFacts) -> Iterator[tuple[object, ...]]:
     for one in facts.variants:
         share, check, cost = share_on_device(one), one.check, one.estimate
         if check is None:
-            yield one.title, "not known", *["-"] * 6
+            yield one.title, "no", *["-"] * 6
             continue
         device = check.summary.layers_by_device.get(check.device, 0)
         best = "-"
@@ -128,7 +142,7 @@ def _rows(facts: ReportFacts) -> Iterator[tuple[object, ...]]:
             best = rate_text(rate, network.busy_error_factor, is_upper_bound=cost.device in network.lower_bounds)
         yield (
             one.title,
-            "yes" if one.can_be_built else f"no, {count_text(len(check.refusals), 'error')}",
+            {"builds": "yes", "needs scales": "with INT8 scales"}.get(_state(one), "no"),
             "-" if share is None else f"{device} ({percent(share)})",
             check.summary.segments_by_device.get(check.device, 0),
             check.summary.segments,
@@ -148,8 +162,8 @@ def _table(facts: ReportFacts) -> Table:
 def _errors(facts: ReportFacts) -> Entries:
     found = []
     for one in facts.variants:
-        refusals = [] if one.check is None else one.check.refusals
-        errors = [*refusals, *([one.error] if one.error and not refusals else [])]
+        refusals = [] if one.check is None or one.lacks_only_scales else one.check.refusals
+        errors = [*map(with_short_names, refusals), *([one.error] if one.error and not refusals else [])]
         found += [(one.title, text.partition("\n")[0], "") for text in errors[:MOST_ERRORS]]
     return Entries("Why variants cannot be built or estimated", found)
 

@@ -12,8 +12,6 @@ from dryfit.reporting.parts.outcome import devices_of
 from dryfit.short_text import count_text
 
 MIB = 1 << 20
-MOST_SEGMENTS = 24
-"""Segments in the picture of pools, those that need the most; the table has all."""
 BASIS = "Nothing was built: needs are those of the memory plan that a build makes on this machine."
 
 
@@ -40,11 +38,11 @@ def fullest(pools: Sequence[PoolUse]) -> PoolUse | None:
 
 
 def _fit(facts: ReportFacts) -> str:
-    lost = sum(len(one.rejected) for one in facts.check.offloading)
+    lost = sum(bool(segment.shortages) for one in facts.check.offloading for segment in one.rejected)
     found = fullest(facts.memory.pools)
     if lost:
         moved = "1 segment does" if lost == 1 else f"{lost} segments do"
-        return f"{moved} not fit the device's limits."
+        return f"{moved} not fit the memory pools of the device."
     if found is None or found.limit_bytes is None:
         return "No device limits the memory of a segment."
     need, limit = bytes_text(found.needed_bytes), bytes_text(found.limit_bytes)
@@ -72,62 +70,41 @@ def _peak(memory: MemoryUse) -> Iterator[str]:
 
 def _pools(facts: ReportFacts) -> Figure:
     uses = facts.memory.pools
-    needs: dict[int, int] = {}
-    for one in uses:
-        needs[one.segment] = needs.get(one.segment, 0) + one.needed_bytes
-    shown = sorted(sorted(needs, key=lambda segment: -needs[segment])[:MOST_SEGMENTS])
-    values = [
-        {
-            "segment": f"segment {one.segment}",
-            "pool": one.pool,
-            "device": one.device,
-            "needed": one.needed_bytes / MIB,
-            **({} if one.limit_bytes is None else {"limit": one.limit_bytes / MIB}),
-        }
-        for one in uses
-        if one.segment in shown and one.needed_bytes
+    needs = [
+        {"pool": one.pool, "device": one.device, "needed": one.needed_bytes / MIB} for one in uses if one.needed_bytes
     ]
-    y = {"field": "segment", "type": "nominal", "title": None, "sort": None}
+    found = {(one.pool, one.limit_bytes) for one in uses if one.limit_bytes is not None}
+    limits = [{"pool": pool, "limit": limit / MIB} for pool, limit in sorted(found)]
     scale = {"type": "log", "base": 2, "nice": False, "padding": 12}
-    axis = {"tickCount": 6, "format": "~r"}
-    x = {"field": "needed", "type": "quantitative", "title": "MiB, logarithmic", "scale": scale, "axis": axis}
-    limit = {**x, "field": "limit"}
-    has_limit = [{"filter": "isValid(datum.limit)"}]
-    devices = devices_of(facts)
+    y = {"field": "pool", "type": "nominal", "title": None, "sort": None}
+    x = {"type": "quantitative", "title": "MiB, logarithmic", "scale": scale, "axis": {"tickCount": 6, "format": "~r"}}
     specification = {
-        "data": {"values": values},
-        "facet": {"row": {"field": "pool", "type": "nominal", "title": None, "header": _HEADER}},
-        "spec": {
-            "width": WIDTH,
-            "height": {"step": 20},
-            "layer": [
-                {
-                    "transform": has_limit,
-                    "mark": {"type": "rule", "color": "var(--line)"},
-                    "encoding": {"y": y, "x": x, "x2": {"field": "limit"}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-                    "encoding": {
-                        "y": y,
-                        "x": x,
-                        "color": {"field": "device", "type": "nominal", "legend": None, "scale": color_scale(devices)},
+        "width": WIDTH,
+        "height": {"step": 32},
+        "layer": [
+            {
+                "data": {"values": needs},
+                "mark": {"type": "point", "filled": True, "size": 110, "opacity": 0.7},
+                "encoding": {
+                    "y": y,
+                    "x": {**x, "field": "needed"},
+                    "color": {
+                        "field": "device",
+                        "type": "nominal",
+                        "legend": None,
+                        "scale": color_scale(devices_of(facts)),
                     },
                 },
-                {
-                    "transform": has_limit,
-                    "mark": {"type": "tick", "color": "var(--unplaced)", "thickness": 3, "height": 16},
-                    "encoding": {"y": y, "x": limit},
-                },
-            ],
-        },
-        "resolve": {"scale": {"y": "independent"}},
+            },
+            {
+                "data": {"values": limits},
+                "mark": {"type": "tick", "color": "var(--unplaced)", "thickness": 3, "height": 24},
+                "encoding": {"y": y, "x": {**x, "field": "limit"}},
+            },
+        ],
     }
     said = "; ".join(f"segment {one.segment}, {one.pool}: {bytes_text(one.needed_bytes)}" for one in uses)
-    return chart("pools", "What segments need of their pools (dots) and the limits (red marks)", said, specification)
-
-
-_HEADER = {"labelAngle": 0, "labelAlign": "left", "labelAnchor": "start", "labelOrient": "top"}
+    return chart("pools", "What each segment needs of its pools (dots), and the limits (red)", said, specification)
 
 
 def _pool_table(memory: MemoryUse) -> Iterator[Block]:
@@ -213,7 +190,7 @@ def _live(facts: ReportFacts) -> Figure:
     return chart("live", "Live tensors by pool, over the steps of an inference", said, specification)
 
 
-_TITLE = {"anchor": "start", "frame": "group", "fontSize": 11, "fontWeight": "normal", "color": "var(--text)"}
+_TITLE = {"anchor": "start", "frame": "group", "fontSize": 12, "fontWeight": "normal", "color": "var(--text)"}
 
 
 def _strip(facts: ReportFacts, x: Mapping[str, object]) -> dict[str, object]:

@@ -31,11 +31,12 @@ def part(facts: ReportFacts) -> Part:
 def _finding(facts: ReportFacts) -> str:
     found, cost = facts.check, facts.estimate
     on = f"on {found.device} ({' '.join(filter(None, (found.platform, found.software)))})".replace(" ()", "")
-    if found.refusals:
+    needs = " once it has INT8 scales" if facts.variants[0].lacks_only_scales else ""
+    if found.refusals and not needs:
         return f"The model cannot be built {on}: {count_text(len(found.refusals), 'error')}."
     device, total = found.summary.layers_by_device.get(found.device, 0), found.summary.layers
     latency = "" if cost is None else f"; estimated latency {cost.network.latency_text}"
-    return f"The model builds {on}: {device} of {count_text(total, 'layer')} run on {found.device}{latency}."
+    return f"The model builds {on}{needs}: {device} of {count_text(total, 'layer')} run on {found.device}{latency}."
 
 
 def devices_of(facts: ReportFacts) -> list[str]:

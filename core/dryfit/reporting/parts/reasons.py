@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dryfit.answers.explain_text import explanation_blocks
 from dryfit.answers.explained_layers import FailedRule
 from dryfit.answers.model_edits import changes
+from dryfit.answers.placement_text import has_left, listed_names
 from dryfit.answers.text import Block, Entries, Line, Table, table_name
 from dryfit.estimate_text import duration
 from dryfit.onnx.edit_report import Proposal
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, label, percent
-from dryfit.short_text import count_text
+from dryfit.reporting.figures import Figure, Part, chart, label, percent
+from dryfit.short_text import count_text, likeness, with_short_names
 
-PANEL = 190
+PANEL = 150
 """Pixels of each of the panels of a picture."""
+MOST_TICKS = 6
+"""Numbers up to which an axis has a tick for each."""
 MOST_EDITS = 12
 """Edits in the picture, those that save the most; the table has all."""
 
@@ -24,14 +27,20 @@ MOST_EDITS = 12
 def part(facts: ReportFacts) -> Part | None:
     """The part about reasons; None if no layer leaves the device."""
     found = facts.explanation
-    if not found.causes:
+    if not found.summary.layers_leaving:
         return None
+    has_rules = bool(found.causes)
     return Part(
         name="reasons",
         title="Why layers leave the device",
         finding=_finding(facts),
-        figures=[_rules(facts), *_edits(facts)],
-        blocks=[_rule_table(facts), *_edit_table(facts), _layer_table(facts)],
+        figures=[*([_rules(facts)] if has_rules else []), *_edits(facts)],
+        blocks=[
+            *([_rule_table(facts)] if has_rules else []),
+            *_other_table(facts),
+            *_edit_table(facts),
+            *([_layer_table(facts)] if has_rules else []),
+        ],
         details=list(explanation_blocks(found)),
         basis="" if facts.estimate is None else "Times are estimates; nothing was measured.",
     )
@@ -41,14 +50,44 @@ def _finding(facts: ReportFacts) -> str:
     found, summary = facts.explanation, facts.explanation.summary
     text = (
         f"{summary.layers_leaving} of {count_text(summary.layers, 'layer')}, with "
-        f"{percent(summary.macs_leaving_share, 1)} of the multiply-accumulates, leave {found.device} "
-        f"for {count_text(len(found.causes), 'rule')}"
+        f"{percent(summary.macs_leaving_share, 1)} of the multiply-accumulates, do not run on {found.device}: "
+        f"{', '.join(_ways(facts))}"
     )
     best = found.together or next(iter(found.edits), None)
     if best is None:
         return f"{text}; no known edit of the model helps."
     edits = "the suggested edit" if len(best.choices) == 1 else f"{len(best.choices)} edits together"
     return f"{text}; with {edits}, {best.cost.refused_layers} would leave instead of {best.before.refused_layers}."
+
+
+def _ways(facts: ReportFacts) -> Iterator[str]:
+    found = facts.explanation
+    violating = {name for one in found.causes for name in one.layers}
+    if violating:
+        yield f"{len(violating)} for {count_text(len(found.causes), 'rule')}"
+    others = list(other_layers(facts).values())
+    if others:
+        reasons = "another reason" if len(others) == 1 else f"{len(others)} other reasons"
+        yield f"{sum(map(len, others))} for {reasons}"
+
+
+def other_layers(facts: ReportFacts) -> dict[str, list[str]]:
+    """Return the layers that leave without violating a rule by cause, as segments that do not fit have."""
+    found: dict[str, list[str]] = {}
+    for one in facts.check.layers:
+        if has_left(one, facts.check.device) and not one.violations(facts.check.device):
+            found.setdefault(likeness(one.cause), []).append(one.name)
+    return found
+
+
+def _other_table(facts: ReportFacts) -> Iterator[Block]:
+    causes = {one.name: one.cause for one in facts.check.layers}
+    rows = [
+        (len(layers), with_short_names(causes[layers[0]]), listed_names([label(name) for name in layers]))
+        for layers in other_layers(facts).values()
+    ]
+    if rows:
+        yield Table("Other reasons, in the words of the first layer", ["layers", "reason", "which"], rows)
 
 
 def rule_time(facts: ReportFacts, cause: FailedRule) -> float | None:
@@ -103,7 +142,7 @@ def _rules(facts: ReportFacts) -> Figure:
                 },
             }
             for of in measures
-            if any(one["of"] == of for one in values)
+            if any(one["of"] == of and one["share"] for one in values)
         ],
         "spacing": 16,
     }
@@ -167,9 +206,8 @@ def _edits(facts: ReportFacts) -> Iterator[Figure]:
                 values.append({"edit": label(text), "of": measure, "before": pair[0], "after": pair[1]})
     names = [label(text) for text, _ in shown]
     specification = {
-        "data": {"values": values},
         "hconcat": [
-            _dumbbells(measure, names, shows_names=measure == "layers that leave")
+            _dumbbells(measure, names, [one for one in values if one["of"] == measure])
             for measure in panels
             if any(one["of"] == measure for one in values)
         ],
@@ -188,16 +226,17 @@ def _amount(cost: Any, key: str) -> float | None:
     return None if cost.border_bytes is None else cost.border_bytes / 1024
 
 
-def _dumbbells(measure: str, names: Sequence[str], *, shows_names: bool) -> dict[str, Any]:
+def _dumbbells(measure: str, names: Sequence[str], values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     y = {
         "field": "edit",
         "type": "nominal",
         "title": None,
         "sort": names,
         "scale": {"domain": names},
-        "axis": {"labelLimit": 300} if shows_names else None,
+        "axis": {"labelLimit": 300} if measure == "layers that leave" else None,
     }
-    axis = {"tickCount": 4, "tickMinStep": 1}
+    most = int(max(max(one["before"], one["after"]) for one in values))
+    axis = {"values": list(range(most + 1))} if most <= MOST_TICKS else {"tickCount": 4}
     x = {"type": "quantitative", "title": measure, "scale": {"zero": True}, "axis": axis}
     points = [
         {
@@ -211,9 +250,9 @@ def _dumbbells(measure: str, names: Sequence[str], *, shows_names: bool) -> dict
         "encoding": {"y": y, "x": {**x, "field": "before"}, "x2": {"field": "after"}},
     }
     return {
-        "width": WIDTH // 4,
+        "width": PANEL,
         "height": {"step": 22},
-        "transform": [{"filter": {"field": "of", "equal": measure}}],
+        "data": {"values": list(values)},
         "layer": [rule, *points],
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dryfit.answers.estimate import EstimateAnswer
 from dryfit.answers.estimated_trace import COPIES
+from dryfit.answers.network_cost import SegmentCost
 from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
 from dryfit.answers.trace import Slice
 from dryfit.estimate_text import duration, rate_text
@@ -38,8 +39,8 @@ def part(facts: ReportFacts) -> Part | None:
         title="Timeline of one inference",
         finding=_finding(cost, pieces),
         figures=[_course(facts, cost, pieces), *_rates(cost)] if has_times else [],
-        blocks=[*_segments(cost), *_rate_table(cost)],
-        details=list(_copies(cost)),
+        blocks=[*_rate_table(cost), *_longest_segments(cost)],
+        details=[*_all_segments(cost), *_copies(cost)],
         basis=f"{cost.note} {ORDER}",
     )
 
@@ -173,13 +174,30 @@ def _rate_table(cost: EstimateAnswer) -> Iterator[Block]:
         yield Table(f"Throughput at batch {cost.batch} (estimated)", ["what works", "throughput"], rows)
 
 
-def _segments(cost: EstimateAnswer) -> Iterator[Block]:
+MOST_SEGMENTS = 20
+"""Segments up to which the table has all in execution order; of more, it has the longest, and the details have all."""
+
+
+def _longest_segments(cost: EstimateAnswer) -> Iterator[Block]:
+    if len(cost.segments) <= MOST_SEGMENTS:
+        yield _segments("Segments in execution order", cost.segments)
+    else:
+        longest = sorted(cost.segments, key=lambda one: -(one.microseconds or 0.0))
+        yield _segments("Longest segments", longest[:MOST_SEGMENTS])
+
+
+def _all_segments(cost: EstimateAnswer) -> Iterator[Block]:
+    if len(cost.segments) > MOST_SEGMENTS:
+        yield _segments("Segments in execution order", cost.segments)
+
+
+def _segments(title: str, segments: Sequence[SegmentCost]) -> Table:
     rows = [
         (one.index, one.device, one.layer_count, f"{one.macs:,}", bytes_text(one.dram_bytes), one.text)
-        for one in cost.segments
+        for one in segments
     ]
     columns = ["segment", "device", "layers", "MACs", "DRAM", "estimated time"]
-    yield Table("Segments in execution order", columns, rows)
+    return Table(title, columns, rows)
 
 
 def _copies(cost: EstimateAnswer) -> Iterator[Block]:
