@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -103,6 +104,23 @@ def test_a_time_that_no_target_estimates_is_not_drawn(facts: ReportFacts) -> Non
     assert found.finding == "No latency is estimated: the target of DLA does not estimate time."
     assert found.figures == []
     assert {row[5] for row in table(found, "Segments").rows if row[1] == "DLA"} == {"none"}
+
+
+def test_several_inferences_share_the_cores_and_keep_their_order(facts: ReportFacts) -> None:
+    assert facts.estimate is not None
+    pieces = [one for one in facts.estimate.course.slices if one.category != "step"]
+    placed = timeline.overlapped(pieces, {"DLA": 2}, 4)
+    assert len(placed) == 4 * len(pieces)
+    for row in {one.row for one in placed}:
+        own = sorted((one.begin, one.end) for one in placed if one.row == row)
+        assert all(first[1] <= second[0] for first, second in itertools.pairwise(own))
+    for run in range(4):
+        mine = [one for one in placed if one.run == run]
+        assert [one.piece for one in mine] == pieces
+        assert all(first.end <= second.begin for first, second in itertools.pairwise(mine))
+    alone = timeline.overlapped(pieces, {"DLA": 2}, 1)
+    assert max(one.end for one in alone) == max(one.end for one in pieces)
+    assert max(one.end for one in placed) < 4 * max(one.end for one in pieces)
 
 
 def without_times(facts: ReportFacts) -> ReportFacts:

@@ -198,7 +198,7 @@ def _roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fi
         "field": "rate",
         "type": "quantitative",
         "title": "10⁹ multiply-accumulates per second",
-        "scale": {"type": "log"},
+        "scale": {"type": "log", "domain": [rates[0] / 2, 2 * rates[1]], "nice": False},
         "axis": {"values": _powers(*rates), "format": ",~r"},
     }
     color = {"field": "device", "type": "nominal", "title": None, "scale": color_scale(devices_of(facts))}

@@ -20,6 +20,8 @@ PANEL = 150
 """Pixels of each of the panels of a picture."""
 MOST_TICKS = 6
 """Numbers up to which an axis has a tick for each."""
+MOST_LAYERS = 30
+"""Layers with violated rules that are listed without asking for details."""
 MOST_EDITS = 12
 """Edits in the picture, those that save the most; the table has all."""
 
@@ -29,7 +31,7 @@ def part(facts: ReportFacts) -> Part | None:
     found = facts.explanation
     if not found.summary.layers_leaving:
         return None
-    has_rules = bool(found.causes)
+    has_rules, layers = bool(found.causes), [_layer_table(facts)]
     return Part(
         name="reasons",
         title="Why layers leave the device",
@@ -39,9 +41,9 @@ def part(facts: ReportFacts) -> Part | None:
             *([_rule_table(facts)] if has_rules else []),
             *_other_table(facts),
             *_edit_table(facts),
-            *([_layer_table(facts)] if has_rules else []),
+            *(layers if len(layers[0].rows) <= MOST_LAYERS else []),
         ],
-        details=list(explanation_blocks(found)),
+        details=[*(layers if len(layers[0].rows) > MOST_LAYERS else []), *explanation_blocks(found)],
         basis="" if facts.estimate is None else "Times are estimates; nothing was measured.",
     )
 
@@ -137,7 +139,7 @@ def _rules(facts: ReportFacts) -> Figure:
                         "field": "share",
                         "type": "quantitative",
                         "title": f"share of {of}",
-                        "axis": {"format": ".3~%", "tickCount": 3},
+                        "axis": {"format": ".3~%", "tickCount": 2},
                     },
                 },
             }
@@ -236,7 +238,7 @@ def _dumbbells(measure: str, names: Sequence[str], values: Sequence[Mapping[str,
         "axis": {"labelLimit": 300} if measure == "layers that leave" else None,
     }
     most = int(max(max(one["before"], one["after"]) for one in values))
-    axis = {"values": list(range(most + 1))} if most <= MOST_TICKS else {"tickCount": 4}
+    axis = {"values": list(range(most + 1)), "format": "d"} if most <= MOST_TICKS else {"tickCount": 4}
     x = {"type": "quantitative", "title": measure, "scale": {"zero": True}, "axis": axis}
     points = [
         {
