@@ -62,7 +62,7 @@ def _peak(memory: MemoryUse) -> Iterator[str]:
         totals = [sum(sizes) for sizes in zip(*(one.live_bytes for one in own), strict=True)]
         step = totals.index(max(totals))
         layers = label(memory.steps[step].layers[0])
-        yield f"At most {bytes_text(totals[step])} of tensors are live at once, at step {step} ({layers})."
+        yield f"At most {bytes_text(totals[step])} of tensors besides inputs and outputs are live at once, at step {step} ({layers})."
 
 
 # Pools ----------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
 from dryfit.answers.trace import Slice
 from dryfit.estimate_text import duration, rate_text
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, device_color, percent, time_unit
+from dryfit.reporting.figures import WIDTH, Figure, Part, chart, device_color, label, percent, time_unit
 from dryfit.reporting.parts.outcome import devices_of
 from dryfit.short_text import count_text
 
@@ -63,7 +63,7 @@ def _finding(cost: EstimateAnswer, pieces: Sequence[Slice]) -> str:
     total = sum(tracks.values()) or 1
     shares = ", ".join(f"{track} {percent(time / total)}" for track, time in tracks.items() if time)
     longest = max(pieces, key=lambda one: one.end - one.begin)
-    name = f"{longest.name} on {longest.track}" if longest.category == "segment" else f"the copy of {longest.name}"
+    name = f"{longest.name} on {longest.track}" if longest.category == "segment" else f"a copy ({label(longest.name)})"
     length = duration((longest.end - longest.begin) / 1000)
     return f"Estimated latency {network.latency_text}: {shares}. The longest piece is {name}, {length}."
 
