@@ -61,8 +61,8 @@ def _peak(memory: MemoryUse) -> Iterator[str]:
     if own and memory.steps:
         totals = [sum(sizes) for sizes in zip(*(one.live_bytes for one in own), strict=True)]
         step = totals.index(max(totals))
-        layers = label(memory.steps[step].layers[0])
-        yield f"At most {bytes_text(totals[step])} of tensors besides inputs and outputs are live at once, at step {step} ({layers})."
+        where = f"at step {step} ({label(memory.steps[step].layers[0])})"
+        yield f"At most {bytes_text(totals[step])} of tensors besides inputs and outputs are live at once, {where}."
 
 
 # Pools ----------------------------------------------------------------------------------------------------------------
