@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -62,6 +64,47 @@ def with_short_names(text: str) -> str:
 def count_text(number: int, noun: str) -> str:
     """A number with its noun: `1 layer`, `2 layers`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+_LEVELS = " ▁▂▃▄▅▆▇█"
+
+
+def sparkline(counts: Sequence[int], width: int = 16) -> str:
+    """A histogram as one line of blocks; heights are logarithmic, so that rare values can be seen.
+
+    Args:
+        counts: of the bins.
+        width: most characters; neighboring bins are summed.
+
+    Example:
+        >>> sparkline([1000, 10, 0, 1])
+        '█▄ ▂'
+    """
+    group = -(-len(counts) // width) or 1
+    sums = [sum(counts[start : start + group]) for start in range(0, len(counts), group)]
+    most = math.log1p(max(sums, default=0)) or 1.0
+    return "".join(_LEVELS[math.ceil(math.log1p(one) / most * (len(_LEVELS) - 1))] for one in sums)
+
+
+def bar(shares: Sequence[tuple[str, int]], width: int = 40) -> str:
+    """A bar of parts of a whole, each of its own character, as far as there are any: `████████▒▒░`.
+
+    A part other than zero has at least one character.
+
+    Args:
+        shares: name and amount of each part.
+        width: characters.
+    """
+    whole = sum(amount for _, amount in shares) or 1
+    ends, total = [0], 0
+    for _, amount in shares:
+        total += amount
+        ends.append(max(ends[-1] + bool(amount), round(width * total / whole)))
+    parts = zip(itertools.pairwise(ends), itertools.cycle(_FILLS))
+    return "".join(fill * (end - start) for (start, end), fill in parts)
+
+
+_FILLS = "█▒░▓"
 
 
 def likeness(text: str) -> str:

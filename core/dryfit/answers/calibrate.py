@@ -181,6 +181,7 @@ def _answer(
         cache=asked.output,
         state=asked.state,
         solutions=solutions,
+        collectors=state.collectors,
         is_covered=is_covered,
     )
 

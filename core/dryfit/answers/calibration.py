@@ -11,6 +11,7 @@ import attrs
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.collector import Collector
 from dryfit.quantization.network_ranges import FULL_RANGE, SHARED_WITH, clipping_of
 from dryfit.short_text import count_text
 
@@ -72,6 +73,7 @@ class CalibrationAnswer(Answer):
         cache: calibration cache that was written, or that already covers the model.
         state: file of the collected statistics.
         solutions: full result of the calibrator by tensor.
+        collectors: what was seen of each tensor; empty if a cache already covered the model.
         is_covered: whether a cache already covered the model, so that nothing was run.
 
     Example:
@@ -91,6 +93,7 @@ class CalibrationAnswer(Answer):
     cache: Path | None
     state: Path | None
     solutions: Mapping[str, Solution] = hidden()
+    collectors: Mapping[str, Collector] = hidden()
     is_covered: bool = hidden(False)
 
     def summary_line(self) -> str:

@@ -85,16 +85,42 @@ def int8_weights(layer: Layer, weights: Array, rounding: Rounding) -> Int8Weight
     if isinstance(layer, FullyConnected):
         weights = weights.reshape(layer.num_output_channels, -1)
     axis, block = _channels(layer, weights)
-    extents = block or tuple(1 if index == axis else extent for index, extent in enumerate(weights.shape))
-    counts = tuple(extent // size for extent, size in zip(weights.shape, extents, strict=True))
-    split = weights.reshape([part for pair in zip(counts, extents, strict=True) for part in pair])
-    largest = np.abs(split).max(axis=tuple(range(1, split.ndim, 2)), initial=0.0)
+    split, counts = _split(weights, axis, block)
+    largest = _magnitudes(split)
     scales = int8_scales(largest)
     spread = scales.reshape([part for count in counts for part in (count, 1)])
     with np.errstate(over="ignore"):
         values = round_values(split.astype(np.float32) / spread, rounding)
     values = np.clip(values, -LARGEST, LARGEST).astype(np.int8).reshape(weights.shape)
     return Int8Weights(values, scales if block else scales.reshape(-1), -1 if block else axis, block)
+
+
+def channel_magnitudes(layer: Layer, weights: Array) -> Array:
+    """The largest magnitude of each part of a layer's weights that has a scale of its own.
+
+    Args:
+        layer: as for `int8_weights`.
+        weights: its real weights, all finite.
+
+    Returns:
+        `[channels]`, in the type of the weights.
+    """
+    if isinstance(layer, FullyConnected):
+        weights = weights.reshape(layer.num_output_channels, -1)
+    split, _ = _split(weights, *_channels(layer, weights))
+    return _magnitudes(split).reshape(-1)
+
+
+def _split(weights: Array, axis: int, block: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    """The weights with each axis split into (parts, extent of a part), and the numbers of parts."""
+    extents = block or tuple(1 if index == axis else extent for index, extent in enumerate(weights.shape))
+    counts = tuple(extent // size for extent, size in zip(weights.shape, extents, strict=True))
+    return weights.reshape([part for pair in zip(counts, extents, strict=True) for part in pair]), counts
+
+
+def _magnitudes(split: Array) -> Array:
+    found: Array = np.abs(split).max(axis=tuple(range(1, split.ndim, 2)), initial=0.0)
+    return found
 
 
 def int8_scales(largest: Array) -> Array:

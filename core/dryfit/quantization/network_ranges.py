@@ -263,12 +263,12 @@ def severe_clipping(seen: Histogram, solution: Solution, rivals: Rivals) -> Clip
     threshold = solution.dynamic_range.threshold
     if threshold >= seen.magnitude:
         return None
-    found = Clipping(threshold / seen.magnitude, _loss(seen, threshold), math.nan)
+    found = Clipping(threshold / seen.magnitude, saturated_share(seen, threshold), math.nan)
     if not found.is_severe:
         return None
-    own = _sqnr_db(seen, threshold)
+    own = sqnr_db(seen, threshold)
     ranges = {rival.name: _range(rival, seen) for rival in rivals()}
-    others = {name: _sqnr_db(seen, one.threshold) for name, one in ranges.items() if one is not None}
+    others = {name: sqnr_db(seen, one.threshold) for name, one in ranges.items() if one is not None}
     name = max(others, default="", key=others.__getitem__)
     best = others.get(name, -math.inf)
     found = attrs.evolve(found, sqnr_db=own)
@@ -282,15 +282,19 @@ def _range(rival: Calibrator, seen: Histogram) -> DynamicRange | None:
         return None
 
 
-def _loss(seen: Histogram, threshold: float) -> float:
+def saturated_share(seen: Histogram, threshold: float) -> float:
+    """The share of the values other than zero beyond the bin that a range ends in."""
     counts = seen.counts
     counts[0] -= seen.zeros
     last = int(threshold / seen.bin_width)
     return float(counts[last + 1 :].sum() / counts.sum())
 
 
-def _sqnr_db(seen: Histogram, threshold: float) -> float:
-    """The SQNR of INT8 in this range; a bin's values are taken as its middle, zeros are exact."""
+def sqnr_db(seen: Histogram, threshold: float) -> float:
+    """The SQNR of INT8 in a range, in dB, for values that are not all zero.
+
+    A bin's values are taken as its middle, zeros are exact.
+    """
     counts = seen.counts
     counts[0] -= seen.zeros
     values = (np.arange(BINS) + 0.5) * seen.bin_width

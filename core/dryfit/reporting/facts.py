@@ -7,7 +7,7 @@ same answers.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -20,6 +20,7 @@ from dryfit.answers.memory_use import MemoryUse, memory_use
 from dryfit.builder.refusals import ASSUMED_SCALES
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import DryfitError
+from dryfit.reporting.numerics import Numerics, NumericsRequest, gather_numerics
 
 
 @attrs.frozen
@@ -76,12 +77,14 @@ class ReportFacts:
         explanation: why layers leave the device, and which edits would help.
         command: the command line that makes the same report.
         memory: what the segments need of their memory pools, and what is live at each step.
+        numerics: what INT8 and the arithmetic of devices do to the numbers of the model.
     """
 
     variants: Sequence[Variant]
     explanation: ExplainAnswer
     command: str
     memory: MemoryUse = attrs.field(factory=lambda: MemoryUse([], [], []))
+    numerics: Numerics = attrs.field(factory=Numerics)
 
     @property
     def check(self) -> CheckAnswer:
@@ -105,6 +108,7 @@ def gather(
     edits: bool,
     options: Mapping[str, Any],
     command: str,
+    numerics: NumericsRequest | None = None,
     progress: ProgressMonitor | None = None,
 ) -> ReportFacts:
     """Ask all questions about a model.
@@ -117,6 +121,7 @@ def gather(
         edits: whether to search for model edits, which takes most of the time.
         options: other options of `dryfit check`.
         command: the command line that makes the same report.
+        numerics: samples, and sides to compare with; None for none.
         progress: monitor of the search for edits.
 
     Raises:
@@ -133,12 +138,26 @@ def gather(
     ]
     if variants[0].check is None:
         check(model, **chosen[0])  # raises what is wrong with the model or the options
+    found = variants[0].check
+    asked_for = numerics or NumericsRequest()
     return ReportFacts(
         variants=variants,
         explanation=explain(model, edits=edits, progress=progress, **chosen[0]),
         command=command,
         memory=memory_use(model, **chosen[0]),
+        numerics=(
+            Numerics()
+            if found is None
+            else gather_numerics(model, chosen[0], found, asked_for, list(_sides(found, software)))
+        ),
     )
+
+
+def _sides(found: CheckAnswer, software: Sequence[str]) -> Iterator[str]:
+    """What the arithmetic of the device is compared with: its fallback, and the other versions of the report."""
+    if found.fallback:
+        yield found.fallback
+    yield from (f"{found.device}@{version}" for version in software[1:])
 
 
 def _given(platform: str, software: str, precision: str, options: Mapping[str, Any]) -> dict[str, Any]:

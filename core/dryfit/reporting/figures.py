@@ -20,6 +20,8 @@ from dryfit.short_text import printable, short_name
 
 WIDTH = 500
 """Pixels of a chart's plotting area; the page scales it to the width of its column."""
+SMALL_WIDTH = 328
+"""Pixels of a small picture with its axes."""
 
 
 @attrs.frozen
@@ -32,6 +34,7 @@ class Figure:
         description: what can be seen in it, for readers who do not see it.
         svg: the SVG element.
         is_map: whether the page lets the reader zoom, pan and search in it.
+        is_small: whether it stands beside others: at most `SMALL_WIDTH` wide, for a phone's screen as it is.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Figure:
     description: str
     svg: str
     is_map: bool = False
+    is_small: bool = False
 
     @property
     def markup(self) -> str:

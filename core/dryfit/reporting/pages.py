@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from dryfit.answers.text import html_text
+from dryfit.answers.text import Block, html_text
 from dryfit.reporting.figures import Part
 from dryfit.short_text import printable
 
@@ -45,6 +46,11 @@ def index_text(rows: Sequence[Any]) -> str:
     return _template("index.html.j2").render(rows=rows, style=_text("report.css"), script=_text("index.js"))
 
 
+def _blocks(blocks: Sequence[Block]) -> str:
+    """Blocks as HTML; short cells, such as `72.1 %`, stay on one line."""
+    return re.sub(r"<td>([^<]{1,14})</td>", lambda cell: cell[0].replace(" ", "&nbsp;"), html_text(blocks))
+
+
 def _json(data: Any) -> str:
     """JSON that can stand in a script element."""
     return json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
@@ -59,5 +65,5 @@ def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"blocks": html_text, "printable": printable}
+    environment.filters |= {"blocks": _blocks, "printable": printable}
     return environment.get_template(name)

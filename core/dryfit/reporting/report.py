@@ -16,10 +16,14 @@ from dryfit.answers.memory_use import MemoryUse
 from dryfit.answers.text import Answer, Block, Line
 from dryfit.atomic_file import write_atomically
 from dryfit.engine.progress import ProgressMonitor
+from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
+from dryfit.quantization.calibration_data import SampleSource
+from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.reporting.anonymous import anonymous as anonymous_model
 from dryfit.reporting.facts import ReportFacts, Variant, gather
 from dryfit.reporting.figures import Part
+from dryfit.reporting.numerics import Numerics, NumericsRequest
 from dryfit.reporting.pages import page_text
 from dryfit.reporting.parts import parts_of
 
@@ -40,7 +44,7 @@ class ReportAnswer(Answer):
     """
 
     COMMAND: ClassVar[str] = "report"
-    JSON_NAMES = json_names("model variants explanation memory")
+    JSON_NAMES = json_names("model variants explanation memory numerics")
 
     model: str
     facts: ReportFacts
@@ -60,6 +64,11 @@ class ReportAnswer(Answer):
     def memory(self) -> MemoryUse:
         """What the segments need of their memory pools, and what is live at each step."""
         return self.facts.memory
+
+    @property
+    def numerics(self) -> Numerics:
+        """What INT8 and the arithmetic of devices do to the numbers of the model."""
+        return self.facts.numerics
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
         """Return the finding of each part; with `verbose` its tables too."""
@@ -107,6 +116,11 @@ def report(
     precision: str | Sequence[str] = (),
     edits: bool = True,
     anonymous: bool = False,
+    data: str | os.PathLike[str] | SampleSource | None = None,
+    limit: int | None = None,
+    preparation: PicturePreparation | None = None,
+    against: str | Sequence[str] = (),
+    engine: str | os.PathLike[str] | None = None,
     command: str = "",
     progress: ProgressMonitor | None = None,
     **options: Any,
@@ -120,6 +134,12 @@ def report(
         precision: allowed types such as `"fp16,int8"`, or several such lists.
         edits: whether to search for model edits, which takes most of the time.
         anonymous: whether to replace the names of layers and tensors by numbers, and to omit the command line.
+        data: samples, for the parts about INT8 and arithmetic: a folder, a file, `module:function`, or a source of
+            samples.
+        limit: maximum number of samples to read from the start.
+        preparation: how pictures become inputs.
+        against: sides whose arithmetic is compared, as for `dryfit.compare`. Without `data`, inputs are random.
+        engine: engine file to compare instead of an engine that is built from the model.
         command: command line to print in the report; "" for the call that makes it.
         progress: monitor that receives the progress of the search, and can cancel.
         options: other keyword arguments named like the options of `dryfit check`, with the same defaults.
@@ -128,10 +148,18 @@ def report(
         ConfigError: The options and the model conflict, or the packages that draw pictures are not installed.
         NetworkError: The network is invalid; the message lists all problems.
         OnnxImportError: The model is corrupt or has unsupported operators.
+        CalibrationError: Samples cannot be read or do not match the network's inputs.
         UnknownNameError: A device, platform or option value does not exist.
         ExecutionError: `progress` cancelled the work.
     """
     if anonymous:
+        if data is not None or engine is not None:
+            raise ConfigError(
+                "A report without names takes neither samples nor an engine, which name tensors",
+                where="anonymous",
+                found="data" if engine is None else "engine",
+                remedy="Leave it out, or the anonymity; `against` compares with random inputs",
+            )
         with anonymous_model(model, options) as (renamed, given):
             return report(
                 renamed,
@@ -139,6 +167,7 @@ def report(
                 software=software,
                 precision=precision,
                 edits=edits,
+                against=against,
                 progress=progress,
                 command="(omitted)",
                 **given,
@@ -152,6 +181,13 @@ def report(
         edits=edits,
         options=options,
         command=command or f"dryfit.report({model if isinstance(model, str) else '...'})",
+        numerics=NumericsRequest(
+            data=os.fspath(data) if isinstance(data, os.PathLike) else data,
+            limit=limit,
+            preparation=preparation,
+            against=[against] if isinstance(against, str) else list(against),
+            engine=None if engine is None else os.fspath(engine),
+        ),
         progress=progress,
     )
     return ReportAnswer(facts.check.model, facts, parts_of(facts))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dryfit.atomic_file import refuse_to_overwrite
+from dryfit.cli.compare_options import SideList
 from dryfit.cli.console import json_option, print_line, show_answer
 from dryfit.cli.network_options import variant_options
+from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
+
+if TYPE_CHECKING:
+    from dryfit.quantization.picture_preparation import PicturePreparation
 
 
 @click.command()
@@ -32,6 +37,23 @@ from dryfit.cli.network_options import variant_options
     "--anonymous", is_flag=True, help="Replace the names of layers and tensors by numbers; omit the command line."
 )
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for several models.")
+@data_option
+@limit_option
+@picture_options_of
+@click.option(
+    "--against",
+    type=SideList(),
+    default=(),
+    metavar="LIST",
+    help="Also compare the arithmetic with a device such as gpu, or one with a version such as dla@8.6 (default with "
+    "--data: fp32, the fallback, and the other --software). Inputs are random without --data.",
+)
+@click.option(
+    "--engine",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Compare the arithmetic of this engine instead of one that is built from MODEL.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @variant_options
 @json_option
@@ -42,6 +64,11 @@ def report(
     no_edits: bool,
     anonymous: bool,
     jobs: int,
+    data: str | None,
+    limit: int | None,
+    preparation: PicturePreparation,
+    against: tuple[str, ...],
+    engine: str | None,
     force: bool,
     variants: dict[str, Any],
     options: dict[str, Any],
@@ -52,12 +79,19 @@ def report(
     --platform, --software and --precision may be given several times: the report compares all combinations, and the
     other parts are about the first. The other options and their defaults are those of `dryfit check`.
 
+    With --data the report has parts about INT8 and arithmetic: the model is calibrated on these samples, and runs here.
+
     With several models, --output is a folder: it gets a page for each, and an index that sorts and filters and tells
     what changed since the last run of the same folder. A model without a page makes the exit code 1.
     """
     asked = {
         "edits": not no_edits,
         "anonymous": anonymous,
+        "data": data,
+        "limit": limit,
+        "preparation": preparation,
+        "against": against,
+        "engine": engine,
         "command": shlex.join(["dryfit", *sys.argv[1:]]),
         **variants,
         **options,

@@ -6,7 +6,19 @@ from collections.abc import Callable, Sequence
 
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import Part
-from dryfit.reporting.parts import copies, cost, matrix, memory, outcome, provenance, reasons, timeline
+from dryfit.reporting.parts import (
+    arithmetic,
+    copies,
+    cost,
+    matrix,
+    memory,
+    outcome,
+    provenance,
+    qdq,
+    quantization,
+    reasons,
+    timeline,
+)
 
 PARTS: Sequence[Callable[[ReportFacts], Part | None]] = (
     outcome.part,
@@ -15,7 +27,10 @@ PARTS: Sequence[Callable[[ReportFacts], Part | None]] = (
     copies.part,
     memory.part,
     matrix.part,
+    quantization.part,
     cost.part,
+    arithmetic.part,
+    qdq.part,
     provenance.part,
 )
 
