@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dryfit.answers.model_edits import change_text
 from dryfit.answers.placement_text import outcome_lines
 from dryfit.answers.text import Block, Table
+from dryfit.estimate_text import duration
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale
 from dryfit.short_text import count_text
@@ -57,7 +58,7 @@ def _rows(facts: ReportFacts) -> Iterator[tuple[str, int, int, float | None]]:
 
 def _device_table(facts: ReportFacts) -> Iterator[Block]:
     rows = [
-        (device, layers, f"{macs:,}", "-" if time is None else f"{time:,.1f} us")
+        (device, layers, f"{macs:,}", "-" if time is None else duration(time))
         for device, layers, macs, time in _rows(facts)
     ]
     yield Table("By device", ["device", "layers", "MACs", "estimated time"], rows)
