@@ -36,7 +36,7 @@ class Guards:
         """
         del slack
         if size > self._limit:
-            raise ExecutionError("There is not enough memory under guard pages", found=f"{size} bytes needed")
+            raise ExecutionError("Not enough memory under guard pages", found=f"{size} bytes needed")
         pages = GuardedPages(size, self._side, alignment=ALIGNMENT)
         self._regions.append(pages.region)
         return pages.memory

@@ -40,7 +40,7 @@ class Wrong:
         fields: other fields of the record that are changed.
         also: tests that cannot but fail too, as they look at the same thing from farther away.
         perhaps: tests that fail or not, as it happens: a kernel overwrites what lies beside its arrays by chance.
-        crashes: whether the fault ends the process that it runs in.
+        crashes: whether the fault ends the process that it runs in, at least with guard pages around engines.
     """
 
     fault: str
@@ -202,7 +202,14 @@ KERNEL = [
     _kernels(wrong_kernels.writes_its_input, COMPUTES, "it writes to its input x", also=()),
     _kernels(wrong_kernels.ignores_strides, COMPUTES, "in acme.dense_only"),
     _kernels(wrong_kernels.writes_beyond_the_output, COMPUTES, "it writes beside its output", also=()),
-    _kernels(wrong_kernels.writes_beyond_the_workspace, COMPUTES, "it writes beyond the workspace", also=()),
+    _kernels(
+        wrong_kernels.writes_beyond_the_workspace,
+        COMPUTES,
+        "it writes beyond the workspace",
+        also=(),
+        perhaps=(*BUILDS, DECLARES, USES),
+        crashes=True,
+    ),
     _kernels(wrong_kernels.differs_each_time, COMPUTES, "has other bits when it is run a second time", also=()),
     _kernels(wrong_kernels.differs_by_threads, COMPUTES, "has other bits when it is run with 2 threads"),
     _kernels(wrong_kernels.reads_beside_its_input, COMPUTES, "differs by nan"),
