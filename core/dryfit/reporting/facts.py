@@ -78,6 +78,7 @@ class ReportFacts:
         command: the command line that makes the same report.
         memory: what the segments need of their memory pools, and what is live at each step.
         numerics: what INT8 and the arithmetic of devices do to the numbers of the model.
+        are_edits_searched: whether model edits were searched for.
     """
 
     variants: Sequence[Variant]
@@ -85,6 +86,7 @@ class ReportFacts:
     command: str
     memory: MemoryUse = attrs.field(factory=lambda: MemoryUse([], [], []))
     numerics: Numerics = attrs.field(factory=Numerics)
+    are_edits_searched: bool = True
 
     @property
     def check(self) -> CheckAnswer:
@@ -150,6 +152,7 @@ def gather(
             if found is None
             else gather_numerics(model, chosen[0], found, asked_for, list(_sides(found, software)))
         ),
+        are_edits_searched=edits,
     )
 
 

@@ -225,6 +225,15 @@ def test_each_edit_is_shown_before_and_after(report: ReportAnswer, data: Any) ->
     assert [one.name for one in part(report, "reasons").figures] == ["rules", "edits"]
 
 
+def test_edits_that_were_not_searched_for_are_not_said_to_be_useless(facts: ReportFacts) -> None:
+    none = attrs.evolve(facts, explanation=attrs.evolve(facts.explanation, edits=[], together=None))
+    searched, skipped = reasons.part(none), reasons.part(attrs.evolve(none, are_edits_searched=False))
+    assert searched is not None
+    assert skipped is not None
+    assert "no known edit of the model helps" in searched.finding
+    assert "edit" not in skipped.finding
+
+
 # Variants -------------------------------------------------------------------------------------------------------------
 
 

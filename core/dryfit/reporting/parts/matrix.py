@@ -70,7 +70,11 @@ def _finding(facts: ReportFacts) -> str:
         words = [one.estimate.network.latency_text for one in (best, worst) if one.estimate is not None]
         text += f"; estimated latency from {words[0]} ({best.title}) to {words[1]} ({worst.title})"
     changed = {name for _, other in _pairs(facts) for group in changes(variants[0], other) for name in group.layers}
-    which = "no layer changes its" if not changed else f"{count_text(len(changed), 'layer')} change"
+    which = (
+        "no layer changes its"
+        if not changed
+        else f"{count_text(len(changed), 'layer')} change{'s' * (len(changed) == 1)}"
+    )
     return f"{text}; {which} device, precision or verdict between them."
 
 

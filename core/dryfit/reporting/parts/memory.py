@@ -33,7 +33,7 @@ def part(facts: ReportFacts) -> Part | None:
 
 def fullest(pools: Sequence[PoolUse]) -> PoolUse | None:
     """Return the need that fills its pool the most; caches, which are meant to be full, do not count."""
-    limited = [one for one in pools if one.limit_bytes and one.holds != "cache"]
+    limited = [one for one in pools if one.limit_bytes and one.needed_bytes and one.holds != "cache"]
     return max(limited, key=lambda one: one.needed_bytes / (one.limit_bytes or 1), default=None)
 
 
@@ -44,7 +44,8 @@ def _fit(facts: ReportFacts) -> str:
         moved = "1 segment does" if lost == 1 else f"{lost} segments do"
         return f"{moved} not fit the memory pools of the device."
     if found is None or found.limit_bytes is None:
-        return "No device limits the memory of a segment."
+        is_limited = any(one.limit_bytes is not None for one in facts.memory.pools)
+        return "All segments fit their memory pools." if is_limited else "No device limits the memory of a segment."
     need, limit = bytes_text(found.needed_bytes), bytes_text(found.limit_bytes)
     return (
         f"All segments fit their memory pools: the fullest is {found.pool} of segment {found.segment}, "

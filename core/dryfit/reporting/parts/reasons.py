@@ -56,6 +56,8 @@ def _finding(facts: ReportFacts) -> str:
         f"{', '.join(_ways(facts))}"
     )
     best = found.together or next(iter(found.edits), None)
+    if best is None and not facts.are_edits_searched:
+        return f"{text}."
     if best is None:
         return f"{text}; no known edit of the model helps."
     edits = "the suggested edit" if len(best.choices) == 1 else f"{len(best.choices)} edits together"
