@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -78,7 +77,7 @@ def sparkline(counts: Sequence[int], width: int = 16) -> str:
 
     Example:
         >>> sparkline([1000, 10, 0, 1])
-        '█▄ ▂'
+        '█▃ ▁'
     """
     group = -(-len(counts) // width) or 1
     sums = [sum(counts[start : start + group]) for start in range(0, len(counts), group)]
@@ -86,25 +85,19 @@ def sparkline(counts: Sequence[int], width: int = 16) -> str:
     return "".join(_LEVELS[math.ceil(math.log1p(one) / most * (len(_LEVELS) - 1))] for one in sums)
 
 
-def bar(shares: Sequence[tuple[str, int]], width: int = 40) -> str:
-    """A bar of parts of a whole, each of its own character, as far as there are any: `████████▒▒░`.
-
-    A part other than zero has at least one character.
+def lengths(amounts: Sequence[int], width: int = 40) -> list[int]:
+    """The lengths of the parts of a bar, at least 1 for each that is not 0.
 
     Args:
-        shares: name and amount of each part.
-        width: characters.
+        amounts: of the parts.
+        width: of the bar; small parts may make it longer.
+
+    Example:
+        >>> lengths([97, 3, 0], 10)
+        [10, 1, 0]
     """
-    whole = sum(amount for _, amount in shares) or 1
-    ends, total = [0], 0
-    for _, amount in shares:
-        total += amount
-        ends.append(max(ends[-1] + bool(amount), round(width * total / whole)))
-    parts = zip(itertools.pairwise(ends), itertools.cycle(_FILLS))
-    return "".join(fill * (end - start) for (start, end), fill in parts)
-
-
-_FILLS = "█▒░▓"
+    whole = sum(amounts) or 1
+    return [max(round(width * amount / whole), int(amount > 0)) for amount in amounts]
 
 
 def likeness(text: str) -> str:

@@ -14,7 +14,7 @@ from dryfit.answers.json_data import Count, Share
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, scale_text
 from dryfit.quantization.cache_comparison import CacheFinding
 from dryfit.quantization.cache_forms import FORMS
-from dryfit.short_text import count_text
+from dryfit.short_text import count_text, sparkline
 
 FINDING_TITLES = {
     "damaged": "Unreadable entries",
@@ -42,6 +42,8 @@ class CachedTensor:
         place: position in the file, such as `line 3`.
         details: statistics and notes from the calibrator.
         statistics: value statistics collected during calibration; empty if the file has none.
+        histogram: magnitudes in 64 bins up to the power of two above the largest, without zeros, from the state of the
+            calibration; empty without a state.
     """
 
     name: str
@@ -51,6 +53,7 @@ class CachedTensor:
     place: str
     details: Mapping[str, Any]
     statistics: Mapping[str, Any]
+    histogram: Sequence[Count] = ()
 
     @property
     def range_text(self) -> str:
@@ -102,8 +105,18 @@ class CacheAnswer(Answer):
         yield Line(self._found_by())
         for name, fact in self.facts.items():
             yield Line(f"{name}: {fact}")
-        rows = [(one.name, scale_text(one.scale), one.range_text, one.origin_text) for one in self.tensors]
-        yield Table("", ["tensor", "scale", "range", "origin"], rows)
+        drawn = any(one.histogram for one in self.tensors)
+        rows = [
+            (
+                one.name,
+                *([sparkline(one.histogram) or "-"] if drawn else []),
+                scale_text(one.scale),
+                one.range_text,
+                one.origin_text,
+            )
+            for one in self.tensors
+        ]
+        yield Table("", ["tensor", *(["histogram"] if drawn else []), "scale", "range", "origin"], rows)
         yield Line(self.summary_line())
 
     def summary_line(self) -> str:

@@ -20,29 +20,34 @@ from dryfit.answers.cache_answers import (
 )
 from dryfit.answers.conditions import CACHE_DIFF_SUBJECTS, CACHE_SUBJECTS, FailCondition, counted_outcomes
 from dryfit.answers.options import NetworkOptions, ShapesSaid
+from dryfit.errors import CalibrationError
 from dryfit.quantization.cache_comparison import compare, findings_for_model, findings_in_file
 from dryfit.quantization.cache_forms import read_ranges_file, stored_in_file
 from dryfit.quantization.cache_header import CacheHeader
+from dryfit.quantization.calibration_state import CalibrationState
+from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.stored_ranges import StoredRange
 
 PathLike = str | os.PathLike[str]
 
 
-def show_cache(file: PathLike, *, form: str | None = None) -> CacheAnswer:
+def show_cache(file: PathLike, *, form: str | None = None, state: PathLike | None = None) -> CacheAnswer:
     """Return the scale, range and origin of each tensor in a calibration cache, with the calibration algorithm.
 
     Args:
         file: path of the cache.
         form: form of the cache, if it cannot be detected from the contents.
+        state: file of the collected statistics, which has a histogram of each tensor.
 
     Raises:
-        CalibrationError: The file cannot be read or is corrupt.
+        CalibrationError: A file cannot be read or is corrupt, or the state has no histograms.
 
     Example:
         >>> dryfit.show_cache("digits.cache").algorithm
         'ENTROPY_CALIBRATION_2'
     """
     stored = read_ranges_file(Path(file), form)
+    seen = {} if state is None else _histograms(Path(state))
     header = CacheHeader.parse(stored.header)
     version = None if header is None or header.version is None else ".".join(map(str, header.version))
     return CacheAnswer(
@@ -54,11 +59,23 @@ def show_cache(file: PathLike, *, form: str | None = None) -> CacheAnswer:
         cutoff=None if header is None else header.cutoff,
         quantile=None if header is None else header.quantile,
         facts=stored.facts,
-        tensors=[_tensor(entry) for entry in stored.entries],
+        tensors=[_tensor(entry, seen.get(entry.name, ())) for entry in stored.entries],
     )
 
 
-def _tensor(entry: StoredRange) -> CachedTensor:
+def _histograms(state: Path) -> dict[str, Sequence[int]]:
+    """The histogram of each tensor of a calibration state."""
+    try:
+        data = state.read_bytes()
+    except OSError as error:
+        raise CalibrationError(
+            "The state cannot be read", where=str(state), found=error, remedy="Check the path of --state"
+        ) from error
+    kept = CalibrationState.from_bytes(data, Histogram, str(state), skips_nonfinite=True)
+    return {name: one.shown_counts() for name, one in kept.collectors.items() if isinstance(one, Histogram)}
+
+
+def _tensor(entry: StoredRange, histogram: Sequence[int]) -> CachedTensor:
     found = entry.dynamic_range
     return CachedTensor(
         name=entry.name,
@@ -68,6 +85,7 @@ def _tensor(entry: StoredRange) -> CachedTensor:
         place=entry.place,
         details=entry.details,
         statistics=entry.statistics,
+        histogram=histogram,
     )
 
 

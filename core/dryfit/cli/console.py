@@ -5,14 +5,15 @@ Whatever a command prints goes through here; control characters in names of stra
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, plain_lines
-from dryfit.short_text import printable
+from dryfit.short_text import lengths, printable
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
@@ -63,6 +64,23 @@ def _draw(block: Block) -> None:
             for row in block.cells():
                 grid.add_row(*(Text(cell, style=_style(cell)) for cell in row))
             Console().print(grid)
+
+
+def show_bar(parts: Sequence[tuple[str, int]]) -> None:
+    """Draw the parts of a whole as a bar with a legend on a terminal, where there are several; nothing elsewhere."""
+    if not sys.stdout.isatty() or len(parts) < 2:
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    whole, legend = Text(), Text()
+    for (name, amount), length, style in zip(parts, lengths([amount for _, amount in parts]), itertools.cycle(_STYLES)):
+        whole.append("█" * length, style=style)
+        legend.append("■ ", style=style).append(f"{amount} {printable(name or 'unplaced', kept='')}  ")
+    Console().print(whole + "  " + legend)
+
+
+_STYLES = ("green", "magenta", "yellow", "blue", "cyan")
 
 
 def print_line(text: str = "") -> None:

@@ -78,7 +78,10 @@ class HistogramSide:
         return folded
 
 
-__all__ = ["BINS", "LEAST_EXPONENT", "Counts", "Histogram"]
+__all__ = ["BINS", "LEAST_EXPONENT", "SHOWN_BINS", "Counts", "Histogram"]
+
+SHOWN_BINS = 64
+"""Bins of a histogram for people: each is 32 of those that solvers read."""
 
 _HEAD = struct.Struct("<hhqdd")
 _SIDE_BYTES = 8 * BINS
@@ -126,6 +129,13 @@ class Histogram(Collector):
         counts = self.positive.counts_at(exponent) + self.negative.counts_at(exponent)
         counts[0] += self.zeros
         return counts
+
+    def shown_counts(self) -> list[int]:
+        """How many magnitudes other than zero lie in each of 64 bins, which are 32 times as wide as the others."""
+        counts = self.counts
+        counts[0] -= self.zeros
+        found: list[int] = counts.reshape(SHOWN_BINS, -1).sum(axis=1).tolist()
+        return found
 
     @property
     def count(self) -> int:

@@ -34,7 +34,7 @@ class Figure:
         description: what can be seen in it, for readers who do not see it.
         svg: the SVG element.
         is_map: whether the page lets the reader zoom, pan and search in it.
-        is_small: whether it stands beside others: at most `SMALL_WIDTH` wide, for a phone's screen as it is.
+        is_small: whether several fit beside each other; at most `SMALL_WIDTH` wide, so that phones need not shrink it.
     """
 
     name: str

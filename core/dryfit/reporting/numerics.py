@@ -27,13 +27,10 @@ from dryfit.errors import BuildError, ConfigError, PlacementError
 from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.network import Network
 from dryfit.quantization.calibration_data import SampleSource, source_of
-from dryfit.quantization.histogram import BINS, Histogram
+from dryfit.quantization.histogram import BINS, SHOWN_BINS, Histogram
 from dryfit.quantization.int8_weights import LARGEST, channel_magnitudes, constant_weights
 from dryfit.quantization.network_ranges import saturated_share, sqnr_db
 from dryfit.quantization.picture_preparation import PicturePreparation
-
-SHOWN_BINS = 64
-"""Bins of a histogram in a report: each is 32 of those of a calibration."""
 
 COMPARED_SAMPLES = 4
 """Samples on which arithmetic is compared: the reference of the model is slow. Our choice."""
@@ -277,10 +274,7 @@ def tensor_range(tensor: str, seen: Histogram, threshold: float | None, origin: 
         threshold: end of its range; None for none.
         origin: where the range comes from, or why there is none.
     """
-    counts = seen.counts
-    counts[0] -= seen.zeros
-    group = BINS // SHOWN_BINS
-    width = seen.bin_width * group
+    width = seen.bin_width * (BINS // SHOWN_BINS)
     used = int(seen.magnitude / width) + 1 if width else 0
     ends = [width * (place + 1) for place in range(used)]
     losses = [sqnr_db(seen, end) for end in ends]
@@ -298,7 +292,7 @@ def tensor_range(tensor: str, seen: Histogram, threshold: float | None, origin: 
         best_threshold=None if best is None else ends[best],
         best_sqnr_db=None if best is None else losses[best],
         bin_width=width,
-        counts=counts.reshape(SHOWN_BINS, group).sum(axis=1).tolist(),
+        counts=seen.shown_counts(),
         thresholds=ends,
         losses_db=losses,
     )

@@ -24,7 +24,10 @@ from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization.cache_comparison import ConflictRule, FindingKind
 from dryfit.quantization.cache_document import CacheDocument
 from dryfit.quantization.cache_forms import FORMS
+from dryfit.quantization.calibration_state import CalibrationState
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
+from dryfit.quantization.histogram import Histogram
+from dryfit.short_text import sparkline
 
 DOCUMENT_SCHEMA = json_schema(CacheDocument, "dryfit calibration cache")
 SCHEMA = json_schema(
@@ -267,3 +270,31 @@ def test_a_condition_that_would_never_fail_is_refused(dryfit_command, cache, tex
 def test_a_condition_compares_with_its_limit():
     conditions = [FailCondition("a>=2", "a", ">=", 2), FailCondition("a", "a"), FailCondition("a<2", "a", "<", 2)]
     assert [one.failed for one in counted_outcomes(conditions, {"a": 2})] == [True, True, False]
+
+
+def test_the_state_of_a_calibration_has_histograms_to_show(dryfit_command, cache, tmp_path):
+    seen = Histogram("x")
+    seen.update(np.float32([0, 0.25, 0.25, 0.75]), "sample")
+    state = tmp_path / "kept.state"
+    state.write_bytes(CalibrationState({"model": "any"}, ["sample"], {"x": seen}).to_bytes())
+    path = cache("a.cache", "x: 3c010a14", "y: 3c010a14")
+    shown = dryfit_command("cache", "show", path, "--state", state)
+    rows = [line.split() for line in shown.out.splitlines()]
+    assert ["tensor", "histogram", "scale", "range", "origin"] in rows
+    answer = fits(
+        json.loads(dryfit_command("cache", "show", path, "--state", state, "--json").out), CacheAnswer.schema()
+    )
+    x, y = (one["histogram"] for one in answer["tensors"])
+    assert (len(x), sum(x), y) == (64, 3, [])
+    assert sparkline(x) in shown.out
+    assert "histogram" not in dryfit_command("cache", "show", path).out
+
+
+@pytest.mark.parametrize("content", [None, b"no state"])
+def test_a_state_that_cannot_be_read_is_an_error(dryfit_command, cache, tmp_path, content):
+    state = tmp_path / "kept.state"
+    if content is not None:
+        state.write_bytes(content)
+    shown = dryfit_command("cache", "show", cache("a.cache", "x: 3c010a14"), "--state", state)
+    assert shown.code != 0
+    assert "kept.state" in shown.err

@@ -6,7 +6,7 @@ import pytest
 
 from dryfit.answers.text import TABLE_NAME, Table, bytes_text, device_text, table_name
 from dryfit.cli import console
-from dryfit.short_text import count_text
+from dryfit.short_text import count_text, sparkline
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,26 @@ def test_a_long_name_in_a_table_keeps_both_ends() -> None:
     assert table_name(name).startswith("model/block")
     assert table_name(name).endswith("block/Conv")
     assert table_name("conv1") == "conv1"
+
+
+def test_a_bar_is_only_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [("DLA", 97), ("GPU", 3), ("", 1)]
+    console.show_bar(parts)
+    assert capsys.readouterr().out == ""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "100")
+    console.show_bar(parts)
+    assert "97 DLA" in terminal.getvalue()
+    assert "1 unplaced" in terminal.getvalue()
+    before = terminal.getvalue()
+    console.show_bar(parts[:1])
+    assert terminal.getvalue() == before
+
+
+def test_a_sparkline_shows_rare_values_and_gaps() -> None:
+    assert sparkline([1000, 10, 0, 1]) == "█▃ ▁"
+    assert len(sparkline([1] * 64)) == 16
+    assert sparkline([]) == ""
+    assert sparkline([0, 0]) == "  "

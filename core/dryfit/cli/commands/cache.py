@@ -58,12 +58,13 @@ def cache() -> None:
 @click.command("show")
 @click.argument("file", type=INPUT_FILE)
 @form_option
+@click.option("--state", type=INPUT_FILE, metavar="FILE", help="State of the calibration: also show its histograms.")
 @json_option
-def show_file(file: Path, form: str | None, as_json: bool) -> None:
+def show_file(file: Path, form: str | None, state: Path | None, as_json: bool) -> None:
     """Show scale, range and origin of each tensor of a calibration cache FILE, and what found them."""
     from dryfit.answers.caches import show_cache
 
-    show_answer(show_cache(file, form=form), as_json=as_json)
+    show_answer(show_cache(file, form=form, state=state), as_json=as_json)
 
 
 @click.command()

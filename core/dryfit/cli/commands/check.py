@@ -8,7 +8,7 @@ import click
 
 from dryfit.answers.conditions import PLACEMENT_SUBJECTS, FailCondition
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_line, print_note, show
+from dryfit.cli.console import json_option, print_line, print_note, show, show_bar
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.network_options import network_options
 
@@ -66,5 +66,7 @@ def check(
         case _ if quiet:
             show(outcome_lines(answer))
         case _:
+            found = answer.summary
+            show_bar([*found.layers_by_device.items(), *([("", found.unplaced_layers)] * bool(found.unplaced_layers))])
             show(answer.blocks(verbose=verbose))
     context.exit(print_failed(answer.conditions))
