@@ -14,6 +14,7 @@ from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import heading, listed_names, placement_blocks, summary_line
 from dryfit.answers.text import Answer, Block, bytes_text
+from dryfit.builder.assessment import LayerEdge
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import assess
 from dryfit.short_text import count_text
@@ -26,6 +27,7 @@ class CheckAnswer(Placement, Answer):
     Attributes:
         conditions: results of the requested conditions, in the requested order.
         notes: remarks on options that were adjusted, and on memory.
+        edges: tensors between the layers, without constants.
 
     Example:
         >>> answer = dryfit.check("digits.onnx", device="DLA", precision="fp16")
@@ -37,6 +39,7 @@ class CheckAnswer(Placement, Answer):
 
     conditions: Sequence[Outcome] = attrs.field(default=(), kw_only=True)
     notes: Sequence[str] = hidden(default=(), kw_only=True)
+    edges: Sequence[LayerEdge] = hidden(default=(), kw_only=True)
 
     @property
     def has_failed(self) -> bool:
@@ -88,6 +91,7 @@ def check(
         **placement.placement_fields,
         conditions=placement_outcomes(conditions, placement),
         notes=[*subject.notes, *found.memory_warnings],
+        edges=found.edges,
     )
 
 

@@ -38,11 +38,13 @@ class Table:
         title: title above the table; "" for none.
         columns: column headers.
         rows: cells of any type; see `cell_text`.
+        anchors: an HTML id for each row, to which links lead; empty for none.
     """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
+    anchors: Sequence[str] = ()
 
     def cells(self) -> list[list[str]]:
         """Return the rows as text."""
@@ -145,7 +147,11 @@ def _html(block: Block) -> str:
             )
             return f"<p>{_cell(title)}</p><ul>{''.join(items)}</ul>" if entries else ""
     head = "".join(f"<th>{_cell(column)}</th>" for column in block.columns)
-    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in block.cells())
+    ids = [f' id="{html.escape(one)}"' for one in block.anchors] or [""] * len(block.rows)
+    rows = "".join(
+        f"<tr{anchor}>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>"
+        for anchor, row in zip(ids, block.cells(), strict=True)
+    )
     return f"<table><caption>{_cell(block.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
+from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.precision.chosen import PrecisionReason
 from dryfit.builder.refusals import build_errors, refusals_of
 from dryfit.engine.plan import Decisions, RejectedSegment, Segment
@@ -16,11 +17,29 @@ from dryfit.engine.records import fields_of
 from dryfit.errors import DryfitError
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network
+from dryfit.network.tensor import Shape, Tensor
 from dryfit.passes.findings import LeftLayer
 from dryfit.passes.quantized_operators.operator_of_group import rule_of
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.scale_table import ScaleTable
+
+
+@attrs.frozen
+class LayerEdge:
+    """A tensor on its way from one layer to another.
+
+    Attributes:
+        tensor: name of the tensor.
+        source: layer that writes it; None for an input of the network.
+        destination: layer that reads it; None for an output of the network.
+        shape: shape at the optimum of the first profile.
+    """
+
+    tensor: str
+    source: str | None
+    destination: str | None
+    shape: Shape
 
 
 @attrs.frozen(kw_only=True)
@@ -40,6 +59,7 @@ class Assessment(Decisions):
         quantized_operators: which layers quantize methods compute, and by which rules.
         left: layers that stay in floating point though the network has a quantize method, with the reasons.
         errors: what a build raises for these decisions, in its words.
+        edges: tensors between the layers, in the order of their readers. Constants are left out.
     """
 
     network: str
@@ -52,6 +72,7 @@ class Assessment(Decisions):
     quantized_operators: Sequence[OperatorRule] = ()
     left: Sequence[LeftLayer] = ()
     errors: Sequence[DryfitError] = attrs.field(default=(), eq=lambda errors: [*map(str, errors)])
+    edges: Sequence[LayerEdge] = ()
 
     @property
     def can_be_built(self) -> bool:
@@ -74,7 +95,25 @@ def assessment_of(design: Design, config: BuilderConfig) -> Assessment:
         quantized_operators=operator_rules(design.network),
         left=design.canonical.found.operators.left,
         errors=build_errors(design, config),
+        edges=_edges(design),
     )
+
+
+def _edges(design: Design) -> list[LayerEdge]:
+    network = design.network
+    roles = design.assignment.roles
+    layers = [layer for layer in network.layers if roles[layer.name] is not LayerRole.CONSTANT]
+    writers = {tensor.name: layer.name for layer in layers for tensor in layer.outputs}
+    inputs = {tensor.name for tensor in network.inputs}
+
+    def edges(tensors: Iterable[Tensor | None], reader: str | None) -> Iterator[LayerEdge]:
+        for tensor in dict.fromkeys(tensors):
+            if tensor is not None and (tensor.name in writers or tensor.name in inputs):
+                shape = design.specs[tensor.name].shape if tensor.name in design.specs else tensor.shape
+                yield LayerEdge(tensor.name, writers.get(tensor.name), reader, tuple(shape))
+
+    read = (edge for layer in layers for edge in edges(layer.inputs, layer.name))
+    return [*read, *edges(network.outputs, None)]
 
 
 @attrs.frozen

@@ -48,7 +48,8 @@ class Figure:
     def markup(self) -> str:
         """The SVG element with its title and description."""
         label = f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>"
-        return re.sub(r"^<svg([^>]*)>", rf'<svg role="img"\1>{_literal(label)}', self.svg, count=1)
+        role = "group" if self.is_map else "img"  # an image has no links inside
+        return re.sub(r"^<svg([^>]*)>", rf'<svg role="{role}"\1>{_literal(label)}', self.svg, count=1)
 
     def file_text(self) -> str:
         """An SVG file with the colors of the light theme."""

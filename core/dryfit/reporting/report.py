@@ -194,5 +194,5 @@ def report(
 
 
 def layer_data(facts: ReportFacts) -> Any:
-    """Return what the page shows of a layer that is chosen: its placement and its verdicts, by name."""
-    return {"layers": {layer.name: plain(layer) for layer in facts.check.layers}}
+    """Return what the page shows of a layer that is chosen: its placement and its verdicts, in the order of `check`."""
+    return {"layers": [plain(layer) for layer in facts.check.layers]}

@@ -10,6 +10,7 @@ from dryfit.reporting.parts import (
     arithmetic,
     copies,
     cost,
+    graph,
     matrix,
     memory,
     outcome,
@@ -22,6 +23,7 @@ from dryfit.reporting.parts import (
 
 PARTS: Sequence[Callable[[ReportFacts], Part | None]] = (
     outcome.part,
+    graph.part,
     timeline.part,
     reasons.part,
     copies.part,
