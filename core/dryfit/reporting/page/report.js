@@ -4,6 +4,7 @@
 // the picture scrolls, and each node leads to its row in the table of layers.
 
 const PADDING = 8, HEADER = 22, NAMESPACE = "http://www.w3.org/2000/svg";
+const TYPES = { FLOAT: "FP32", HALF: "FP16", BF16: "BF16" };
 const LAYERS = JSON.parse(document.getElementById("data").textContent).layers || [];
 
 function element(name, attributes, ...children) {
@@ -38,6 +39,18 @@ function stretched(spans) {
 
 const numbers = (text) => text.split(/[ ,]+/).map(Number);
 
+// The place of a label by the piece of its line that is nearest.
+function anchored([x, y], points) {
+  const found = points.slice(1).map(([right, bottom], index) => {
+    const [left, top] = points[index];
+    const [width, height] = [right - left, bottom - top];
+    const share = Math.min(1, Math.max(0, ((x - left) * width + (y - top) * height) / (width ** 2 + height ** 2 || 1)));
+    const [dx, dy] = [x - left - share * width, y - top - share * height];
+    return { index, share, dx, dy, distance: Math.hypot(dx, dy) };
+  });
+  return found.reduce((best, one) => (one.distance < best.distance ? one : best));
+}
+
 function readLevel(g) {
   const [width, height] = numbers(g.dataset.size);
   const [frames, lines, nodes] = ["frames", "lines", "nodes"].map((name) => [...g.querySelector(`:scope > .${name}`).children]);
@@ -52,9 +65,10 @@ function readLevel(g) {
     const points = way.getAttribute("d").slice(1).split("L").map(numbers);
     const [source, destination] = numbers(one.dataset.ends);
     const label = one.querySelector(".copies");
+    const at = label && anchored([Number(label.getAttribute("x")), Number(label.getAttribute("y"))], points);
     return {
       way, points, source: level.nodes[source], destination: level.nodes[destination],
-      arrow: one.querySelector(".arrow"), label, at: label && [Number(label.getAttribute("x")), Number(label.getAttribute("y"))],
+      arrow: one.querySelector(".arrow"), label, at,
     };
   });
   return level;
@@ -117,8 +131,10 @@ function placeLine(line, across, down) {
   const end = points[points.length - 1];
   if (line.arrow) line.arrow.setAttribute("d", `M${end[0]} ${end[1]}l-3.5 -6h7z`);
   if (line.label) {
-    line.label.setAttribute("x", across(line.at[0]));
-    line.label.setAttribute("y", down(line.at[1]));
+    const { index, share, dx, dy } = line.at;
+    const [from, to] = [points[index], points[index + 1]];
+    line.label.setAttribute("x", from[0] + share * (to[0] - from[0]) + dx);
+    line.label.setAttribute("y", from[1] + share * (to[1] - from[1]) + dy);
   }
 }
 
@@ -152,7 +168,7 @@ function showLayer(layer, from) {
   panel.replaceChildren(
     element("div", { class: "panel-head" }, element("h3", { id: "panel-title" }, layer.name), close),
     facts([["kind", layer.kind], ["device", layer.device ?? "unplaced"], ["segment", layer.segment],
-      ["precision", layer.precision], ["cause", layer.cause], ["ONNX nodes", layer.onnx_nodes.join(", ")]]),
+      ["precision", TYPES[layer.precision] || layer.precision], ["cause", layer.cause], ["ONNX nodes", layer.onnx_nodes.join(", ")]]),
     ...Object.entries(layer.verdicts).flatMap(([device, verdict]) => verdictBlock(device, verdict)),
   );
   panel.hidden = false;
@@ -247,7 +263,7 @@ function openMap(figure) {
 
   function zoom(by, x = picture.clientWidth / 2, y = picture.clientHeight / 2) {
     const old = scale;
-    scale = Math.min(4, Math.max(0.05, scale * by));
+    scale = Math.min(4, Math.max(0.02, scale * by));
     const at = [picture.scrollLeft + x, picture.scrollTop + y];
     resize();
     picture.scrollLeft = at[0] * scale / old - x;
@@ -311,7 +327,7 @@ function openMap(figure) {
     button("1:1", "Original size", () => zoom(1 / scale)), button("Fit", "Show the whole graph", fit),
     ...(groups.length ? [button("Unfold", "Open all groups", () => all(true)), button("Fold", "Close all groups", () => all(false))] : []),
     status), picture);
-  figure.querySelector("figcaption").append(" Drag or use the arrow keys to move, + and − or Ctrl and the wheel to zoom; Enter or a click opens a layer or a group.");
+  figure.querySelector("figcaption").append(". Drag or use the arrow keys to move, + and − or Ctrl and the wheel to zoom; Enter or a click opens a layer or a group");
 
   // Pointer and keys
 
@@ -386,6 +402,7 @@ function openMap(figure) {
 
   for (const { one } of nodes) one.setAttribute("tabindex", "-1");
   makeCurrent(focusable()[0]);
+  picture.scrollLeft = (picture.scrollWidth - picture.clientWidth) / 2;
 }
 
 for (const figure of document.querySelectorAll("figure.map")) openMap(figure);

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from dryfit.answers.placement import LayerAnswer
-from dryfit.answers.text import Table, bytes_text, cell_text
+from dryfit.answers.text import Table, bytes_text, cell_text, type_text
 from dryfit.engine.plan import Reformat
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import Figure, Part, device_color
@@ -114,7 +114,7 @@ class _Graph:
                     layer.onnx_nodes,
                     layer.device or UNPLACED,
                     layer.segment,
-                    layer.precision,
+                    type_text(layer.precision),
                     layer.cause,
                     list(violated),
                 )
@@ -260,7 +260,7 @@ class _Graph:
             f"{shadow}{_rectangle(box, 'var(--surface)', color, 4, kind='card')}{self._strip(parts, box)}"
             f'<text x="10" y="17" font-weight="600">{_text(title)}</text>'
             f'<text x="{box.width - 8:g}" y="17" text-anchor="end" font-size="9.5">{_text(_cut(where, 18))}</text>'
-            f'<text x="10" y="34">{_text(_cut(kinds, 30))}</text></g>{self._level(inside, is_hidden=True)}</g>'
+            f'<text x="10" y="34">{_text(_cut(kinds, 26))}</text></g>{self._level(inside, is_hidden=True)}</g>'
         )
 
     def _strip(self, parts: Sequence[tuple[str, int]], box: Box) -> str:
