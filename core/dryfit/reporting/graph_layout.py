@@ -14,7 +14,7 @@ import attrs
 from dryfit.errors import ConfigError
 from dryfit.reporting.folding import Group, Item, interval
 
-LAYER, GROUP, BORDER, POINT = (156, 38), (176, 50), (156, 26), (8, 8)
+LAYER, GROUP, BORDER, POINT = (156, 38), (196, 50), (156, 26), (8, 8)
 """Sizes of nodes in pixels: of layers, of groups, of the network's inputs and outputs, and of tensors that enter or
 leave a group."""
 COPY = (62, 14)

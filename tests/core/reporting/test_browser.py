@@ -112,9 +112,9 @@ def test_groups_open_and_close_by_click_and_by_enter(shown: Tab) -> None:
     shown.run("document.querySelector('#graph').scrollIntoView()")
     shown.click(GROUP)
     assert shown.run("document.querySelectorAll('.group[data-box] > .unfold[display=inline]').length") == 1
-    shown.run("document.querySelector('.map-tools button[aria-label=\"Open all groups\"]').click()")
+    shown.run("document.querySelector('.map-tools button[aria-label=\"Unfold all groups\"]').click()")
     assert shown.run(LAYERS_SHOWN) == BLOCKS * len(KINDS)
-    shown.run("document.querySelector('.map-tools button[aria-label=\"Close all groups\"]').click()")
+    shown.run("document.querySelector('.map-tools button[aria-label=\"Fold all groups\"]').click()")
     assert shown.run(LAYERS_SHOWN) == 0
     shown.run(f"({GROUP}).focus()")
     shown.key("Enter")
@@ -124,7 +124,7 @@ def test_groups_open_and_close_by_click_and_by_enter(shown: Tab) -> None:
 
 
 def test_nodes_of_open_groups_do_not_overlap(shown: Tab) -> None:
-    shown.run("document.querySelector('.map-tools button[aria-label=\"Open all groups\"]').click()")
+    shown.run("document.querySelector('.map-tools button[aria-label=\"Unfold all groups\"]').click()")
     overlaps = shown.run(
         "(() => { const boxes = [...document.querySelectorAll('.layer')].map(one => one.getBoundingClientRect()); "
         "return boxes.filter((a, i) => boxes.some((b, j) => i < j && a.left < b.right && b.left < a.right "
@@ -136,7 +136,7 @@ def test_nodes_of_open_groups_do_not_overlap(shown: Tab) -> None:
 def test_zoom_by_buttons_keys_and_wheel(shown: Tab) -> None:
     width = "Number(document.querySelector('.graph').getAttribute('width'))"
     first = shown.run(width)
-    shown.run("document.querySelector('.map-tools button[aria-label=\"Zoom in\"]').click()")
+    shown.run("document.querySelector('.map-tools button[aria-label=\"+, zoom in\"]').click()")
     second = shown.run(width)
     assert second == pytest.approx(1.25 * first)
     shown.run("document.querySelector('.map .picture').focus()")

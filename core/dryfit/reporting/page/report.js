@@ -160,7 +160,7 @@ function verdictBlock(device, verdict) {
   return [element("h4", {}, `${device}: ${said}`), ...(found.length ? [element("ul", {}, ...found)] : [])];
 }
 
-const panel = element("aside", { class: "panel", role: "dialog", "aria-labelledby": "panel-title", tabindex: "-1", hidden: "" });
+const panel = element("div", { class: "panel", role: "dialog", "aria-labelledby": "panel-title", tabindex: "-1", hidden: "" });
 let origin = null;
 
 function showLayer(layer, from) {
@@ -200,10 +200,9 @@ function openMap(figure) {
       if (!node.inside) continue;
       groups.push(node);
       const fold = node.g.querySelector(":scope > .fold");
-      const title = fold.querySelector("title").textContent;
       const button = { role: "button", tabindex: "-1" };
-      for (const [key, value] of Object.entries({ ...button, "aria-expanded": "false", "aria-label": title })) fold.setAttribute(key, value);
-      const unfold = drawn("g", { ...button, class: "unfold", display: "none", "aria-expanded": "true", "aria-label": title }, node.g);
+      for (const [key, value] of Object.entries({ ...button, "aria-expanded": "false" })) fold.setAttribute(key, value);
+      const unfold = drawn("g", { ...button, class: "unfold", display: "none", "aria-expanded": "true" }, node.g);
       node.g.insertBefore(unfold, fold);
       const card = fold.querySelector(".card");
       drawn("rect", { rx: 6, fill: "var(--background)", stroke: card.getAttribute("stroke") }, unfold);
@@ -323,9 +322,9 @@ function openMap(figure) {
 
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, title: label, onclick }, text);
   figure.insertBefore(element("div", { class: "map-tools" },
-    search, button("+", "Zoom in", () => zoom(1.25)), button("−", "Zoom out", () => zoom(0.8)),
-    button("1:1", "Original size", () => zoom(1 / scale)), button("Fit", "Show the whole graph", fit),
-    ...(groups.length ? [button("Unfold", "Open all groups", () => all(true)), button("Fold", "Close all groups", () => all(false))] : []),
+    search, button("+", "+, zoom in", () => zoom(1.25)), button("−", "−, zoom out", () => zoom(0.8)),
+    button("1:1", "1:1, original size", () => zoom(1 / scale)), button("Fit", "Fit the whole graph", fit),
+    ...(groups.length ? [button("Unfold", "Unfold all groups", () => all(true)), button("Fold", "Fold all groups", () => all(false))] : []),
     status), picture);
   figure.querySelector("figcaption").append(". Drag or use the arrow keys to move, + and − or Ctrl and the wheel to zoom; Enter or a click opens a layer or a group");
 
@@ -398,6 +397,49 @@ function openMap(figure) {
       }
     } else return;
     event.preventDefault();
+  });
+
+  // Print: pieces of the height of a page, cut between the nodes.
+
+  const PAGE = 860;  // pixels of a page of A4 between its margins, less the heading
+  let pieces = null;
+
+  function cut(scaled) {
+    const frame = svg.getBoundingClientRect(), unit = size[1] / frame.height;
+    const taken = [...focusable(), ...svg.querySelectorAll(".end")].filter(isShown).filter((one) => !one.matches(".unfold"))
+      .map((one) => one.getBoundingClientRect()).map((box) => [(box.top - frame.top) * unit - 4, (box.bottom - frame.top) * unit + 4]);
+    const ends = [0];
+    while (ends[ends.length - 1] < size[1]) {
+      const start = ends[ends.length - 1];
+      let end = start + PAGE / scaled;
+      for (let hit = true; hit && end < size[1];) {
+        const over = taken.filter(([top, bottom]) => top < end && bottom > end).map(([top]) => top);
+        hit = over.length > 0;
+        if (hit) end = Math.min(...over);
+      }
+      ends.push(Math.min(end > start ? end : start + PAGE / scaled, size[1]));
+    }
+    return ends;
+  }
+
+  window.addEventListener("beforeprint", () => {
+    const ends = cut(Math.min(1, 680 / size[0]));
+    if (ends.length < 3 || pieces) return;
+    for (const child of svg.children) if (child.matches("g")) child.id = child.id || `graph-${child.className.baseVal}`;
+    pieces = element("div", { class: "pieces", "aria-hidden": "true" });
+    for (let index = 1; index < ends.length; index += 1) {
+      const [top, height] = [ends[index - 1], ends[index] - ends[index - 1]];
+      const piece = drawn("svg", { class: "graph", viewBox: `0 ${top} ${size[0]} ${height}`, width: size[0], height }, pieces);
+      for (const [name, value] of [["font-family", "system-ui, sans-serif"], ["font-size", "11"], ["fill", "var(--text)"]]) piece.setAttribute(name, value);
+      for (const child of svg.querySelectorAll(":scope > g")) drawn("use", { href: `#${child.id}` }, piece);
+    }
+    picture.append(pieces);
+    figure.classList.add("is-cut");
+  });
+  window.addEventListener("afterprint", () => {
+    if (pieces) pieces.remove();
+    pieces = null;
+    figure.classList.remove("is-cut");
   });
 
   for (const { one } of nodes) one.setAttribute("tabindex", "-1");

@@ -30,13 +30,15 @@ def part(facts: ReportFacts) -> Part | None:
     graph = _Graph(facts)
     summary = facts.check.summary
     where = ", ".join(f"{count} on {device}" for device, count in graph.counted(graph.layers))
-    folds = sum(1 for _ in _groups(graph.items))
+    is_folded = any(isinstance(one, Group) for one in graph.items)
     return Part(
         name="graph",
         title="The network",
         finding=f"{count_text(summary.layers, 'layer')} ({where}) in {count_text(summary.segments, 'segment')}, with "
         f"{_copies_text(facts.check.reformats)}."
-        + (f" Repeated and consecutive layers are folded into {count_text(folds, 'group')}." if folds else ""),
+        + (
+            f" Repeated layers are folded, so that the graph begins with {len(graph.items)} nodes." if is_folded else ""
+        ),
         figures=[graph.figure()],
         details=[graph.table()],
     )
@@ -45,13 +47,6 @@ def part(facts: ReportFacts) -> Part | None:
 def _copies_text(copies: Sequence[Reformat]) -> str:
     number = "1 copy" if len(copies) == 1 else f"{len(copies)} copies"
     return f"{number} of {bytes_text(sum(one.size for one in copies))}"
-
-
-def _groups(items: Sequence[Item]) -> Iterator[Group]:
-    for item in items:
-        if isinstance(item, Group):
-            yield item
-            yield from _groups(item.children)
 
 
 class _Graph:
@@ -252,6 +247,7 @@ class _Graph:
         title = count_text(size if group.is_repeat else len(layers), "layer")
         title = f"{len(group.children)} \u00d7 {title}" if group.is_repeat else title
         where = ", ".join(f"{count} {device}" for device, count in parts)
+        short = _cut(where, 32 - len(title))
         kinds = ", ".join(kind for kind, _ in Counter(layer.kind for layer in layers).most_common())
         shadow = f'<rect x="4" y="4" width="{box.width:g}" height="{box.height:g}" rx="4" fill="var(--line)"/>'
         return (
@@ -259,8 +255,8 @@ class _Graph:
             f"<title>{_text(f'{title}, {layers[0].name} to {layers[-1].name}: {kinds}; {where}')}</title>"
             f"{shadow}{_rectangle(box, 'var(--surface)', color, 4, kind='card')}{self._strip(parts, box)}"
             f'<text x="10" y="17" font-weight="600">{_text(title)}</text>'
-            f'<text x="{box.width - 8:g}" y="17" text-anchor="end" font-size="9.5">{_text(_cut(where, 18))}</text>'
-            f'<text x="10" y="34">{_text(_cut(kinds, 26))}</text></g>{self._level(inside, is_hidden=True)}</g>'
+            f'<text x="{box.width - 8:g}" y="17" text-anchor="end" font-size="9.5">{_text(short)}</text>'
+            f'<text x="10" y="34">{_text(_cut(kinds, 30))}</text></g>{self._level(inside, is_hidden=True)}</g>'
         )
 
     def _strip(self, parts: Sequence[tuple[str, int]], box: Box) -> str:
