@@ -122,6 +122,7 @@ class Numerics:
         inputs: inputs of the comparison, in words.
         lint: findings about Q/DQ; None for models without.
         problems: questions that could not be answered, and why.
+        assumes_scales: whether every tensor is assumed to have an INT8 scale.
     """
 
     calibration: CalibrationAnswer | None = None
@@ -132,6 +133,7 @@ class Numerics:
     inputs: str = ""
     lint: LintAnswer | None = None
     problems: Sequence[str] = ()
+    assumes_scales: bool = False
 
     @property
     def definition_text(self) -> str:
@@ -212,6 +214,7 @@ def gather_numerics(
         inputs="" if compared is None else _inputs_text(request, compared),
         lint=linted,
         problems=problems,
+        assumes_scales=bool(given.get("assume_scales")),
     )
 
 
@@ -323,7 +326,9 @@ def weight_ranges(network: Network) -> Iterator[WeightRange]:
 def _compared(subject: Asked, request: NumericsRequest, others: Sequence[str]) -> CompareAnswer | None:
     if not request.compares:
         return None
-    named = [DEFINITION, *(request.against or (others if request.data is not None else ()))]
+    # What an engine falls back to is known only from itself.
+    usual = others if request.data is not None and request.engine is None else ()
+    named = [DEFINITION, *(request.against or usual)]
     sides = list({name.lower(): name for name in named}.values())
     samples = _samples(request)
     if request.engine is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("vl_convert", reason="needs vl-convert: pip install 'dryfit[report]'")
@@ -29,3 +31,15 @@ def test_several_models_have_a_folder(dryfit_command: Any, digits_model: Any, tm
     assert done.code == 1
     assert "2 models: 1 can be built" in done.out
     assert dryfit_command("report", digits_model, broken).code == 2
+
+
+def test_samples_and_sides_are_options(dryfit_command: Any, digits_model: Any, tmp_path: Any) -> None:
+    np.save(tmp_path / "images.npy", np.random.default_rng(0).random((3, 1, 8, 8), np.float32))
+    options = ("--platform", "agx-orin-64", "--shape", "image=1x1x8x8", "--no-edits", "--limit", "2")
+    done = dryfit_command(
+        "report", digits_model, *options, "--data", tmp_path / "images.npy", "--against", "cpu", "--json"
+    )
+    found = json.loads(done.out)["numerics"]
+    assert found["calibration"]["samples"] == 2
+    assert len(found["comparison"]["samples"]) == 2
+    assert [one["name"] for one in found["comparison"]["sides"]] == ["fp32", "cpu"]

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import dryfit
+from dryfit.builder.precision.chosen import PrecisionCause
 from dryfit.errors import CalibrationError, ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.network_ranges import sqnr_db
 from dryfit.reporting.figures import Part
 from dryfit.reporting.numerics import tensor_range, weight_ranges
+from dryfit.reporting.parts.quantization import CAUSES
 from dryfit.reporting.report import ReportAnswer
 
 pytest.importorskip("vl_convert", reason="needs vl-convert: pip install 'dryfit[report]'")
@@ -106,6 +108,10 @@ def test_precisions_are_those_of_the_explanation(digits: Any) -> None:
     assert counted == {DataType[name].text: count for name, count in summary["layers_by_precision"].items()}
 
 
+def test_each_cause_of_a_precision_has_its_words() -> None:
+    assert set(CAUSES) == set(PrecisionCause)
+
+
 def test_a_report_without_int8_has_no_such_parts() -> None:
     names = {one.name for one in dryfit.report(DIGITS, edits=False, **BOARD).parts}
     assert not names & {"int8", "arithmetic", "qdq"}
@@ -117,6 +123,25 @@ def test_without_samples_unknown_ranges_are_not_made_up() -> None:
     assert found.numerics.tensors == ()
     assert "there are no histograms" in part_of(found, "int8").basis
     assert [one.name for one in part_of(found, "int8").figures] == ["channels"]
+
+
+def test_assumed_scales_are_called_so() -> None:
+    found = dryfit.report(DIGITS, precision="fp16,int8", assume_scales=True, against="cpu", edits=False, **BOARD)
+    assert "scales of 15 tensors are assumed" in part_of(found, "int8").finding
+    assert "assumed to have a scale" in part_of(found, "int8").basis
+    assert found.numerics.comparison is None
+    assert [one.partition(":")[0] for one in found.numerics.problems] == ["Comparison"]
+
+
+def test_an_engine_is_compared_in_place_of_the_model(tmp_path: Any, samples: str) -> None:
+    path = tmp_path / "digits.engine"
+    network = dryfit.network_from_onnx(DIGITS)
+    network.inputs[0].shape = BOARD["shape"]["image"]
+    dryfit.Builder().build_engine(network, dryfit.BuilderConfig()).save(path)
+    found = dryfit.report(DIGITS, engine=path, data=samples, limit=2, edits=False, **BOARD)
+    alone = dryfit.compare(path, data=samples, limit=2)
+    assert found.numerics.comparison.device == alone.device == "GPU"
+    assert [one.differing for one in found.numerics.comparison.sides] == [one.differing for one in alone.sides]
 
 
 def test_random_inputs_are_called_so() -> None:

@@ -14,7 +14,7 @@ from dryfit.answers.placement_text import heading
 from dryfit.answers.text import Block, Entries, Line, Table, table_name
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import COLORS, Figure, Part, chart
-from dryfit.reporting.parts.quantization import PLOT, ratio_values
+from dryfit.reporting.parts.quantization import PLOT, ratio_values, with_unit
 from dryfit.short_text import count_text, printable
 
 
@@ -31,7 +31,7 @@ def part(facts: ReportFacts) -> Part | None:
         figures=list(_figures(found)),
         blocks=list(_blocks(found, facts.numerics.definition_text)),
         details=list(_details(found)),
-        basis=f"Simulated on this machine with {facts.numerics.inputs}.{simulated}",
+        basis=f"Computed on this machine with {facts.numerics.inputs}.{simulated}",
     )
 
 
@@ -84,12 +84,12 @@ def _figures(found: CompareAnswer) -> Iterator[Figure]:
 def _blocks(found: CompareAnswer, definition: str) -> Iterator[Block]:
     yield Line(f"{heading(found)}, {count_text(len(found.samples), 'sample')}")
     rows = [_side_row(found, side, definition) for side in found.sides]
-    columns = ["against", "compared", "differ", "first layer that adds an error", "its error", "most error added by"]
+    columns = ["against", "compared", "differ", "first layer that adds an error", "its SQNR", "most error added by"]
     yield Table("Sides", columns, rows)
     outputs = [
         (
             one.tensor,
-            side.name,
+            _title(side.name, definition),
             "not stored there" if difference is None else difference.ratio_text,
             "-" if difference is None else f"{difference.differing} of {difference.elements}",
             "-" if difference is None or difference.largest is None else str(difference.largest),
@@ -119,7 +119,7 @@ def _side_row(found: CompareAnswer, side: ComparedSide, definition: str) -> tupl
         side.compared,
         side.differing,
         "none" if first is None else table_name(first.engine_layer),
-        "-" if difference is None else f"{difference.own_text} dB",
+        "-" if difference is None else with_unit(difference.own_text),
         ", ".join(worst) or "none",
     )
 

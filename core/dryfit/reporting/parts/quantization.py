@@ -14,6 +14,7 @@ from dryfit.answers.comparison.sides import DEFINITION
 from dryfit.answers.explain_quantization import QuantizationAnswer
 from dryfit.answers.quantization_text import summary_text
 from dryfit.answers.text import Block, Entries, Line, Table, table_name, type_text
+from dryfit.builder.precision.chosen import PrecisionCause
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import Figure, Part, chart
 from dryfit.reporting.numerics import Numerics, TensorRange, WeightRange
@@ -23,6 +24,21 @@ PICTURED = 6
 """Tensors whose histograms are pictures: those that lose most. All are in the table. Our choice."""
 LISTED = 12
 """Rows of a table above the details. Our choice."""
+CAUSES = {
+    PrecisionCause.INT8: "has scales, and INT8 pays",
+    PrecisionCause.EXPLICIT: "decided by Q/DQ",
+    PrecisionCause.STRONGLY_TYPED: "types of the strongly typed network",
+    PrecisionCause.FLAGS: "nothing narrower is allowed by --precision",
+    PrecisionCause.NO_ARITHMETIC: "no floating-point arithmetic",
+    PrecisionCause.NO_SCALES: "tensors without a scale",
+    PrecisionCause.CONSTRAINT: "set for the layer",
+    PrecisionCause.KIND: "INT8 is not supported for this kind of layer",
+    PrecisionCause.DEVICE: "INT8 is not supported by the device",
+    PrecisionCause.PROMOTED: "the device computes it in a wider type",
+    PrecisionCause.NOISE_REDUCTION: "kept near a network output, to reduce noise",
+    PrecisionCause.DOES_NOT_PAY: "conversions would move more bytes than INT8 saves",
+}
+"""Causes of a precision in words."""
 PLOT = 265
 """Pixels of the plotting area of a small picture."""
 
@@ -60,12 +76,14 @@ def _finding(found: Numerics) -> str:
         int8 = summary.layers_by_precision.get("INT8", 0)
         said.append(f"{int8} of {count_text(summary.layers, 'layer')} are computed in INT8")
         missing = summary.tensors_by_origin.get("missing", 0)
-        if missing:
+        if missing and found.assumes_scales:
+            said.append(f"scales of {count_text(missing, 'tensor')} are assumed")
+        elif missing:
             said.append(f"{count_text(missing, 'tensor')} {'has' if missing == 1 else 'have'} no scale")
     outputs = [] if found.comparison is None else [one for one in found.comparison.tensors if one.is_output]
     for one in outputs[:2]:
         difference = one.differences.get(DEFINITION)
-        ratio = "not known" if difference is None else _decibels(difference.ratio_text)
+        ratio = "not known" if difference is None else with_unit(difference.ratio_text)
         said.append(f"SQNR of {short_name(one.tensor)!r} against {found.definition_text} is {ratio}")
     if found.comparison is None and found.tensors:
         worst = by_loss(found.tensors)[0]
@@ -74,8 +92,8 @@ def _finding(found: Numerics) -> str:
     return f"{'; '.join(said) or 'Nothing is known about INT8'}."
 
 
-def _decibels(text: str) -> str:
-    """A ratio with its unit; words such as `equal` have none."""
+def with_unit(text: str) -> str:
+    """Return a ratio with its unit; words such as `equal` have none."""
     return f"{text} dB" if text.replace(".", "").lstrip("-").isdigit() else text
 
 
@@ -91,8 +109,11 @@ def _basis(found: Numerics) -> str:
         said.append(f"SQNR of layers: simulated on this machine with {found.inputs}.")
         if found.comparison.simulated:
             said.append(f"Simulated: {found.comparison.simulated}.")
+    if found.assumes_scales:
+        said.append("Every tensor is assumed to have a scale; calibrate to know which layers INT8 suits.")
     if found.calibration is None:
-        said.append("No samples were calibrated: there are no histograms.")
+        reason = "No samples were given" if found.lint is None else "The scales are those of the model's Q/DQ"
+        said.append(f"{reason}: there are no histograms.")
     return " ".join(said)
 
 
@@ -257,7 +278,7 @@ def _channels(weights: Sequence[WeightRange]) -> Iterator[Figure]:
         return
     values = [
         {
-            "layer": f"{rank + 1} {short_name(printable(one.layer, kept=''), 16)}",
+            "layer": f"{rank + 1} {_tail(printable(one.layer, kept=''))}",
             "low": one.smallest,
             "high": one.largest,
         }
@@ -268,10 +289,10 @@ def _channels(weights: Sequence[WeightRange]) -> Iterator[Figure]:
         for row, one in zip(values, shown, strict=True)
         for magnitude in _thinned(one.magnitudes)
     ]
-    layer = {"field": "layer", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 110}}
+    layer = {"field": "layer", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 125}}
     axis = {"type": "quantitative", "scale": {"type": "log"}, "title": "largest weight of a channel"}
     specification = {
-        "width": PLOT - 80,
+        "width": PLOT - 95,
         "height": {"step": 17},
         "layer": [
             {
@@ -298,6 +319,14 @@ def _channels(weights: Sequence[WeightRange]) -> Iterator[Figure]:
         "channels", "Ranges of weights by channel, largest spread first", printable(said, kept=""), specification
     )
     yield attrs.evolve(found, is_small=True)
+
+
+_LABEL = 18
+
+
+def _tail(name: str) -> str:
+    """The end of a name: those of neighbors begin alike."""
+    return name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
 
 
 MOST_TICKS = 64
@@ -375,7 +404,7 @@ def _reasons(answer: QuantizationAnswer) -> Table:
     """Precisions with their causes, and how many layers each has."""
     counted: dict[tuple[str, str], list[str]] = {}
     for one in answer.layers:
-        cause = "unplaced, or a shape computation" if one.cause is None else one.cause.value.replace("_", " ")
+        cause = "unplaced, or computes a shape" if one.cause is None else CAUSES[one.cause]
         counted.setdefault((one.precision, cause), []).append(one.name)
     rows = [
         (type_text(precision), cause, len(names), f"{table_name(names[0])}{' ...' if len(names) > 1 else ''}")
