@@ -29,6 +29,9 @@ FINDING_TITLES = {
 }
 """Kind of a finding to the title of its list."""
 
+LINE_WIDTH = 12
+"""Characters of a histogram in a table, so that the table fits a terminal."""
+
 
 @attrs.frozen
 class CachedTensor:
@@ -109,7 +112,7 @@ class CacheAnswer(Answer):
         rows = [
             (
                 one.name,
-                *([sparkline(one.histogram) or "-"] if drawn else []),
+                *([sparkline(one.histogram, LINE_WIDTH) or "-"] if drawn else []),
                 scale_text(one.scale),
                 one.range_text,
                 one.origin_text,

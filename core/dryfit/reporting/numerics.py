@@ -138,7 +138,7 @@ class Numerics:
     @property
     def definition_text(self) -> str:
         """What the side `fp32` is: for a model with Q/DQ its definition includes their rounding."""
-        return "FP32" if self.lint is None else "the model as defined, Q/DQ included"
+        return "FP32" if self.lint is None else "the model with its Q/DQ"
 
 
 @attrs.frozen(kw_only=True)

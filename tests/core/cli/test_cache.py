@@ -11,6 +11,7 @@ import pytest
 
 from dryfit.answers.cache_answers import (
     FINDING_TITLES,
+    LINE_WIDTH,
     CacheAnswer,
     CacheCheckAnswer,
     CacheDiffAnswer,
@@ -286,7 +287,7 @@ def test_the_state_of_a_calibration_has_histograms_to_show(dryfit_command, cache
     )
     x, y = (one["histogram"] for one in answer["tensors"])
     assert (len(x), sum(x), y) == (64, 3, [])
-    assert sparkline(x) in shown.out
+    assert sparkline(x, LINE_WIDTH) in shown.out
     assert "histogram" not in dryfit_command("cache", "show", path).out
 
 

@@ -10,11 +10,10 @@ from dryfit.answers.arithmetic import arithmetic_blocks
 from dryfit.answers.comparison.answer import CompareAnswer, ComparedSide
 from dryfit.answers.comparison.overflows import overflow_blocks
 from dryfit.answers.comparison.sides import DEFINITION
-from dryfit.answers.placement_text import heading
-from dryfit.answers.text import Block, Entries, Line, Table, table_name
+from dryfit.answers.text import Block, Entries, Line, Table, device_text, table_name
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import COLORS, Figure, Part, chart
-from dryfit.reporting.parts.quantization import PLOT, ratio_values, with_unit
+from dryfit.reporting.parts.quantization import PLOT, place_axis, ratio_values, with_unit
 from dryfit.short_text import count_text, printable
 
 
@@ -28,7 +27,7 @@ def part(facts: ReportFacts) -> Part | None:
         name="arithmetic",
         title="Arithmetic of devices and versions",
         finding=_finding(found, facts.numerics.definition_text),
-        figures=list(_figures(found)),
+        figures=list(_figures(found, facts.numerics.definition_text)),
         blocks=list(_blocks(found, facts.numerics.definition_text)),
         details=list(_details(found)),
         basis=f"Computed on this machine with {facts.numerics.inputs}.{simulated}",
@@ -48,12 +47,14 @@ def _title(side: str, definition: str) -> str:
     return definition if side == DEFINITION else side
 
 
-def _figures(found: CompareAnswer) -> Iterator[Figure]:
+def _figures(found: CompareAnswer, definition: str) -> Iterator[Figure]:
     """The ratio against each side along the network; equal tensors have none."""
     values = [one for side in found.sides for one in ratio_values(found.tensors, side.name)]
     if not values:
         return
-    names = [side.name for side in found.sides]
+    titles = {side.name: _title(side.name, definition) for side in found.sides}
+    values = [{**one, "side": titles[one["side"]]} for one in values]
+    names = list(titles.values())
     colors = [f"var(--device-{place % COLORS})" for place in range(len(names))]
     specification = {
         "width": PLOT,
@@ -61,7 +62,7 @@ def _figures(found: CompareAnswer) -> Iterator[Figure]:
         "data": {"values": values},
         "mark": {"type": "line", "point": {"size": 12}},
         "encoding": {
-            "x": {"field": "place", "type": "quantitative", "title": "layer, in order of execution"},
+            "x": place_axis(len(found.tensors)),
             "y": {"field": "dB", "type": "quantitative", "title": "SQNR dB"},
             "color": {
                 "field": "side",
@@ -73,16 +74,18 @@ def _figures(found: CompareAnswer) -> Iterator[Figure]:
         },
     }
     said = "; ".join(
-        f"{side.name}: lowest {min(ratios):.1f} dB over {count_text(len(ratios), 'tensor')} that differ"
+        f"{titles[side.name]}: lowest {min(ratios):.1f} dB over {count_text(len(ratios), 'tensor')} that differ"
         for side in found.sides
-        if (ratios := [one["dB"] for one in values if one["side"] == side.name])
+        if (ratios := [one["dB"] for one in values if one["side"] == titles[side.name]])
     )
     figure = chart("sides", "SQNR of layers against each side", printable(said, kept=""), specification)
     yield attrs.evolve(figure, is_small=True)
 
 
 def _blocks(found: CompareAnswer, definition: str) -> Iterator[Block]:
-    yield Line(f"{heading(found)}, {count_text(len(found.samples), 'sample')}")
+    where = device_text(found.device, found.platform, found.software)
+    precisions = ", ".join(one.upper() for one in found.precisions) or "FP32"
+    yield Line(f"Compared: {where}, {precisions}, {count_text(len(found.samples), 'sample')}")
     rows = [_side_row(found, side, definition) for side in found.sides]
     columns = ["against", "compared", "differ", "first layer that adds an error", "its SQNR", "most error added by"]
     yield Table("Sides", columns, rows)

@@ -220,6 +220,17 @@ def ratio_values(compared: Sequence[ComparedTensor], side: str) -> list[dict[str
     ]
 
 
+def place_axis(count: int) -> dict[str, Any]:
+    """Return the axis along a network with this many layers."""
+    return {
+        "field": "place",
+        "type": "quantitative",
+        "title": "layer, in order of execution",
+        "scale": {"domain": [0, max(count - 1, 1)], "nice": False},
+        "axis": {"tickCount": 5, "tickMinStep": 1},
+    }
+
+
 def _ratios(comparison: CompareAnswer | None, definition: str) -> Iterator[Figure]:
     """The signal-to-noise ratio along the network, and what the layers themselves add."""
     if comparison is None or all(one.name != DEFINITION for one in comparison.sides):
@@ -234,12 +245,6 @@ def _ratios(comparison: CompareAnswer | None, definition: str) -> Iterator[Figur
     if not total:
         return
     values = [{**one, "of": "result"} for one in total]
-    place = {
-        "field": "place",
-        "type": "quantitative",
-        "title": "layer, in order of execution",
-        "axis": {"tickCount": 5},
-    }
     color = {
         "field": "of",
         "type": "nominal",
@@ -254,7 +259,7 @@ def _ratios(comparison: CompareAnswer | None, definition: str) -> Iterator[Figur
     specification = {
         "width": PLOT,
         "height": 190,
-        "encoding": {"x": place, "y": decibels, "color": color},
+        "encoding": {"x": place_axis(len(compared)), "y": decibels, "color": color},
         "layer": [
             {"data": {"values": values}, "mark": {"type": "line"}},
             {"data": {"values": own}, "mark": {"type": "point", "size": 14}},
