@@ -249,6 +249,7 @@ class _Graph:
         where = ", ".join(f"{count} {device}" for device, count in parts)
         short = _cut(where, 32 - len(title))
         kinds = ", ".join(kind for kind, _ in Counter(layer.kind for layer in layers).most_common())
+        said = _cut(kinds, 30) if group.is_repeat else short_name(f"from {layers[0].name}", 30)
         shadow = f'<rect x="4" y="4" width="{box.width:g}" height="{box.height:g}" rx="4" fill="var(--line)"/>'
         return (
             f'<g class="node group" {_place(box)}><g class="fold">'
@@ -256,7 +257,7 @@ class _Graph:
             f"{shadow}{_rectangle(box, 'var(--surface)', color, 4, kind='card')}{self._strip(parts, box)}"
             f'<text x="10" y="17" font-weight="600">{_text(title)}</text>'
             f'<text x="{box.width - 8:g}" y="17" text-anchor="end" font-size="9.5">{_text(short)}</text>'
-            f'<text x="10" y="34">{_text(_cut(kinds, 30))}</text></g>{self._level(inside, is_hidden=True)}</g>'
+            f'<text x="10" y="34">{_text(said)}</text></g>{self._level(inside, is_hidden=True)}</g>'
         )
 
     def _strip(self, parts: Sequence[tuple[str, int]], box: Box) -> str:
