@@ -129,7 +129,7 @@ def _figure(facts: ReportFacts) -> Figure:
         "spacing": 16,
     }
     said = "; ".join(" ".join(map(str, row)) for row in _rows(facts))
-    return chart("variants", "Variants", said, specification)
+    return chart("variants", "Variants side by side", said, specification)
 
 
 def _rows(facts: ReportFacts) -> Iterator[tuple[object, ...]]:
