@@ -14,7 +14,7 @@ from dryfit.answers.text import Table
 from dryfit.estimate_text import duration
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import Part, percent
-from dryfit.reporting.parts import copies, cost, matrix, memory, reasons, timeline
+from dryfit.reporting.parts import copies, cost, matrix, memory, overlap, reasons, roofline, timeline
 from dryfit.reporting.report import ReportAnswer
 
 pytest.importorskip("vl_convert", reason="needs vl-convert: pip install 'dryfit[report]'")
@@ -109,7 +109,7 @@ def test_a_time_that_no_target_estimates_is_not_drawn(facts: ReportFacts) -> Non
 def test_several_inferences_share_the_cores_and_keep_their_order(facts: ReportFacts) -> None:
     assert facts.estimate is not None
     pieces = [one for one in facts.estimate.course.slices if one.category != "step"]
-    placed = timeline.overlapped(pieces, {"DLA": 2}, 4)
+    placed = overlap.overlapped(pieces, {"DLA": 2}, 4)
     assert len(placed) == 4 * len(pieces)
     for row in {one.row for one in placed}:
         own = sorted((one.begin, one.end) for one in placed if one.row == row)
@@ -118,7 +118,7 @@ def test_several_inferences_share_the_cores_and_keep_their_order(facts: ReportFa
         mine = [one for one in placed if one.run == run]
         assert [one.piece for one in mine] == pieces
         assert all(first.end <= second.begin for first, second in itertools.pairwise(mine))
-    alone = timeline.overlapped(pieces, {"DLA": 2}, 1)
+    alone = overlap.overlapped(pieces, {"DLA": 2}, 1)
     assert max(one.end for one in alone) == max(one.end for one in pieces)
     assert max(one.end for one in placed) < 4 * max(one.end for one in pieces)
 
@@ -311,11 +311,11 @@ def test_cycles_on_padding_follow_from_the_padded_multiply_accumulates(facts: Re
 def test_roofs_are_the_rates_of_the_estimate(facts: ReportFacts) -> None:
     assert facts.estimate is not None
     dla = [one for one in facts.estimate.layers if one.device == "DLA"]
-    (peak,) = cost.peaks(dla)
+    (peak,) = roofline.peaks(dla)
     for one in dla:
         assert one.macs <= 1.001 * peak * max(one.compute_microseconds, one.microseconds)
-    assert cost.peaks([]) == []
-    assert cost.memory_rate([]) is None
+    assert roofline.peaks([]) == []
+    assert roofline.memory_rate([]) is None
 
 
 def test_steps_without_an_estimate_are_named(facts: ReportFacts) -> None:
