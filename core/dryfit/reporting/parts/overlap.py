@@ -71,6 +71,7 @@ def _rows_of(piece: Slice, cores: Mapping[str, int]) -> list[str]:
 
 
 def overlapped_figure(facts: ReportFacts, cost: EstimateAnswer, pieces: Sequence[Slice]) -> Iterator[Figure]:
+    """Draw several inferences; nothing if only one device works, or if there are too many pieces to tell apart."""
     cores = {cost.device: len(cost.network.throughput)}
     runs = 2 * cores[cost.device]
     if len({row for one in pieces for row in _rows_of(one, cores)}) < 2 or len(pieces) * runs > MOST_PLACED:

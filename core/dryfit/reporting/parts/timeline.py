@@ -32,14 +32,14 @@ def part(facts: ReportFacts) -> Part | None:
     if cost is None:
         return None
     pieces = [one for one in cost.course.slices if one.category in ("segment", "copy")]
-    has_times = cost.network.latency_microseconds is not None
+    figures: list[Figure] = []
+    if cost.network.latency_microseconds is not None:
+        figures = [_course(facts, cost, pieces), *overlapped_figure(facts, cost, pieces), *_rates(cost)]
     return Part(
         name="timeline",
         title="Timeline of one inference",
         finding=_finding(cost, pieces),
-        figures=[_course(facts, cost, pieces), *overlapped_figure(facts, cost, pieces), *_rates(cost)]
-        if has_times
-        else [],
+        figures=figures,
         blocks=[*_rate_table(cost), *_longest_segments(cost)],
         details=[*_all_segments(cost), *_copies(cost)],
         basis=f"{cost.note} {ORDER}",
