@@ -29,7 +29,9 @@ def part(facts: ReportFacts) -> Part | None:
         return None
     graph = _Graph(facts)
     summary = facts.check.summary
-    where = ", ".join(f"{count} on {device}" for device, count in graph.counted(graph.layers))
+    where = ", ".join(
+        f"{count} {'' if device == UNPLACED else 'on '}{device}" for device, count in graph.counted(graph.layers)
+    )
     is_folded = any(isinstance(one, Group) for one in graph.items)
     return Part(
         name="graph",
@@ -45,6 +47,8 @@ def part(facts: ReportFacts) -> Part | None:
 
 
 def _copies_text(copies: Sequence[Reformat]) -> str:
+    if not copies:
+        return "no copies"
     number = "1 copy" if len(copies) == 1 else f"{len(copies)} copies"
     return f"{number} of {bytes_text(sum(one.size for one in copies))}"
 
