@@ -192,7 +192,8 @@ def gather_numerics(
     if not (is_stated or "int8" in check.precisions or request.compares):
         return Numerics()
     with tempfile.TemporaryDirectory() as folder:
-        given, calibration = dict(options), None
+        given: dict[str, Any] = {**options, "assume_scales": False} if is_stated else dict(options)
+        calibration = None
         if request.data is not None and not is_stated:
             cache = Path(folder) / "calibration.cache"
             calibration = _calibrated(model, cache, options, request)
