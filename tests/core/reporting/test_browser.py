@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.core.reporting.browser import EXECUTABLE, Tab, browser
+from tests.browser import EXECUTABLE, Tab, browser
 
 import dryfit
 from dryfit.answers.check import CheckAnswer

@@ -53,8 +53,8 @@ def failures(kit, name, folder):
     return found
 
 
-def failed_tests(kit, folder, *, crashes=False):
-    """The messages of the failures of each test that fails, of all tests that start no other process.
+def failed_tests(kit, folder, names, *, crashes=False):
+    """The messages of the failures of each of these tests that fails.
 
     They run in one fork, which is faster than one for each case; a target that `crashes` needs one for each.
     """
@@ -63,7 +63,7 @@ def failed_tests(kit, folder, *, crashes=False):
     def run():
         if not crashes:
             own_process.can_fork = lambda: False  # of the fork alone
-        found = {name: failures(kit, name, folder) for name in every_test() if name not in PROCESSES}
+        found = {name: failures(kit, name, folder) for name in names}
         answer.write_bytes(pickle.dumps({name: messages for name, messages in found.items() if messages}))
 
     target_kernels._let_hypothesis_read_constants()

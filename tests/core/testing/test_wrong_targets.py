@@ -16,12 +16,24 @@ def unshrunk():
     settings.load_profile("default")
 
 
-@pytest.mark.parametrize("wrong", wrong_targets.ALL, ids=lambda wrong: wrong.fault)
-def test_a_fault_is_found_where_it_is_and_nowhere_else(wrong, monkeypatch, install, tmp_path):
+def kit_with(wrong, monkeypatch, install):
     more = {"networks": 2, "examples": 12} if wrong in wrong_targets.KERNEL else {}
-    kit = small_kit_of(install(wrong.target(monkeypatch)), **more)
-    failed = failed_tests(kit, tmp_path, crashes=wrong.crashes)
+    return small_kit_of(install(wrong.target(monkeypatch)), **more)
+
+
+@pytest.mark.parametrize("wrong", wrong_targets.ALL, ids=lambda wrong: wrong.fault)
+def test_a_fault_is_found_where_it_is(wrong, monkeypatch, install, tmp_path):
+    kit = kit_with(wrong, monkeypatch, install)
+    failed = failed_tests(kit, tmp_path, [wrong.test, *wrong.also], crashes=wrong.crashes)
     assert wrong.message in "\n".join(failed.get(wrong.test, [])), failed
+    assert failed.keys() == {wrong.test, *wrong.also}, failed
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("wrong", wrong_targets.ALL, ids=lambda wrong: wrong.fault)
+def test_a_fault_is_found_nowhere_else(wrong, monkeypatch, install, tmp_path):
+    names = [name for name in every_test() if name not in PROCESSES]
+    failed = failed_tests(kit_with(wrong, monkeypatch, install), tmp_path, names, crashes=wrong.crashes)
     assert failed.keys() - set(wrong.perhaps) == {wrong.test, *wrong.also}, failed
 
 

@@ -52,6 +52,9 @@ SELECTION = (
     "compiler/test_rounding.py",
 )
 
+FEW = ("test_convolution", "test_integer_convolution", "test_integer_depthwise", "test_quantization", "test_rounding")
+"""Files whose code differs most from tier to tier: in others `make test` runs these alone, `make thorough` all."""
+
 SHARE = "4"
 """Of the tests of each function, every fourth runs in another tier; `make thorough` runs them all."""
 
@@ -59,9 +62,10 @@ INTEGERS_ONLY = frozenset({"avx512", "avx2-vnni"})
 """Tiers that differ from avx512-vnni and avx2, beside them, in how integers are multiplied, and in nothing else."""
 
 
-def selection_of(tier):
+def selection_of(tier, *, is_thorough):
     """The tests that a tier has to pass."""
-    return [name for name in SELECTION if tier.name not in INTEGERS_ONLY or "integer" in name or "quantized_op" in name]
+    names = [name for name in SELECTION if is_thorough or any(f"/{few}.py" in name for few in FEW)]
+    return [name for name in names if tier.name not in INTEGERS_ONLY or "integer" in name or "quantized_op" in name]
 
 
 @pytest.mark.parametrize("tier", reversed(TIERS), ids=lambda tier: tier.name)
@@ -71,16 +75,10 @@ def test_a_tier_passes_the_tests_of_the_kernels(tier, pytestconfig):
         pytest.skip(f"this machine lacks {', '.join(missing)}")
     if tier is current_tier():
         pytest.skip("all tests run in this tier")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        *(str(HERE / name) for name in selection_of(tier)),
-    ]
-    share = "1" if pytestconfig.getoption("--thorough") else SHARE
+    is_thorough = pytestconfig.getoption("--thorough")
+    names = [str(HERE / name) for name in selection_of(tier, is_thorough=is_thorough)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names]
+    share = "1" if is_thorough else SHARE
     found = subprocess.run(
         command,
         cwd=REPOSITORY,
