@@ -144,7 +144,7 @@ def build_standalone(subject: Asked, builder: Builder, output: Path) -> ExportLo
     """
     built = builder.build_loadables(subject.network, subject.config)
     [(segment, contents)] = built.files.items()
-    _write_file(output, contents)
+    write_loadable(output, contents, f"file {str(output)!r}")
     return _answer(subject, subject.network.name, built, {segment: output})
 
 
@@ -187,7 +187,7 @@ def _write_folder(folder: Path, name: str, files: Mapping[int, bytes]) -> dict[i
         ) from error
     paths = {index: folder / f"{name}.segment{index}.loadable" for index in files}
     for index, path in paths.items():
-        _write_file(path, files[index])
+        write_loadable(path, files[index], f"file {str(path)!r}")
     for path in _loadables_in(folder, name) - set(paths.values()):
         try:
             path.unlink()
@@ -207,14 +207,23 @@ def _loadables_in(folder: Path, name: str) -> set[Path]:
     return {path for path in folder.glob("*.loadable") if pattern.fullmatch(path.name)}
 
 
-def _write_file(path: Path, contents: bytes) -> None:
-    """Write a file; on failure, no partial file is left."""
+def write_loadable(path: Path, contents: bytes, where: str) -> None:
+    """Write the file of a loadable; on failure, no partial file is left.
+
+    Args:
+        path: the file.
+        contents: its bytes.
+        where: what names the file in an error.
+
+    Raises:
+        EngineFileError: The file cannot be written.
+    """
     try:
         write_atomically(path, [contents])
     except OSError as error:
         raise EngineFileError(
             "The loadable cannot be written",
-            where=f"file {str(path)!r}",
+            where=where,
             found=error.strerror,
             remedy="Choose a folder that exists, is writable and has space",
         ) from error

@@ -17,7 +17,7 @@ import attrs
 import onnx
 
 from dryfit.answers.asked import Model, model_source
-from dryfit.errors import ConfigError, DryfitError, OnnxImportError
+from dryfit.errors import ConfigError
 from dryfit.network.network import Network
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization.cache_forms import read_ranges_file, write_ranges_file
@@ -46,14 +46,10 @@ def anonymous(model: Model, options: Mapping[str, Any]) -> Iterator[tuple[onnx.M
             found=", ".join(named) or "a network",
             remedy="Leave out the options, or the anonymity",
         )
-    renamed = without_names(_loaded(source))
-    names = dict(
-        zip(
-            (tensor.name for tensor in _tensors(network_from_onnx(source, folder=folder))),
-            (tensor.name for tensor in _tensors(network_from_onnx(renamed))),
-            strict=True,
-        )
-    )
+    own = [tensor.name for tensor in _tensors(network_from_onnx(source, folder=folder))]
+    loaded = onnx.load_from_string(source) if isinstance(source, bytes) else source
+    renamed = without_names(loaded if isinstance(loaded, onnx.ModelProto) else onnx.load(loaded))
+    names = dict(zip(own, (tensor.name for tensor in _tensors(network_from_onnx(renamed))), strict=True))
     given = {key: value for key, value in options.items() if key != "example_inputs"}
     for key in BY_TENSOR:
         if given.get(key):
@@ -148,20 +144,6 @@ class _Names:
             if dimension.dim_param:
                 new = f"N{len(self._dimensions) + 1}"
                 dimension.dim_param = self._dimensions.setdefault(dimension.dim_param, new)
-
-
-def _loaded(source: Any) -> onnx.ModelProto:
-    """The whole model with its weights."""
-    if isinstance(source, onnx.ModelProto):
-        return source
-    try:
-        return onnx.load_from_string(source) if isinstance(source, bytes) else onnx.load(source)
-    except DryfitError:
-        raise
-    except Exception as error:  # whatever protobuf and the file system raise
-        raise OnnxImportError(
-            "The model cannot be read", found=str(error), remedy="Check the file, and the files of its weights"
-        ) from error
 
 
 def _tensors(network: Network) -> Iterator[Any]:

@@ -18,14 +18,13 @@ import attrs
 
 from dryfit.answers.json_data import Amount, Count, Share, hidden, plain
 from dryfit.answers.text import Answer, Block, Line, Table
-from dryfit.atomic_file import write_atomically
 from dryfit.calibration.worker_processes import WorkerProcesses
 from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.json_names import json_names
 from dryfit.plugins import registry
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.pages import index_text
+from dryfit.reporting.pages import index_text, write_page
 from dryfit.reporting.report import report
 from dryfit.short_text import count_text
 
@@ -138,9 +137,8 @@ def report_all(
         options: keyword arguments of `dryfit.report`.
 
     Raises:
-        ConfigError: There are no models, or two have the same file name.
+        ConfigError: There are no models, two have the same file name, or the folder cannot be written.
         UnknownNameError: A device, platform or option value does not exist for any model.
-        OSError: The folder cannot be written.
         ExecutionError: `progress` cancelled the work.
     """
     paths = [os.fspath(one) for one in models]
@@ -154,7 +152,6 @@ def report_all(
             remedy="Name at least one model; give models of the same name folders of their own",
         )
     folder = Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
     previous = _previous(folder)
     calls = [(path, str(folder / page), page, options) for path, page in zip(paths, pages, strict=True)]
     made = _made(calls, executor, min(jobs, len(paths)))
@@ -162,8 +159,8 @@ def report_all(
     if previous is not None:
         found = {path: _with_changes(one, previous.get(path)) for path, one in found.items()}
     rows = [found[path] for path in paths]
-    write_atomically(folder / RECORD, [json.dumps(plain(rows), indent=1).encode()])
-    write_atomically(folder / INDEX, [index_text(rows).encode()])
+    write_page(folder / RECORD, json.dumps(plain(rows), indent=1))
+    write_page(folder / INDEX, index_text(rows))
     return FleetAnswer(str(folder), rows, previous is not None)
 
 

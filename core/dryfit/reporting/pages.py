@@ -12,6 +12,8 @@ from typing import Any
 import jinja2
 
 from dryfit.answers.text import Block, html_text
+from dryfit.atomic_file import write_atomically
+from dryfit.errors import ConfigError
 from dryfit.reporting.figures import Part
 from dryfit.short_text import printable
 
@@ -44,6 +46,24 @@ def index_text(rows: Sequence[Any]) -> str:
         rows: the models, `dryfit.reporting.fleet.FleetModel`.
     """
     return _template("index.html.j2").render(rows=rows, style=_text("report.css"), script=_text("index.js"))
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a file of a report.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, [text.encode()])
+    except OSError as error:
+        raise ConfigError(
+            "The report cannot be written",
+            where=f"file {str(path)!r}",
+            found=error.strerror or str(error),
+            remedy="Choose a folder that can be written to",
+        ) from error
 
 
 def _blocks(blocks: Sequence[Block]) -> str:

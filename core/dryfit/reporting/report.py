@@ -14,7 +14,6 @@ from dryfit.answers.explain import ExplainAnswer
 from dryfit.answers.json_data import plain
 from dryfit.answers.memory_use import MemoryUse
 from dryfit.answers.text import Answer, Block, Line
-from dryfit.atomic_file import write_atomically
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
@@ -24,7 +23,7 @@ from dryfit.reporting.anonymous import anonymous as anonymous_model
 from dryfit.reporting.facts import ReportFacts, Variant, gather
 from dryfit.reporting.figures import Part
 from dryfit.reporting.numerics import Numerics, NumericsRequest
-from dryfit.reporting.pages import page_text
+from dryfit.reporting.pages import page_text, write_page
 from dryfit.reporting.parts import parts_of
 
 
@@ -89,22 +88,21 @@ class ReportAnswer(Answer):
         """Write the report as one HTML file.
 
         Raises:
-            OSError: The file cannot be written.
+            ConfigError: The file cannot be written.
         """
-        write_atomically(path, [self.to_html().encode()])
+        write_page(Path(path), self.to_html())
 
     def save_pictures(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write each picture as an SVG file, named after its part and what it shows; return the files.
 
         Raises:
-            OSError: The folder or a file cannot be written.
+            ConfigError: The folder or a file cannot be written.
         """
-        Path(folder).mkdir(parents=True, exist_ok=True)
         written = []
         for part in self.parts:
             for figure in part.figures:
                 written.append(Path(folder) / f"{part.name}-{figure.name}.svg")
-                write_atomically(written[-1], [figure.file_text().encode()])
+                write_page(written[-1], figure.file_text())
         return written
 
 

@@ -43,3 +43,13 @@ def test_samples_and_sides_are_options(dryfit_command: Any, digits_model: Any, t
     assert found["calibration"]["samples"] == 2
     assert len(found["comparison"]["samples"]) == 2
     assert [one["name"] for one in found["comparison"]["sides"]] == ["fp32", "cpu"]
+
+
+def test_a_report_that_cannot_be_written_is_an_error_with_its_place(
+    dryfit_command: Any, digits_model: Any, tmp_path: Any
+) -> None:
+    (tmp_path / "file").write_text("")
+    done = dryfit_command("report", digits_model, "--no-edits", "-o", tmp_path / "file" / "report.html")
+    assert done.code == 2
+    assert "The report cannot be written" in done.err
+    assert "dryfit-tmp" not in done.err

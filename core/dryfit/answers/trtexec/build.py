@@ -9,12 +9,12 @@ from pathlib import Path
 import attrs
 
 from dryfit.answers.build import timing_cache_file
+from dryfit.answers.export_loadables import write_loadable
 from dryfit.answers.pruning import ACCURACY, plan_pruning
 from dryfit.answers.text import bytes_text
 from dryfit.answers.trtexec.log import TrtexecLog
 from dryfit.answers.trtexec.ranges import RandomCalibrator, invent_ranges, take_border_ranges
 from dryfit.answers.trtexec.remarks import remarks
-from dryfit.atomic_file import write_atomically
 from dryfit.board.board_build import BoardBuild
 from dryfit.board.trtexec_arguments import TrtexecArguments
 from dryfit.board.trtexec_meaning import PRECISION_FLAGS, as_trtexec_builds, trtexec_complaints
@@ -29,7 +29,7 @@ from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import Plan, ProfileShapes
 from dryfit.engine.progress import ProgressMonitor
-from dryfit.errors import ConfigError, EngineFileError
+from dryfit.errors import ConfigError
 from dryfit.network.creation_flags import NetworkDefinitionCreationFlag
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
@@ -274,25 +274,13 @@ def _made(network: Network, config: BuilderConfig, output: str) -> tuple[Engine 
         found = builder.build_loadables(network, config)
         [contents] = found.files.values()
         if output:
-            _write(Path(output), contents)
+            write_loadable(Path(output), contents, f"--saveEngine={output}")
         return None, found.plan, len(contents)
     engine = builder.build_engine(network, config)
     if output:
         engine.save(Path(output))
         return engine, engine.plan, Path(output).stat().st_size
     return engine, engine.plan, len(engine.serialize())
-
-
-def _write(path: Path, contents: bytes) -> None:
-    try:
-        write_atomically(path, [contents])
-    except OSError as error:
-        raise EngineFileError(
-            "The loadable cannot be written",
-            where=f"--saveEngine={path}",
-            found=error.strerror,
-            remedy="Choose a folder that exists, is writable and has space",
-        ) from error
 
 
 def fallback_lines(plan: Plan) -> Iterator[str]:
