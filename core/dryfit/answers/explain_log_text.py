@@ -74,6 +74,8 @@ def _build_lines(answer: ExplainLogAnswer) -> Iterator[Block]:
     if shown:
         yield Line("; ".join(shown))
     yield Line(f"{count_text(size.lines, 'line')}, {size.known_lines} of them understood")
+    if not size.known_lines:
+        yield Line("No line is known from a log of TensorRT: pass what trtexec or the builder printed (2>&1)")
     if build.outcome == UNFINISHED:
         yield Line("The log is cut off, or the program ended early: its last line is missing")
     if build.runs > 1:

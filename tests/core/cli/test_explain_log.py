@@ -79,3 +79,8 @@ def test_the_log_of_dryfit_exec_is_read_as_that_of_a_board(
     shape = ("--shape", "image=1x1x8x8", "--platform", "orin-nx-16")
     placed = dryfit_command("check", digits_model, *shape, "--json").json["layers"]
     assert [one["name"] for one in answer["fallen"]] == [one["name"] for one in placed if one["device"] == "GPU"]
+
+
+def test_a_file_that_is_no_log_is_called_so(dryfit_command: Any, digits_model: Path) -> None:
+    assert "No line is known from a log of TensorRT" in dryfit_command("explain-log", digits_model).out
+    assert "No line is known" not in dryfit_command("explain-log", LOG).out
