@@ -6,6 +6,7 @@ The calls that make an error are found in the source, so that one without a reme
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,7 @@ def is_text(value: ast.expr) -> bool:
     )
 
 
+@functools.cache
 def calls_of_sources(repository: Path) -> list[ErrorCall]:
     known = errors_of_sources(repository)
     return [

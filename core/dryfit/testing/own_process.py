@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import gc
+import importlib
 import mmap
 import os
 import pickle
@@ -20,6 +22,9 @@ from collections.abc import Callable
 from typing import IO
 
 import pytest
+
+from dryfit.errors import PluginError
+from dryfit.plugins import registry
 
 _NOTE_BYTES = 4096
 _note: mmap.mmap | None = None
@@ -47,12 +52,21 @@ def run_in_own_process(test: Callable[[], None]) -> None:
     if not can_fork():
         test()
         return
+    import_what_builds_need()
     global _note  # noqa: PLW0603  the fork reads the same name
     _note = mmap.mmap(-1, _NOTE_BYTES)
     try:
         _wait_for(*_forked(test))
     finally:
         _note = None
+
+
+@functools.cache
+def import_what_builds_need() -> None:
+    """Import the builder and the host's kernels once, in pytest's process, instead of in every fork."""
+    importlib.import_module("dryfit.building")
+    with contextlib.suppress(PluginError):  # reported by the test that builds with it
+        _ = registry.host().kernels
 
 
 def _forked(test: Callable[[], None]) -> tuple[int, IO[bytes]]:
