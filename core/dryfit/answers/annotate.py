@@ -22,7 +22,6 @@ from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.estimate_text import time_text
 from dryfit.json_names import json_names
@@ -149,10 +148,9 @@ def annotate(
             found="a network",
             remedy="Pass the path of an ONNX model, or an onnx.ModelProto",
         )
-    subject.name_board()
+    subject = subject.on_named_board()
     with quiet_log():
-        design = design_for_assessment(subject.network, subject.config)
-        cost = _cost(subject, design)
+        cost = _cost(subject, subject.design)
     copy, external = read_model(subject.source, subject.folder)
     if copy is subject.source:  # the caller's; what was read from a file is ours, and its weights need no second copy
         copy = ModelProto()

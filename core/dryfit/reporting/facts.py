@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from dryfit.answers.asked import Model
+from dryfit.answers.asked import EXAMPLE_INPUTS, LoadedModel, Model
 from dryfit.answers.check import CheckAnswer, check
 from dryfit.answers.estimate import EstimateAnswer, estimate
 from dryfit.answers.explain import ExplainAnswer, explain
@@ -129,31 +129,39 @@ def gather(
     Raises:
         DryfitError: The first variant cannot be asked about. Errors of the others are part of the facts.
     """
+    loaded, options = _loaded(model, options)
     combined = list(itertools.product(platforms or [""], software or [""], precisions or [""]))
     chosen = [_given(*one, options) for one in combined]
     variants = [
         attrs.evolve(
-            _variant(model, *one, given),
+            _variant(loaded, *one, given),
             assumes_scales=bool(given.get("assume_scales")) and not options.get("assume_scales"),
         )
         for one, given in zip(combined, chosen, strict=True)
     ]
     if variants[0].check is None:
-        check(model, **chosen[0])  # raises what is wrong with the model or the options
+        check(loaded, **chosen[0])  # raises what is wrong with the model or the options
     found = variants[0].check
     asked_for = numerics or NumericsRequest()
     return ReportFacts(
         variants=variants,
-        explanation=explain(model, edits=edits, progress=progress, **chosen[0]),
+        explanation=explain(loaded, edits=edits, progress=progress, **chosen[0]),
         command=command,
-        memory=memory_use(model, **chosen[0]),
+        memory=memory_use(loaded, **chosen[0]),
         numerics=(
             Numerics()
             if found is None
-            else gather_numerics(model, chosen[0], found, asked_for, list(_sides(found, software)))
+            else gather_numerics(loaded, chosen[0], found, asked_for, list(_sides(found, software)))
         ),
         are_edits_searched=edits,
     )
+
+
+def _loaded(model: Model, options: Mapping[str, Any]) -> tuple[LoadedModel, dict[str, Any]]:
+    """The model for all questions, and the options without what belongs to it."""
+    others = dict(options)
+    examples = others.pop(EXAMPLE_INPUTS, None)
+    return model if isinstance(model, LoadedModel) else LoadedModel(model, examples), others
 
 
 def _sides(found: CheckAnswer, software: Sequence[str]) -> Iterator[str]:
