@@ -78,13 +78,12 @@ def design_for_assessment(network: Network, config: BuilderConfig) -> Design:
 def design_of_trial(network: Network, config: BuilderConfig) -> Design:
     """Return the same decisions for a question that does not depend on the layout of memory, several times faster.
 
-    Where segments certainly fit, what they need is an upper bound; else, memory is laid out. Plugins that observe builds
-    and a progress monitor are not notified. Raises what `assess` raises.
+    Where segments certainly fit, what they need is an upper bound; else, memory is laid out. Raises what `assess`
+    raises.
     """
     ranges = _found_ranges(network, config)
-    with Stages(f"Trying {network.name}", NUM_STAGES) as stages:
-        design = design_network(network, config, stages, ranges, bounds_memory=True)
-    return designed(network, config, f"Assessing {network.name}") if design.problems else design
+    design = decide(network, config, ranges, bounds_memory=True)
+    return decide(network, config, ranges) if design.problems else design
 
 
 def designed(network: Network, config: BuilderConfig, title: str) -> Design:

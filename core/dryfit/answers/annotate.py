@@ -140,7 +140,7 @@ def annotate(
     path = None if output is None else Path(output)
     if path is not None:
         _require_free(model, path, force=force)
-    subject = asked(model, config, options, defaults=with_scales, needs_shapes=False)
+    subject = asked(model, config, options, defaults=with_scales, needs_shapes=False).on_named_board()
     if subject.source is None:
         raise ConfigError(
             "Only an ONNX model can be annotated",
@@ -148,7 +148,6 @@ def annotate(
             found="a network",
             remedy="Pass the path of an ONNX model, or an onnx.ModelProto",
         )
-    subject = subject.on_named_board()
     with quiet_log():
         cost = _cost(subject, subject.design)
     copy, external = read_model(subject.source, subject.folder)
@@ -156,7 +155,7 @@ def annotate(
         copy = ModelProto()
         copy.CopyFrom(subject.source)
     marks = NodeMarks(color)
-    described = list(node_facts(copy.graph, design, cost))
+    described = list(node_facts(copy.graph, subject.design, cost))
     heading = _heading(subject)
     facts = _facts(subject, heading, cost, marks)
     annotate_model(copy, [(node, one.notes) for node, one in described], facts, marks, heading.device)

@@ -29,8 +29,8 @@ from dryfit.onnx.model_file import ModelSource, read_model
 from dryfit.onnx.parser import network_from_onnx
 
 Model = Any
-"""A path, the bytes of an ONNX file, an `onnx.ModelProto`, a `dryfit.Network`, a `dryfit.LoadedModel`, or, with PyTorch,
-a module or exported program: PyTorch need not be installed, so that the type cannot be named."""
+"""A path, the bytes of an ONNX file, an `onnx.ModelProto`, a `dryfit.Network`, a `dryfit.LoadedModel`, or, with
+PyTorch, a module or exported program: PyTorch need not be installed, so that the type cannot be named."""
 
 EXAMPLE_INPUTS = "example_inputs"
 

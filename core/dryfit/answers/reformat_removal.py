@@ -200,7 +200,9 @@ def find_removals(network: Network, config: BuilderConfig, design: Design | None
     if not chosen:
         return found
     own = {tensor.name: IoFormat.of(tensor) for tensor in (*network.inputs, *network.outputs)}
-    together = _tried(network, config, chosen, *chosen)
+    (first, *others) = chosen
+    alone = found.best(first)
+    together = alone if alone is not None and not others else _tried(network, config, chosen, *chosen)
     return Removals(trials, None if together.problem else together, {**own, **chosen})
 
 

@@ -324,7 +324,9 @@ class CutPlanner:
 
     def _at_most(self, partition: Partition, precisions: Precisions) -> ActivationBytes:
         """Bytes as if every tensor of a segment were there all the time in every type."""
-        return [PoolNeeds(self.variants[run.device], self.specs, precisions).at_most(run.layers) for run in partition.runs]
+        return [
+            PoolNeeds(self.variants[run.device], self.specs, precisions).at_most(run.layers) for run in partition.runs
+        ]
 
     def _unjoined(self, partition: Partition, precisions: Precisions) -> ActivationBytes:
         """Bytes as if no two layers ran as one."""

@@ -74,7 +74,7 @@ class ReportFacts:
 
     Attributes:
         variants: the model on each requested board, version and precision; the first one is that of all other answers.
-        explanation: why layers leave the device, and which edits would help.
+        explained: why layers leave the device, and which edits would help; None if it was not asked.
         command: the command line that makes the same report.
         memory: what the segments need of their memory pools, and what is live at each step.
         numerics: what INT8 and the arithmetic of devices do to the numbers of the model.
@@ -82,8 +82,8 @@ class ReportFacts:
     """
 
     variants: Sequence[Variant]
-    explanation: ExplainAnswer
-    command: str
+    explained: ExplainAnswer | None = None
+    command: str = ""
     memory: MemoryUse = attrs.field(factory=lambda: MemoryUse([], [], []))
     numerics: Numerics = attrs.field(factory=Numerics)
     are_edits_searched: bool = True
@@ -96,9 +96,26 @@ class ReportFacts:
         return found
 
     @property
+    def explanation(self) -> ExplainAnswer:
+        """Why layers leave the device, and which edits would help."""
+        found = self.explained
+        assert found is not None  # noqa: S101  parts that need it are made where it was asked
+        return found
+
+    @property
     def estimate(self) -> EstimateAnswer | None:
         """Estimated cost of the first variant; None if it cannot be built."""
-        return self.variants[0].estimate
+        return self.variants[0].estimate if self.variants else None
+
+    @property
+    def devices(self) -> list[str]:
+        """The devices that run layers, the requested one first: each has its color by its place."""
+        first = self.variants[0] if self.variants else None
+        answer = None if first is None else first.check or first.estimate
+        if answer is None:
+            return []
+        found = answer.devices if isinstance(answer, EstimateAnswer) else answer.summary.layers_by_device
+        return sorted(found, key=lambda device: (device != answer.device, device))
 
 
 def gather(
@@ -145,7 +162,7 @@ def gather(
     asked_for = numerics or NumericsRequest()
     return ReportFacts(
         variants=variants,
-        explanation=explain(loaded, edits=edits, progress=progress, **chosen[0]),
+        explained=explain(loaded, edits=edits, progress=progress, **chosen[0]),
         command=command,
         memory=memory_use(loaded, **chosen[0]),
         numerics=(

@@ -143,6 +143,87 @@ def chart(name: str, title: str, description: str, specification: Mapping[str, A
     return Figure(name, title, description, _scaled(drawn))
 
 
+@attrs.frozen
+class Legend:
+    """What the colors of a chart mean.
+
+    Attributes:
+        field: name of the values' field.
+        colors: color by value of that field, in order.
+        title: heading; "" for none.
+        is_shown: whether the picture has the legend, or says the same otherwise.
+    """
+
+    field: str
+    colors: Mapping[str, str]
+    title: str = ""
+    is_shown: bool = True
+
+    @property
+    def encoding(self) -> dict[str, Any]:
+        """The color encoding of Vega-Lite."""
+        return {
+            "field": self.field,
+            "type": "nominal",
+            "title": self.title or None,
+            "scale": {"domain": list(self.colors), "range": list(self.colors.values())},
+            "legend": {"orient": "top"} if self.is_shown else None,
+        }
+
+
+def bars(
+    values: Sequence[Mapping[str, Any]],
+    rows: str,
+    amount: str,
+    title: str,
+    *,
+    legend: Legend | None = None,
+    order: Sequence[str] | str | None = None,
+    stacked_by: str = "",
+    width: int = WIDTH,
+    row_height: int = 20,
+    longest_label: int = 300,
+    has_names: bool = True,
+    **axis: Any,
+) -> dict[str, Any]:
+    """Return the specification of a chart of horizontal bars.
+
+    Values of the same row are stacked.
+
+    Args:
+        values: data of the bars.
+        rows: field with the names of the rows.
+        amount: field with the lengths.
+        title: title of the axis, with its unit.
+        legend: what the colors mean; None for one color.
+        order: names of all rows in order, or `-x` for the longest first; None for the order of `values`.
+        stacked_by: field by which the pieces of a bar are ordered; "" for none.
+        width: pixels of the plotting area.
+        row_height: pixels of a row.
+        longest_label: pixels of the names.
+        has_names: whether the names are shown; not in a panel beside one that shows them.
+        axis: properties of the axis of the lengths.
+    """
+    names = {"labelLimit": longest_label} if has_names else None
+    encoding: dict[str, Any] = {
+        "y": {"field": rows, "type": "nominal", "title": None, "sort": order, "axis": names},
+        "x": {"field": amount, "type": "quantitative", "title": title, "axis": axis},
+    }
+    if order is not None and not isinstance(order, str):
+        encoding["y"]["scale"] = {"domain": list(order)}
+    if legend is not None:
+        encoding["color"] = legend.encoding
+    if stacked_by:
+        encoding["order"] = {"field": stacked_by, "type": "nominal"}
+    return {
+        "width": width,
+        "height": {"step": row_height},
+        "data": {"values": list(values)},
+        "mark": "bar",
+        "encoding": encoding,
+    }
+
+
 def _scaled(svg: str) -> str:
     """Remove fixed sizes, so that the page decides; the view box keeps the shape.
 

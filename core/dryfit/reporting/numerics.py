@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dryfit.answers.asked import Asked, Model, asked
+from dryfit.answers.asked import Asked, LoadedModel, Model, asked
 from dryfit.answers.calibrate import calibrate
 from dryfit.answers.calibration import CalibrationAnswer
 from dryfit.answers.check import CheckAnswer
@@ -208,7 +208,7 @@ def gather_numerics(
         compared = _answered("Comparison", problems, lambda: _compared(subject, request, others))
     return Numerics(
         calibration=calibration,
-        tensors=() if calibration is None else _tensors(calibration, quantization),
+        tensors=() if calibration is None else tensor_ranges(calibration, quantization),
         quantization=quantization,
         weights=list(weight_ranges(subject.network)) if wanted else (),
         comparison=compared,
@@ -239,7 +239,7 @@ def _calibrated(
     model: Model, cache: Path, options: Mapping[str, Any], request: NumericsRequest
 ) -> CalibrationAnswer | None:
     """The ranges of the tensors, written to a cache; without what differs from run to run."""
-    if isinstance(model, Network):
+    if isinstance(model.source if isinstance(model, LoadedModel) else model, Network):
         raise ConfigError(
             "Networks are calibrated with dryfit.calibration",
             where="data",
@@ -256,7 +256,13 @@ def _calibrated(
     return attrs.evolve(found, cache=None, state=None, run=None)
 
 
-def _tensors(calibration: CalibrationAnswer, quantization: QuantizationAnswer | None) -> list[TensorRange]:
+def tensor_ranges(calibration: CalibrationAnswer, quantization: QuantizationAnswer | None) -> list[TensorRange]:
+    """Return the values of each calibrated tensor beside its range, in execution order.
+
+    Args:
+        calibration: ranges from samples, with what was seen.
+        quantization: ranges that the network has; None for those of the calibration.
+    """
     entries = {} if quantization is None else {one.tensor: one for one in quantization.tensors}
     found = []
     for one in calibration.tensors:

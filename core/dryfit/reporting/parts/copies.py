@@ -9,7 +9,7 @@ from dryfit.answers.text import Block, Line, Table, bytes_text, table_name, type
 from dryfit.engine.plan import Reformat
 from dryfit.estimate_text import duration
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, percent
+from dryfit.reporting.figures import Figure, Legend, Part, bars, chart, percent
 
 INSIDE, BETWEEN = "inside a device", "between devices"
 
@@ -64,24 +64,13 @@ def _finding(copies: Sequence[Reformat]) -> str:
 
 def _bars(copies: Sequence[Reformat], key: Callable[[Reformat], str], name: str, title: str) -> Figure:
     order = list(bytes_by(copies, key))
-    values = [{"of": key(one), "reach": _reach(one), "size": one.size / 1024} for one in copies]
-    specification = {
-        "width": WIDTH,
-        "height": {"step": 26},
-        "data": {"values": values},
-        "mark": "bar",
-        "encoding": {
-            "y": {"field": "of", "type": "nominal", "title": None, "sort": order, "axis": {"labelLimit": 300}},
-            "x": {"aggregate": "sum", "field": "size", "type": "quantitative", "title": "KiB per inference"},
-            "color": {
-                "field": "reach",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": [BETWEEN, INSIDE], "range": ["var(--warning)", "var(--device-5)"]},
-                "legend": {"orient": "top"},
-            },
-        },
-    }
+    summed = [
+        {"of": name, "reach": reach, "size": size / 1024}
+        for reach in (BETWEEN, INSIDE)
+        for name, size in bytes_by([one for one in copies if _reach(one) == reach], key).items()
+    ]
+    legend = Legend("reach", {BETWEEN: "var(--warning)", INSIDE: "var(--device-5)"})
+    specification = bars(summed, "of", "size", "KiB per inference", legend=legend, order=order, row_height=26)
     said = "; ".join(f"{one}: {bytes_text(size)}" for one, size in bytes_by(copies, key).items())
     return chart(name, title, said, specification)
 

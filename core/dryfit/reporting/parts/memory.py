@@ -8,7 +8,6 @@ from dryfit.answers.memory_use import CALLER, LiveTensors, MemoryUse, PoolUse
 from dryfit.answers.text import Block, Table, bytes_text
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale, device_color, label, percent
-from dryfit.reporting.parts.outcome import devices_of
 from dryfit.short_text import count_text
 
 MIB = 1 << 20
@@ -93,7 +92,7 @@ def _pools(facts: ReportFacts) -> Figure:
                         "field": "device",
                         "type": "nominal",
                         "legend": None,
-                        "scale": color_scale(devices_of(facts)),
+                        "scale": color_scale(facts.devices),
                     },
                 },
             },
@@ -155,7 +154,7 @@ def _live(facts: ReportFacts) -> Figure:
         for name, one in zip(names, pools, strict=True)
         for step, size in _corners(one.live_bytes)
     ]
-    devices = devices_of(facts)
+    devices = facts.devices
     colors = ["var(--muted)" if one.pool == CALLER else device_color(one.device, devices) for one in pools]
     x = {"field": "step", "type": "quantitative", "title": None, "scale": {"domain": [0, len(memory.steps)]}}
     area = {
@@ -215,7 +214,7 @@ def _strip(facts: ReportFacts, x: Mapping[str, object]) -> dict[str, object]:
                 "field": "device",
                 "type": "nominal",
                 "title": None,
-                "scale": color_scale(devices_of(facts)),
+                "scale": color_scale(facts.devices),
                 "legend": {"orient": "bottom"},
             },
         },

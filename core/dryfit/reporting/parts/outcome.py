@@ -40,16 +40,10 @@ def _finding(facts: ReportFacts) -> str:
     return f"The model builds {on}{needs}: {device} of {count_text(total, 'layer')} run on {found.device}{latency}."
 
 
-def devices_of(facts: ReportFacts) -> list[str]:
-    """Return the devices that run layers, the requested one first."""
-    found = facts.check.summary.layers_by_device
-    return sorted(found, key=lambda device: (device != facts.check.device, device))
-
-
 def _rows(facts: ReportFacts) -> Iterator[tuple[str, int, int, float | None]]:
     """(device, layers, multiply-accumulates, microseconds)."""
     cost = facts.estimate
-    for device in devices_of(facts):
+    for device in facts.devices:
         own = [] if cost is None else [one for one in cost.segments if one.device == device]
         known = [one.microseconds for one in own if one.microseconds is not None]
         layers = facts.check.summary.layers_by_device[device]
@@ -65,14 +59,14 @@ def _device_table(facts: ReportFacts) -> Iterator[Block]:
 
 
 def _changes(facts: ReportFacts) -> Iterator[Block]:
-    edits = facts.explanation.edits[:MOST_CHANGES]
+    edits = [] if facts.explained is None else facts.explained.edits[:MOST_CHANGES]
     if edits:
         rows = [(f"--apply {one.text}", one.title, change_text(one.before, one.cost)) for one in edits]
         yield Table("Most valuable changes of the model", ["option of dryfit explain", "change", "effect"], rows)
 
 
 def _shares(facts: ReportFacts) -> Figure:
-    devices, values = devices_of(facts), []
+    devices, values = facts.devices, []
     for device, layers, macs, time in _rows(facts):
         values += [
             {"device": device, "of": of, "value": value}

@@ -12,7 +12,6 @@ from dryfit.answers.trace import Slice
 from dryfit.estimate_text import duration
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import WIDTH, Figure, chart, device_color, time_unit
-from dryfit.reporting.parts.outcome import devices_of
 
 NARROWEST_NAMED = 0.03
 """Share of the time that a bar must take for its number to fit inside."""
@@ -91,7 +90,7 @@ def overlapped_figure(facts: ReportFacts, cost: EstimateAnswer, pieces: Sequence
         for one in placed
         if one.end > one.begin
     ]
-    devices = devices_of(facts)
+    devices = facts.devices
     kinds = list(dict.fromkeys(str(one["of"]) for one in values))
     colors = {
         "domain": kinds,

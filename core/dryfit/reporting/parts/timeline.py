@@ -12,8 +12,7 @@ from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
 from dryfit.answers.trace import Slice
 from dryfit.estimate_text import duration, rate_text
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, device_color, label, percent, time_unit
-from dryfit.reporting.parts.outcome import devices_of
+from dryfit.reporting.figures import WIDTH, Figure, Part, bars, chart, device_color, label, percent, time_unit
 from dryfit.reporting.parts.overlap import NARROWEST_NAMED, overlapped_figure
 from dryfit.short_text import count_text
 
@@ -70,7 +69,7 @@ def _finding(cost: EstimateAnswer, pieces: Sequence[Slice]) -> str:
 def _course(facts: ReportFacts, cost: EstimateAnswer, pieces: Sequence[Slice]) -> Figure:
     end = max(one.end for one in pieces)
     unit, nanoseconds = time_unit(end)
-    devices = devices_of(facts)
+    devices = facts.devices
     rows = [*dict.fromkeys(one.device for one in cost.segments), *([COPIES] if cost.transfers else [])]
     values = [
         {
@@ -132,22 +131,7 @@ def _rates(cost: EstimateAnswer) -> Iterator[Figure]:
         {"of": title, "rate": rate} for title, rate, _ in _throughputs(cost) if rate is not None
     ]
     if len(values) > 1:
-        specification = {
-            "width": WIDTH,
-            "height": {"step": 26},
-            "data": {"values": values},
-            "mark": "bar",
-            "encoding": {
-                "y": {
-                    "field": "of",
-                    "type": "nominal",
-                    "title": None,
-                    "sort": None,
-                    "axis": {"labelLimit": 260},
-                },
-                "x": {"field": "rate", "type": "quantitative", "title": "estimated images per second"},
-            },
-        }
+        specification = bars(values, "of", "rate", "estimated images per second", row_height=26, longest_label=260)
         said = "; ".join(f"{title}: {text}" for title, _, text in _throughputs(cost))
         yield chart("throughput", f"Throughput at batch {cost.batch}", said, specification)
 
