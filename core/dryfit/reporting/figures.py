@@ -235,7 +235,11 @@ def _scaled(svg: str) -> str:
     head += (
         f' style="max-width:{1.25 * float(width[1]):.0f}px;min-width:{0.75 * float(width[1]):.0f}px"' if width else ""
     )
-    return f"{head}>{rest}"
+    # Roles of single marks, which Vega writes for its groups: the picture is one image with one description.
+    return f"{head}>{re.sub(_ROLES, '', rest)}"
+
+
+_ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 
 
 def device_color(device: str | None, devices: Sequence[str]) -> str:
