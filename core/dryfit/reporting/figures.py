@@ -10,12 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
 from dryfit.answers.text import Block
 from dryfit.errors import ConfigError
+from dryfit.json_names import json_names
 from dryfit.short_text import printable, short_name
 
 WIDTH = 500
@@ -69,7 +70,10 @@ class Part:
         blocks: lines and tables below the pictures.
         details: lines and tables that are shown on request.
         basis: what is estimated or simulated in this part; "" if nothing is.
+        numbers: what the part states besides the numbers of its answers: sums, shares and ratios of them, by name.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("name title finding basis numbers")
 
     name: str
     title: str
@@ -78,6 +82,7 @@ class Part:
     blocks: Sequence[Block] = ()
     details: Sequence[Block] = ()
     basis: str = ""
+    numbers: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 def _literal(text: str) -> str:

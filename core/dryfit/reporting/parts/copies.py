@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from dryfit.answers.estimate import EstimateAnswer
 from dryfit.answers.reformat_removal import ExplainedReformat
 from dryfit.answers.text import Block, Line, Table, bytes_text, table_name, type_text
 from dryfit.engine.plan import Reformat
@@ -31,7 +33,33 @@ def part(facts: ReportFacts) -> Part | None:
         blocks=[*_cause_table(facts), *_border_table(facts), *_removal(facts), *_traffic(facts)],
         details=list(_all_copies(facts)),
         basis="" if facts.estimate is None else "Times and DRAM traffic are estimates; bytes of copies are exact.",
+        numbers=_numbers(facts),
     )
+
+
+def _numbers(facts: ReportFacts) -> dict[str, Any]:
+    """Bytes, shares and times of copies with the same cause or border, and bytes of DRAM by device."""
+    copies, times, cost = facts.check.reformats, _times(facts), facts.estimate
+    total = sum(one.size for one in copies) or 1
+    found: dict[str, Any] = {"bytes": bytes_by(copies, _reach)}
+    for name, key in (("rules", lambda one: one.rule), ("borders", border)):
+        sizes = bytes_by(copies, key)
+        found[name] = {
+            one: {
+                "copies": sum(key(copy) == one for copy in copies),
+                "bytes": size,
+                "share": size / total,
+                "microseconds": _known_time([copy for copy in copies if key(copy) == one], times),
+            }
+            for one, size in sizes.items()
+        }
+    found["dram_bytes"] = {} if cost is None else dram_bytes(cost)
+    return found
+
+
+def dram_bytes(cost: EstimateAnswer) -> dict[str, int]:
+    """Return the bytes that each device moves to and from DRAM."""
+    return {device: sum(one.dram_bytes for one in cost.segments if one.device == device) for device in cost.devices}
 
 
 def bytes_by(copies: Sequence[Reformat], key: Callable[[Reformat], str]) -> dict[str, int]:
@@ -91,9 +119,14 @@ def _times(facts: ReportFacts) -> Mapping[tuple[str, str, str], float | None]:
 
 def _time(copies: Sequence[Reformat], times: Mapping[tuple[str, str, str], float | None]) -> str:
     """Estimated time of copies; `-` if one of them has none. Copies inside a device are part of its steps."""
+    known = _known_time(copies, times)
+    return "-" if known is None else duration(known)
+
+
+def _known_time(copies: Sequence[Reformat], times: Mapping[tuple[str, str, str], float | None]) -> float | None:
     found = [times.get((one.tensor, one.source.split()[0], one.destination.split()[0])) for one in copies]
     known = [one for one in found if one is not None]
-    return duration(sum(known)) if len(known) == len(found) else "-"
+    return sum(known) if len(known) == len(found) else None
 
 
 def _cause_table(facts: ReportFacts) -> Iterator[Block]:
@@ -132,10 +165,7 @@ def _removal(facts: ReportFacts) -> Iterator[Block]:
 def _traffic(facts: ReportFacts) -> Iterator[Block]:
     cost = facts.estimate
     if cost is not None:
-        rows = [
-            (device, bytes_text(sum(one.dram_bytes for one in cost.segments if one.device == device)))
-            for device in cost.devices
-        ]
+        rows = [(device, bytes_text(size)) for device, size in dram_bytes(cost).items()]
         yield Table("DRAM traffic (estimated)", ["device", "bytes"], rows)
 
 

@@ -11,7 +11,7 @@ from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
 from dryfit.estimate_text import duration, two_digits, with_error
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import Figure, Legend, Part, bars, chart, device_color, label, percent, time_unit
-from dryfit.reporting.parts.roofline import roofline
+from dryfit.reporting.parts.roofline import peaks, roofline
 from dryfit.short_text import count_text
 
 MOST_STEPS = 20
@@ -40,7 +40,42 @@ def part(facts: ReportFacts) -> Part | None:
         ],
         details=list(_step_table("All steps, in execution order", cost.layers)),
         basis=f"{cost.note} The time of a single step is less certain than the sum.",
+        numbers=_numbers(cost, steps),
     )
+
+
+def _numbers(cost: EstimateAnswer, steps: Sequence[EstimatedStep]) -> dict[str, Any]:
+    """Shares of the time and of the cycles, sums by device, and the peak rates that the estimate uses."""
+    total, few = sum(one.microseconds for one in steps), steps[: math.ceil(len(steps) / 10)]
+    devices = {
+        device: {
+            "steps": sum(one.device == device for one in steps),
+            "microseconds": cost_time(cost, device),
+            "bound_share": bound_shares([one for one in steps if one.device == device]),
+            "macs": sum(one.macs for one in cost.segments if one.device == device),
+            "dram_bytes": sum(one.dram_bytes for one in cost.segments if one.device == device),
+            "padding_share": idle_share([one for one in steps if one.device == device]),
+            "peak_gigamacs_per_second": [one / 1000 for one in peaks([one for one in steps if one.device == device])],
+        }
+        for device in cost.devices
+    }
+    return {
+        "longest_steps": len(few),
+        "longest_steps_share": sum(one.microseconds for one in few) / total if total else None,
+        "bound_share": bound_shares(steps),
+        "padding_share": idle_share(steps),
+        "steps_padding_share": [_padded_share(one) for one in most_padded(steps)],
+        "steps_with_macs": sum(bool(one.macs and one.bytes_moved and one.microseconds) for one in steps),
+        "devices": devices,
+        "energy": _energies(cost),
+    }
+
+
+def cost_time(cost: EstimateAnswer, device: str) -> float | None:
+    """Return the microseconds of a device's segments; None if one has no time."""
+    times = [one.microseconds for one in cost.segments if one.device == device]
+    known = [time for time in times if time is not None]
+    return sum(known) if len(known) == len(times) else None
 
 
 def idle_share(steps: Sequence[EstimatedStep]) -> float | None:
@@ -106,15 +141,14 @@ def _device_table(cost: EstimateAnswer) -> Iterator[Block]:
     for device in cost.devices:
         own = [one for one in cost.layers if one.device == device]
         segments = [one for one in cost.segments if one.device == device]
-        times = [one.microseconds for one in segments]
-        known = [time for time in times if time is not None]
+        time = cost_time(cost, device)
         bound = bound_shares(own)
         idle = idle_share(own)
         rows.append(
             (
                 device,
                 len(own) or "-",
-                duration(sum(known)) if len(known) == len(times) else "none",
+                "none" if time is None else duration(time),
                 ", ".join(f"{name} {percent(share)}" for name, share in bound.items()) if own else "-",
                 f"{sum(one.macs for one in segments):,}",
                 bytes_text(sum(one.dram_bytes for one in segments)),

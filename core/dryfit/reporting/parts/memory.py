@@ -27,6 +27,16 @@ def part(facts: ReportFacts) -> Part | None:
         figures=figures,
         blocks=[*_rejected(facts), *_pool_table(memory), *_live_table(memory)],
         basis=BASIS,
+        numbers={
+            "share_of_limit": [
+                {"segment": one.segment, "pool": one.pool, "share": one.needed_bytes / one.limit_bytes}
+                for one in memory.pools
+                if one.limit_bytes
+            ],
+            "live_bytes": max(_live_in_all(memory), default=0),
+            "peak_bytes": {_pool_name(one): one.peak_bytes for one in memory.live},
+            "peak_steps": {_pool_name(one): one.live_bytes.index(one.peak_bytes) for one in memory.live},
+        },
     )
 
 
@@ -57,12 +67,17 @@ def _share(part_bytes: int, whole_bytes: int) -> str:
 
 
 def _peak(memory: MemoryUse) -> Iterator[str]:
-    own = [one for one in memory.live if one.pool != CALLER]
-    if own and memory.steps:
-        totals = [sum(sizes) for sizes in zip(*(one.live_bytes for one in own), strict=True)]
+    totals = _live_in_all(memory)
+    if totals and memory.steps:
         step = totals.index(max(totals))
         where = f"at step {step} ({label(memory.steps[step].layers[0])})"
         yield f"At most {bytes_text(totals[step])} of tensors besides inputs and outputs are live at once, {where}."
+
+
+def _live_in_all(memory: MemoryUse) -> list[int]:
+    """Bytes that are live at each step in all pools, without the caller's."""
+    own = [one for one in memory.live if one.pool != CALLER]
+    return [sum(sizes) for sizes in zip(*(one.live_bytes for one in own), strict=True)]
 
 
 # Pools ----------------------------------------------------------------------------------------------------------------

@@ -69,13 +69,24 @@ def _rows_of(piece: Slice, cores: Mapping[str, int]) -> list[str]:
     return [device] if count == 1 else [f"{device} core {index}" for index in range(count)]
 
 
-def overlapped_figure(facts: ReportFacts, cost: EstimateAnswer, pieces: Sequence[Slice]) -> Iterator[Figure]:
-    """Draw several inferences; nothing if only one device works, or if there are too many pieces to tell apart."""
+def overlapped_runs(cost: EstimateAnswer, pieces: Sequence[Slice]) -> list[Placed]:
+    """Return two inferences for each core of the device, at once.
+
+    None if one device does all work, or if there are more pieces than could be told apart in a picture.
+    """
     cores = {cost.device: len(cost.network.throughput)}
     runs = 2 * cores[cost.device]
     if len({row for one in pieces for row in _rows_of(one, cores)}) < 2 or len(pieces) * runs > MOST_PLACED:
+        return []
+    return overlapped(pieces, cores, runs)
+
+
+def overlapped_figure(facts: ReportFacts, cost: EstimateAnswer, pieces: Sequence[Slice]) -> Iterator[Figure]:
+    """Draw several inferences; nothing where there is nothing to tell apart."""
+    placed = overlapped_runs(cost, pieces)
+    if not placed:
         return
-    placed = overlapped(pieces, cores, runs)
+    runs = max(one.run for one in placed) + 1
     end = max(one.end for one in placed)
     unit, nanoseconds = time_unit(end)
     values = [

@@ -45,7 +45,21 @@ def part(facts: ReportFacts) -> Part | None:
         ],
         details=[*(layers if len(layers[0].rows) > MOST_LAYERS else []), *explanation_blocks(found)],
         basis="" if facts.estimate is None else "Times are estimates; nothing was measured.",
+        numbers=_numbers(facts),
     )
+
+
+def _numbers(facts: ReportFacts) -> dict[str, Any]:
+    """The time of the steps of each rule's layers, its share, and how many layers violate a rule."""
+    causes = facts.explanation.causes
+    others = other_layers(facts)
+    return {
+        "layers_with_rules": len({name for one in causes for name in one.layers}),
+        "layers_without_rules": sum(map(len, others.values())),
+        "microseconds": {one.rule: rule_time(facts, one) for one in causes},
+        "latency_share": {one.rule: _time_share(facts, one) for one in causes},
+        "layers_share": {one.rule: len(one.layers) / (facts.explanation.summary.layers or 1) for one in causes},
+    }
 
 
 def _finding(facts: ReportFacts) -> str:

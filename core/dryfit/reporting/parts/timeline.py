@@ -13,7 +13,7 @@ from dryfit.answers.trace import Slice
 from dryfit.estimate_text import duration, rate_text
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import WIDTH, Figure, Part, bars, chart, device_color, label, percent, time_unit
-from dryfit.reporting.parts.overlap import NARROWEST_NAMED, overlapped_figure
+from dryfit.reporting.parts.overlap import NARROWEST_NAMED, overlapped_figure, overlapped_runs
 from dryfit.short_text import count_text
 
 ROW_HEIGHT = 44
@@ -42,7 +42,23 @@ def part(facts: ReportFacts) -> Part | None:
         blocks=[*_rate_table(cost), *_longest_segments(cost)],
         details=[*_all_segments(cost), *_copies(cost)],
         basis=f"{cost.note} {ORDER}",
+        numbers=_numbers(cost, pieces),
     )
+
+
+def _numbers(cost: EstimateAnswer, pieces: Sequence[Slice]) -> dict[str, Any]:
+    """The time of each device and of copies, its share, and when several inferences end."""
+    tracks = times_by_track(pieces)
+    total = sum(tracks.values())
+    found: dict[str, Any] = {
+        "microseconds": {track: time / 1000 for track, time in tracks.items()},
+        "share": {track: time / total for track, time in tracks.items() if total},
+    }
+    placed = overlapped_runs(cost, pieces)
+    if placed:
+        runs = max(one.run for one in placed) + 1
+        found["overlapped"] = {"inferences": runs, "microseconds": max(one.end for one in placed) / 1000}
+    return found
 
 
 def times_by_track(pieces: Sequence[Slice]) -> dict[str, int]:
