@@ -87,7 +87,11 @@ def _finding(facts: ReportFacts) -> str:
     if len(known) > 1:
         best, worst = min(known, key=lambda one: one[0])[1], max(known, key=lambda one: one[0])[1]
         words = [one.estimate.network.latency_text for one in (best, worst) if one.estimate is not None]
-        text += f"; estimated latency from {words[0]} ({best.title}) to {words[1]} ({worst.title})"
+        text += (
+            f"; estimated latency {words[0]} for all"
+            if words[0] == words[1]
+            else f"; estimated latency from {words[0]} ({best.title}) to {words[1]} ({worst.title})"
+        )
     changed = _changed(facts)
     which = (
         "no layer changes its"
