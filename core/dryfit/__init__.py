@@ -13,6 +13,7 @@ public_names(
     {
         "dryfit.answers.annotate": "annotate",
         "dryfit.answers.caches": "check_cache diff_caches show_cache",
+        "dryfit.answers.asked": "LoadedModel",
         "dryfit.answers.calibrate": "calibrate compare_calibrators",
         "dryfit.answers.check": "CheckAnswer check",
         "dryfit.answers.compare": "compare",

@@ -22,7 +22,6 @@ from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.estimate_text import time_text
 from dryfit.json_names import json_names
@@ -141,7 +140,7 @@ def annotate(
     path = None if output is None else Path(output)
     if path is not None:
         _require_free(model, path, force=force)
-    subject = asked(model, config, options, defaults=with_scales, needs_shapes=False)
+    subject = asked(model, config, options, defaults=with_scales, needs_shapes=False).on_named_board()
     if subject.source is None:
         raise ConfigError(
             "Only an ONNX model can be annotated",
@@ -149,16 +148,14 @@ def annotate(
             found="a network",
             remedy="Pass the path of an ONNX model, or an onnx.ModelProto",
         )
-    subject.name_board()
     with quiet_log():
-        design = design_for_assessment(subject.network, subject.config)
-        cost = _cost(subject, design)
+        cost = _cost(subject, subject.design)
     copy, external = read_model(subject.source, subject.folder)
     if copy is subject.source:  # the caller's; what was read from a file is ours, and its weights need no second copy
         copy = ModelProto()
         copy.CopyFrom(subject.source)
     marks = NodeMarks(color)
-    described = list(node_facts(copy.graph, design, cost))
+    described = list(node_facts(copy.graph, subject.design, cost))
     heading = _heading(subject)
     facts = _facts(subject, heading, cost, marks)
     annotate_model(copy, [(node, one.notes) for node, one in described], facts, marks, heading.device)

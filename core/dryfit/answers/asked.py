@@ -16,18 +16,21 @@ import onnx
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.options import PRECISION_FLAGS, NetworkOptions, Shapes, Sparsity, shape_text
+from dryfit.builder.assessment import Assessment, assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.config.optimization_profile import suggested_shape
+from dryfit.builder.design import Design
+from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError, NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
-from dryfit.onnx.model_file import ModelSource
+from dryfit.onnx.model_file import ModelSource, read_model
 from dryfit.onnx.parser import network_from_onnx
 
 Model = Any
-"""A path, the bytes of an ONNX file, an `onnx.ModelProto`, a `dryfit.Network`, or, with PyTorch, a module or exported
-program: PyTorch need not be installed, so that the type cannot be named."""
+"""A path, the bytes of an ONNX file, an `onnx.ModelProto`, a `dryfit.Network`, a `dryfit.LoadedModel`, or, with
+PyTorch, a module or exported program: PyTorch need not be installed, so that the type cannot be named."""
 
 EXAMPLE_INPUTS = "example_inputs"
 
@@ -55,6 +58,7 @@ class Asked:
     notes: Sequence[str] = ()
     source: ModelSource | None = None
     folder: Path | None = None
+    _decided: dict[str, Any] = attrs.field(factory=dict, repr=False)
 
     @property
     def precisions(self) -> Sequence[str]:
@@ -70,14 +74,36 @@ class Asked:
             return self.options.sparsity
         return "enable" if self.config.get_flag(BuilderFlag.SPARSE_WEIGHTS) else "disable"
 
-    def name_board(self) -> None:
-        """Set the board of the default device in the config, so that the other devices use the same board.
+    def on_named_board(self) -> Asked:
+        """Return the same with the board of the default device in the config, so that the other devices use it too.
 
         A config passed by the user is not modified.
         """
-        if self.options is not None:
-            device = self.config.default_device_type
-            self.config.set_platform(device, self.config.platform(device).name)
+        if self.options is None or self.options.platform is not None:
+            return self
+        with quiet_log():
+            config, _ = config_of(self.network, self.options)
+        device = config.default_device_type
+        config.set_platform(device, config.platform(device).name)
+        return attrs.evolve(self, config=config, decided={})
+
+    @property
+    def design(self) -> Design:
+        """The decisions about the network, made once. Raises what `dryfit.building.assess` raises."""
+        if "design" not in self._decided:
+            with quiet_log():
+                self._decided["design"] = design_for_assessment(self.network, self.config)
+        found: Design = self._decided["design"]
+        return found
+
+    @property
+    def assessment(self) -> Assessment:
+        """What a build would do, from the same decisions. Raises as `design`."""
+        if "assessment" not in self._decided:
+            with quiet_log():
+                self._decided["assessment"] = assessment_of(self.design, self.config)
+        found: Assessment = self._decided["assessment"]
+        return found
 
 
 Defaults = Callable[[NetworkOptions], tuple[NetworkOptions, list[str]]]
@@ -88,6 +114,51 @@ def no_defaults(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
     return options, []
 
 
+class LoadedModel:
+    """A model for several questions: it is read and imported once, and designed once for the same options.
+
+    It is a snapshot: later changes of the file, the ONNX model or the network do not show.
+
+    Args:
+        model: a path, the bytes of an ONNX file, an ONNX model, a network, or a PyTorch module or exported program.
+        example_inputs: inputs of a PyTorch module.
+
+    Raises:
+        OnnxImportError: The model is corrupt. Unsupported operators are reported by the questions.
+        ConfigError: The value is not a model.
+
+    Example:
+        >>> model = dryfit.LoadedModel("digits.onnx")
+        >>> [dryfit.check(model, platform=board).summary.segments for board in ("agx-orin-64", "orin-nx-16")]
+        [6, 6]
+    """
+
+    def __init__(self, model: Model, example_inputs: Any = None) -> None:
+        source, self.folder, self.name = model_source(model, example_inputs)
+        self.source = copy_network(source) if isinstance(source, Network) else read_model(source, self.folder)[0]
+        self._networks: dict[tuple[int, str], Network] = {}
+        self._asked: list[Asked] = []
+
+    def network(self, options: NetworkOptions) -> Network:
+        """Return a new copy of the imported network, with the requested input shapes set. Raises as `load_network`."""
+        if isinstance(self.source, Network):
+            return load_network(self.source, options)
+        key = (options.creation_flags, options.network_method)
+        if key not in self._networks:
+            self._networks[key] = load_network(self.source, attrs.evolve(options, shape={}), self.folder)
+        network = copy_network(self._networks[key])
+        set_shapes(network, options.shape)
+        return network
+
+    def asked_before(self, options: NetworkOptions) -> Asked | None:
+        """Return an earlier question with the same options, whose network and design can be shared."""
+        return next((one for one in self._asked if one.options == options), None)
+
+    def keep(self, question: Asked) -> None:
+        """Keep a question for others with the same options."""
+        self._asked.append(question)
+
+
 def asked(
     model: Model,
     config: BuilderConfig | None,
@@ -96,6 +167,7 @@ def asked(
     defaults: Defaults = with_defaults,
     defaults_of: Callable[[Network], Defaults] | None = None,
     needs_shapes: bool = True,
+    shares: bool = False,
 ) -> Asked:
     """Load a model and resolve its settings.
 
@@ -106,6 +178,8 @@ def asked(
         defaults: fills in the options that were not given.
         defaults_of: returns the function that fills in the defaults of a network, if they depend on the network.
         needs_shapes: whether every dynamic input requires a shape. False: only if some shapes are ranges.
+        shares: whether network, config and design may be those of an earlier question about the same loaded model. The
+            question must not modify them.
 
     Raises:
         OnnxImportError: The model is corrupt or has unsupported operators.
@@ -114,6 +188,7 @@ def asked(
     """
     said = dict(options)
     source, folder, name = model_source(model, said.pop(EXAMPLE_INPUTS, None))
+    loaded = model if isinstance(model, LoadedModel) else None
     if config is not None:
         if said:
             raise ConfigError(
@@ -121,22 +196,31 @@ def asked(
                 found=", ".join(said),
                 remedy="Pass either options or a config",
             )
-        network = source if isinstance(source, Network) else network_from_onnx(source, folder=folder)
+        if loaded is not None:
+            network = loaded.network(NetworkOptions())
+        else:
+            network = source if isinstance(source, Network) else network_from_onnx(source, folder=folder)
         onnx_source = None if isinstance(source, Network) else source
         return Asked(name or network.name, network, config, None, source=onnx_source, folder=folder)
     stated = NetworkOptions.said(said)
+
+    def imported(options: NetworkOptions) -> Network:
+        return load_network(source, options, folder) if loaded is None else loaded.network(options)
+
     if defaults_of is None:
         filled, assumed = defaults(stated)
-        network = load_network(source, filled, folder)
+        network = imported(filled)
     else:
         # Defaults fill in devices and precisions, on which the import does not depend.
-        network = load_network(source, stated, folder)
+        network = imported(stated)
         filled, assumed = defaults_of(network)(stated)
     if needs_shapes or filled.shape_values or any(len(shapes) == 3 for shapes in filled.shape.values()):
         require_shapes(network, filled.shape)
+    if shares and loaded is not None and (earlier := loaded.asked_before(filled)) is not None:
+        return attrs.evolve(earlier, assumed=assumed)
     with quiet_log():
         described, notes = config_of(network, filled)
-    return Asked(
+    found = Asked(
         name=name or network.name,
         network=network,
         config=described,
@@ -146,6 +230,9 @@ def asked(
         source=None if isinstance(source, Network) else source,
         folder=folder,
     )
+    if shares and loaded is not None:
+        loaded.keep(found)
+    return found
 
 
 def load_network(source: ModelSource | Network, options: NetworkOptions, folder: Path | None = None) -> Network:
@@ -259,6 +346,8 @@ def model_source(model: Model, example_inputs: Any = None) -> tuple[ModelSource 
             found=type(model).__name__,
             remedy="Leave out example_inputs, or pass a torch.nn.Module",
         )
+    if isinstance(model, LoadedModel):
+        return model.source, model.folder, model.name
     if isinstance(model, Network):
         return model, None, ""
     if isinstance(model, onnx.ModelProto):

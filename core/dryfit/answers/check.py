@@ -7,7 +7,7 @@ from typing import ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.asked import Model, asked, quiet_log
+from dryfit.answers.asked import Model, asked
 from dryfit.answers.conditions import PERCENT, PLACEMENT_SUBJECTS, FailCondition, Outcome, beginnings
 from dryfit.answers.json_data import hidden
 from dryfit.answers.options import Options
@@ -16,7 +16,6 @@ from dryfit.answers.placement_text import heading, listed_names, placement_block
 from dryfit.answers.text import Answer, Block, bytes_text
 from dryfit.builder.assessment import LayerEdge
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.building import assess
 from dryfit.short_text import count_text
 
 
@@ -82,9 +81,8 @@ def check(
         ['elu2', 'average', 'classifier/shuffle', 'softmax']
     """
     conditions = PLACEMENT_SUBJECTS.conditions(fail_on)
-    subject = asked(model, config, options, needs_shapes=False)
-    with quiet_log():
-        found = assess(subject.network, subject.config)
+    subject = asked(model, config, options, needs_shapes=False, shares=True)
+    found = subject.assessment
     settings = subject.config.settings(subject.network)
     placement = placement_of(subject.name, found, settings, subject.assumed, subject.network)
     return CheckAnswer(

@@ -20,7 +20,6 @@ from dryfit.answers.text import Answer, Block, Entries, Line, Table, bytes_text,
 from dryfit.answers.trace import Trace
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.refusals import require_places
-from dryfit.building import design_for_assessment
 from dryfit.estimate_text import duration, rate_text, time_text, two_digits, with_error
 from dryfit.json_names import json_names
 from dryfit.short_text import count_text
@@ -192,11 +191,9 @@ def estimate(
         >>> [one.text for one in answer.segments if one.device == "GPU"]
         ['at least 5.0 us', 'at least 5.0 us', 'at least 10 us']
     """
-    subject = asked(model, config, options, defaults=with_scales)
-    subject.name_board()
-    chosen = subject.config
+    subject = asked(model, config, options, defaults=with_scales, shares=True).on_named_board()
+    chosen, design = subject.config, subject.design
     with quiet_log():
-        design = design_for_assessment(subject.network, chosen)
         require_places(design, chosen)
         cost = network_cost(design)
         settings = chosen.settings(subject.network)

@@ -20,7 +20,7 @@ from dryfit.answers.explained_layers import (
     summary_of,
 )
 from dryfit.answers.json_data import Count, hidden
-from dryfit.answers.model_edits import PlacedModel, fixed_shapes, measure_of, placed
+from dryfit.answers.model_edits import PlacedModel, fixed_shapes, measure_of, placed_as_asked
 from dryfit.answers.network_cost import EstimatedPart
 from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, PlacementHeading, unknown_layer
@@ -173,9 +173,9 @@ def explain(
         >>> answer.layers[0].violations[0].actual
         'ELU'
     """
-    subject = asked(model, config, options, needs_shapes=False)
+    subject = asked(model, config, options, needs_shapes=False, shares=True)
     with quiet_log(), _watched(subject.config, progress):
-        found = placed(subject.name, subject.network, subject.config, subject.assumed)
+        found = placed_as_asked(subject)
         chosen = _chosen(found.placement, layer)
         names = {one.name for one in chosen}
         leaving = [one for one in found.leaving if one.name in names]

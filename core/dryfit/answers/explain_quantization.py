@@ -18,11 +18,10 @@ from dryfit.answers.quantization_text import quantization_blocks, summary_text
 from dryfit.answers.quantization_trace import QuantizationTrace, trace_quantizations
 from dryfit.answers.text import Answer, Block
 from dryfit.answers.traced_quantization import TracedQuantization
-from dryfit.builder.assessment import Assessment, assessment_of
+from dryfit.builder.assessment import Assessment
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.precision.chosen import PrecisionCause
-from dryfit.building import design_for_assessment
 from dryfit.engine.plan import LayerPlacement
 from dryfit.network.network import Network
 from dryfit.quantization.scale_table import RangeConflict, ScaleEntry
@@ -154,11 +153,9 @@ def explain_quantization(
         >>> answer.layers[0].reason
         "No scale for 'image'"
     """
-    subject = asked(model, config, options, defaults_of=_defaults, needs_shapes=False)
-    network, chosen = subject.network, subject.config
+    subject = asked(model, config, options, defaults_of=_defaults, needs_shapes=False, shares=True)
+    network, chosen, design, assessment = subject.network, subject.config, subject.design, subject.assessment
     with quiet_log():
-        design = design_for_assessment(network, chosen)
-        assessment = assessment_of(design, chosen)
         trace = trace_quantizations(network, design, chosen)
         placement = placement_of(subject.name, assessment, chosen.settings(network), subject.assumed)
     layers, quantizations = _chosen(assessment, trace, layer)

@@ -10,13 +10,12 @@ from typing import Unpack
 
 import attrs
 
-from dryfit.answers.asked import Model, asked, quiet_log
+from dryfit.answers.asked import Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import Options
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.building import design_for_assessment
 from dryfit.errors import DryfitError
 
 CALLER = "inputs and outputs"
@@ -110,9 +109,7 @@ def memory_use(model: Model, config: BuilderConfig | None = None, **options: Unp
         OnnxImportError: The model is corrupt or has unsupported operators.
         UnknownNameError: A device, platform or option value does not exist.
     """
-    subject = asked(model, config, options, defaults=with_defaults, needs_shapes=False)
-    with quiet_log():
-        return memory_of(design_for_assessment(subject.network, subject.config))
+    return memory_of(asked(model, config, options, defaults=with_defaults, needs_shapes=False, shares=True).design)
 
 
 def memory_of(design: Design) -> MemoryUse:

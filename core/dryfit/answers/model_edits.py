@@ -20,10 +20,9 @@ from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import LISTED_NAMES, has_left
 from dryfit.answers.text import Answer, Block, Line, bytes_text
 from dryfit.atomic_file import refuse_to_overwrite
-from dryfit.builder.assessment import assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
-from dryfit.building import design_for_assessment
+from dryfit.building import design_of_trial
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
@@ -73,14 +72,19 @@ class PlacedModel:
         )
 
 
-def placed(name: str, network: Network, config: BuilderConfig, assumed: Sequence[str] = ()) -> PlacedModel:
-    """Place the layers of a network. Raises what `dryfit.building.assess` raises."""
-    design = design_for_assessment(network, config)
-    assessment = assessment_of(design, config)
-    placement = placement_of(name, assessment, config.settings(network), assumed, network)
+def placed_as_asked(subject: Asked) -> PlacedModel:
+    """Place the layers of a model. Raises what `dryfit.building.assess` raises."""
+    network = subject.network
+    settings = subject.config.settings(network)
+    placement = placement_of(subject.name, subject.assessment, settings, subject.assumed, network)
     specs = infer_specs(network)
     macs = {layer.name: layer.multiply_accumulates(specs) for layer in network.layers}
-    return PlacedModel(placement, macs, assessment.left, design)
+    return PlacedModel(placement, macs, subject.assessment.left, subject.design)
+
+
+def _cost(network: Network, config: BuilderConfig) -> Cost:
+    """The cost of a network's placement."""
+    return placed_as_asked(Asked("", network, config, None, decided={"design": design_of_trial(network, config)})).cost
 
 
 def measure_of(subject: Asked, progress: ProgressMonitor | None = None) -> Measure:
@@ -88,11 +92,11 @@ def measure_of(subject: Asked, progress: ProgressMonitor | None = None) -> Measu
 
     def measured(model: ModelProto) -> Cost:
         if subject.options is None:
-            return placed("", network_from_onnx(model, folder=subject.folder), subject.config).cost
+            return _cost(network_from_onnx(model, folder=subject.folder), subject.config)
         network = load_network(model, subject.options, subject.folder)
         config, _ = config_of(network, subject.options)
         config.progress_monitor = progress
-        return placed("", network, config).cost
+        return _cost(network, config)
 
     return measured
 
@@ -232,7 +236,7 @@ def apply_edits(
     with quiet_log():
         source, external = read_model(subject.source, subject.folder)
         measure = measure_of(subject)
-        before = placed("", subject.network, subject.config).cost
+        before = placed_as_asked(subject).cost
         edited = edited_model(source, external, choices, fixed_shapes(subject))
         require_places(edited)
         shapes = {} if subject.options is None else subject.options.shape

@@ -201,8 +201,7 @@ def place(
         raise UnknownNameError("objective", str(objective), map(str, Objective), where="--objective")
     if output is not None:
         refuse_to_overwrite(Path(output), force=force)
-    subject = asked(model, config, options, defaults=with_every_precision)
-    subject.name_board()
+    subject = asked(model, config, options, defaults=with_every_precision).on_named_board()
     network, chosen = subject.network, subject.config
     with quiet_log():
         proposal = propose_placement(network, chosen, Objective(objective))

@@ -19,7 +19,7 @@ from dryfit.builder.design import Design
 from dryfit.builder.formats.forms import REFORMAT_RULES
 from dryfit.builder.formats.sides import Sides
 from dryfit.builder.refusals import refusals_of
-from dryfit.building import design_for_assessment
+from dryfit.building import design_for_assessment, design_of_trial
 from dryfit.engine.plan import Reformat
 from dryfit.engine.progress import stepped
 from dryfit.errors import DryfitError
@@ -200,7 +200,9 @@ def find_removals(network: Network, config: BuilderConfig, design: Design | None
     if not chosen:
         return found
     own = {tensor.name: IoFormat.of(tensor) for tensor in (*network.inputs, *network.outputs)}
-    together = _tried(network, config, chosen, *chosen)
+    (first, *others) = chosen
+    alone = found.best(first)
+    together = alone if alone is not None and not others else _tried(network, config, chosen, *chosen)
     return Removals(trials, None if together.problem else together, {**own, **chosen})
 
 
@@ -230,7 +232,7 @@ def _tried(network: Network, config: BuilderConfig, chosen: dict[str, IoFormat],
     trial = FormatTrial(first, chosen[first])
     with io_formats_set(network, chosen):
         try:
-            design = design_for_assessment(network, config)
+            design = design_of_trial(network, config)
         except DryfitError as error:
             return attrs.evolve(trial, problem=str(error))
     problems = refusals_of(design)

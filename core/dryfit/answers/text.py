@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import abc
 import html
+import importlib
 import itertools
+import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -248,5 +250,21 @@ class Answer(abc.ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary_line()}>"
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the answer as one HTML file with tables and pictures: the parts of a report for which it is enough.
+
+        `dryfit.report` answers all questions about a model in one file.
+
+        Raises:
+            ConfigError: The file cannot be written, or the packages that draw pictures are not installed.
+        """
+        _reports().write_answer(self, path)
+
     def _repr_html_(self) -> str:
-        return html_text(self.blocks())
+        found: str = _reports().answer_html(self)
+        return found
+
+
+def _reports() -> Any:
+    """What makes reports of answers stands above them; it is loaded when an answer is shown."""
+    return importlib.import_module("dryfit.reporting.answer_parts")

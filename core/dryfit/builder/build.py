@@ -23,13 +23,16 @@ from dryfit.plugins import facade
 from dryfit.plugins.contributions import BuildObserver
 
 
-def decide(network: Network, config: BuilderConfig, found: FoundRanges | None = None) -> Design:
+def decide(
+    network: Network, config: BuilderConfig, found: FoundRanges | None = None, *, bounds_memory: bool = False
+) -> Design:
     """The decisions that an assessment tells of; plugins that watch builds are told of them.
 
     Args:
         network: the user's.
         config: what it would be built with.
         found: what the config's calibrator found; None where it has none.
+        bounds_memory: as `design_network` takes it.
 
     Raises:
         NetworkError, ConfigError, BuildError: as `design_network`.
@@ -38,7 +41,7 @@ def decide(network: Network, config: BuilderConfig, found: FoundRanges | None = 
     observer = _observer(network, config)
     try:
         with Stages(f"Assessing {network.name}", NUM_STAGES, config.progress_monitor, observer=observer) as stages:
-            return design_network(network, config, stages, found)
+            return design_network(network, config, stages, found, bounds_memory=bounds_memory)
     finally:
         observer.build_finished(None)
 

@@ -171,6 +171,7 @@ class CutPlanner:
         assignment: where its layers were put; some cuts move segments away from there.
         scales: of its tensors, with the types on the caller's side.
         are_formats_told: whether formats that do not exist are reported as a violated rule.
+        bounds_memory: whether activations of segments that certainly fit are given as an upper bound and not laid out.
     """
 
     original: Network
@@ -179,6 +180,7 @@ class CutPlanner:
     assignment: Assignment
     scales: NetworkScales
     are_formats_told: bool = False
+    bounds_memory: bool = False
     _last: PlannedCut | None = attrs.field(default=None, init=False)
 
     @functools.cached_property
@@ -244,13 +246,10 @@ class CutPlanner:
         Reckoned as if every tensor of a segment were there all the time in every type.
         """
         precisions = self._precisions(partition)
-        for run in partition.runs:
-            variant = self.variants[run.device]
-            limits = strict_limits(variant, self.config.get_memory_pool_limit)
-            if limits:
-                most = PoolNeeds(variant, self.specs, precisions).at_most(run.layers)
-                if any(most.get(name, 0) > limit for name, limit in limits.items()):
-                    return False
+        for run, most in zip(partition.runs, self._at_most(partition, precisions), strict=True):
+            limits = strict_limits(self.variants[run.device], self.config.get_memory_pool_limit)
+            if any(most.get(name, 0) > limit for name, limit in limits.items()):
+                return False
         return True
 
     def parts(self, partition: Partition, segment: int, limits: Mapping[str, int]) -> Sequence[Sequence[Layer]]:
@@ -287,6 +286,8 @@ class CutPlanner:
         cut = PlannedCut(partition, precisions, formats or NO_FORMATS, self)
         if formats is None:
             cut.activations = self._unjoined(placed, precisions)
+        elif self.bounds_memory and self.certainly_fits(placed):
+            cut.activations = self._at_most(placed, precisions)
         elif any(_holds_activations(self.variants[run.device]) for run in placed.runs):
             try:
                 held = segment_pool_bytes(cut.contents, len(placed.runs))
@@ -320,6 +321,12 @@ class CutPlanner:
             if not self.are_formats_told:
                 raise
             return None
+
+    def _at_most(self, partition: Partition, precisions: Precisions) -> ActivationBytes:
+        """Bytes as if every tensor of a segment were there all the time in every type."""
+        return [
+            PoolNeeds(self.variants[run.device], self.specs, precisions).at_most(run.layers) for run in partition.runs
+        ]
 
     def _unjoined(self, partition: Partition, precisions: Precisions) -> ActivationBytes:
         """Bytes as if no two layers ran as one."""

@@ -114,6 +114,7 @@ def design_network(
     found: FoundRanges | None = None,
     *,
     joins_layers: bool = False,
+    bounds_memory: bool = False,
 ) -> Design:
     """Decide.
 
@@ -123,6 +124,7 @@ def design_network(
         stages: log and progress.
         found: what the config's calibrator found; None where it has none.
         joins_layers: whether layers are joined also where no limit of memory depends on it, as a build needs it.
+        bounds_memory: whether activations of segments that certainly fit are given as an upper bound and not laid out.
 
     Raises:
         CalibrationError: the config has a calibrator, and what it finds was not given.
@@ -142,7 +144,9 @@ def design_network(
     check_unscaled(work, placed)
     for warning in [*canonical.warnings, *placed.warnings, *scales.warnings]:
         logger.warning("%s", warning)
-    planner = CutPlanner(network, work, config, placed, scales, are_formats_told=bool(broken))
+    planner = CutPlanner(
+        network, work, config, placed, scales, are_formats_told=bool(broken), bounds_memory=bounds_memory
+    )
 
     def cut_and_try() -> tuple[Assignment, PlannedCut]:
         moved, cut = planner.fitting_cut()

@@ -13,7 +13,7 @@ import click
 
 from dryfit.answers.options import Shapes
 from dryfit.cli import completion
-from dryfit.cli.console import json_option
+from dryfit.cli.console import json_option, output_option
 from dryfit.cli.network_options import flat_shapes, shape_option
 from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
 from dryfit.errors import ConfigError
@@ -113,13 +113,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(["tensorrt"]),
         help="Collect histograms as TensorRT does, dependent on the first batch and the order (for comparison only).",
     ),
-    click.option(
-        "--output",
-        "-o",
-        type=_FILE,
-        metavar="FILE",
-        help="Calibration cache to write; with the suffix .json it includes origins and statistics.",
-    ),
+    output_option("Calibration cache to write; with the suffix .json it includes origins and statistics."),
     click.option(
         "--state",
         type=_FILE,

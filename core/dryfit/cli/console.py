@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,6 +17,24 @@ from dryfit.answers.text import Answer, Block, Entries, Line, Table, plain_lines
 from dryfit.short_text import lengths, printable
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+def output_option(
+    help: str, *names: str, required: bool = False, holds: str = "FILE", metavar: str | None = None
+) -> Callable[[Any], Any]:
+    """Return the option `--output`, `-o`, of a command that writes something.
+
+    Args:
+        help: what is written.
+        names: further names of the option.
+        required: whether it must be given.
+        holds: what its path names: `FILE`, `DIR`, or `PATH` for either.
+        metavar: its value in the help; None for `holds`.
+    """
+    kind = click.Path(dir_okay=holds != "FILE", file_okay=holds != "DIR", path_type=Path)
+    return click.option(
+        "--output", "-o", *names, "output", required=required, type=kind, metavar=metavar or holds, help=help
+    )
 
 
 def show(blocks: Iterable[Block]) -> None:

@@ -8,21 +8,14 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import network_options
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Folder for the loadables; created if missing.",
-)
+@output_option("Folder for the loadables; created if missing.", required=True, holds="DIR")
 @click.option("--force", is_flag=True, help="Replace existing loadables of this model in the folder.")
 @network_options
 @json_option

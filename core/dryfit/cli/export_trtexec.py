@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.network_options import network_options
 
 
@@ -19,13 +19,7 @@ from dryfit.cli.network_options import network_options
     metavar="FILE",
     help="ONNX model that the engine file MODEL was built from.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write the command line to a shell script instead of printing it.",
-)
+@output_option("Write the command line to a shell script instead of printing it.")
 @click.option(
     "--script",
     type=click.Path(dir_okay=False, path_type=Path),

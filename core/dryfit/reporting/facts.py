@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from dryfit.answers.asked import Model
+from dryfit.answers.asked import EXAMPLE_INPUTS, LoadedModel, Model
 from dryfit.answers.check import CheckAnswer, check
 from dryfit.answers.estimate import EstimateAnswer, estimate
 from dryfit.answers.explain import ExplainAnswer, explain
@@ -74,7 +74,7 @@ class ReportFacts:
 
     Attributes:
         variants: the model on each requested board, version and precision; the first one is that of all other answers.
-        explanation: why layers leave the device, and which edits would help.
+        explained: why layers leave the device, and which edits would help; None if it was not asked.
         command: the command line that makes the same report.
         memory: what the segments need of their memory pools, and what is live at each step.
         numerics: what INT8 and the arithmetic of devices do to the numbers of the model.
@@ -82,8 +82,8 @@ class ReportFacts:
     """
 
     variants: Sequence[Variant]
-    explanation: ExplainAnswer
-    command: str
+    explained: ExplainAnswer | None = None
+    command: str = ""
     memory: MemoryUse = attrs.field(factory=lambda: MemoryUse([], [], []))
     numerics: Numerics = attrs.field(factory=Numerics)
     are_edits_searched: bool = True
@@ -96,9 +96,26 @@ class ReportFacts:
         return found
 
     @property
+    def explanation(self) -> ExplainAnswer:
+        """Why layers leave the device, and which edits would help."""
+        found = self.explained
+        assert found is not None  # noqa: S101  parts that need it are made where it was asked
+        return found
+
+    @property
     def estimate(self) -> EstimateAnswer | None:
         """Estimated cost of the first variant; None if it cannot be built."""
-        return self.variants[0].estimate
+        return self.variants[0].estimate if self.variants else None
+
+    @property
+    def devices(self) -> list[str]:
+        """The devices that run layers, the requested one first: each has its color by its place."""
+        first = self.variants[0] if self.variants else None
+        answer = None if first is None else first.check or first.estimate
+        if answer is None:
+            return []
+        found = answer.devices if isinstance(answer, EstimateAnswer) else answer.summary.layers_by_device
+        return sorted(found, key=lambda device: (device != answer.device, device))
 
 
 def gather(
@@ -129,31 +146,39 @@ def gather(
     Raises:
         DryfitError: The first variant cannot be asked about. Errors of the others are part of the facts.
     """
+    loaded, options = _loaded(model, options)
     combined = list(itertools.product(platforms or [""], software or [""], precisions or [""]))
     chosen = [_given(*one, options) for one in combined]
     variants = [
         attrs.evolve(
-            _variant(model, *one, given),
+            _variant(loaded, *one, given),
             assumes_scales=bool(given.get("assume_scales")) and not options.get("assume_scales"),
         )
         for one, given in zip(combined, chosen, strict=True)
     ]
     if variants[0].check is None:
-        check(model, **chosen[0])  # raises what is wrong with the model or the options
+        check(loaded, **chosen[0])  # raises what is wrong with the model or the options
     found = variants[0].check
     asked_for = numerics or NumericsRequest()
     return ReportFacts(
         variants=variants,
-        explanation=explain(model, edits=edits, progress=progress, **chosen[0]),
+        explained=explain(loaded, edits=edits, progress=progress, **chosen[0]),
         command=command,
-        memory=memory_use(model, **chosen[0]),
+        memory=memory_use(loaded, **chosen[0]),
         numerics=(
             Numerics()
             if found is None
-            else gather_numerics(model, chosen[0], found, asked_for, list(_sides(found, software)))
+            else gather_numerics(loaded, chosen[0], found, asked_for, list(_sides(found, software)))
         ),
         are_edits_searched=edits,
     )
+
+
+def _loaded(model: Model, options: Mapping[str, Any]) -> tuple[LoadedModel, dict[str, Any]]:
+    """The model for all questions, and the options without what belongs to it."""
+    others = dict(options)
+    examples = others.pop(EXAMPLE_INPUTS, None)
+    return model if isinstance(model, LoadedModel) else LoadedModel(model, examples), others
 
 
 def _sides(found: CheckAnswer, software: Sequence[str]) -> Iterator[str]:

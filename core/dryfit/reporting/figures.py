@@ -10,12 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
 from dryfit.answers.text import Block
 from dryfit.errors import ConfigError
+from dryfit.json_names import json_names
 from dryfit.short_text import printable, short_name
 
 WIDTH = 500
@@ -69,7 +70,10 @@ class Part:
         blocks: lines and tables below the pictures.
         details: lines and tables that are shown on request.
         basis: what is estimated or simulated in this part; "" if nothing is.
+        numbers: what the part states besides the numbers of its answers: sums, shares and ratios of them, by name.
     """
+
+    JSON_NAMES: ClassVar[Mapping[str, str]] = json_names("name title finding basis numbers")
 
     name: str
     title: str
@@ -78,6 +82,7 @@ class Part:
     blocks: Sequence[Block] = ()
     details: Sequence[Block] = ()
     basis: str = ""
+    numbers: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 def _literal(text: str) -> str:
@@ -143,6 +148,87 @@ def chart(name: str, title: str, description: str, specification: Mapping[str, A
     return Figure(name, title, description, _scaled(drawn))
 
 
+@attrs.frozen
+class Legend:
+    """What the colors of a chart mean.
+
+    Attributes:
+        field: name of the values' field.
+        colors: color by value of that field, in order.
+        title: heading; "" for none.
+        is_shown: whether the picture has the legend, or says the same otherwise.
+    """
+
+    field: str
+    colors: Mapping[str, str]
+    title: str = ""
+    is_shown: bool = True
+
+    @property
+    def encoding(self) -> dict[str, Any]:
+        """The color encoding of Vega-Lite."""
+        return {
+            "field": self.field,
+            "type": "nominal",
+            "title": self.title or None,
+            "scale": {"domain": list(self.colors), "range": list(self.colors.values())},
+            "legend": {"orient": "top"} if self.is_shown else None,
+        }
+
+
+def bars(
+    values: Sequence[Mapping[str, Any]],
+    rows: str,
+    amount: str,
+    title: str,
+    *,
+    legend: Legend | None = None,
+    order: Sequence[str] | str | None = None,
+    stacked_by: str = "",
+    width: int = WIDTH,
+    row_height: int = 20,
+    longest_label: int = 300,
+    has_names: bool = True,
+    **axis: Any,
+) -> dict[str, Any]:
+    """Return the specification of a chart of horizontal bars.
+
+    Values of the same row are stacked.
+
+    Args:
+        values: data of the bars.
+        rows: field with the names of the rows.
+        amount: field with the lengths.
+        title: title of the axis, with its unit.
+        legend: what the colors mean; None for one color.
+        order: names of all rows in order, or `-x` for the longest first; None for the order of `values`.
+        stacked_by: field by which the pieces of a bar are ordered; "" for none.
+        width: pixels of the plotting area.
+        row_height: pixels of a row.
+        longest_label: pixels of the names.
+        has_names: whether the names are shown; not in a panel beside one that shows them.
+        axis: properties of the axis of the lengths.
+    """
+    names = {"labelLimit": longest_label} if has_names else None
+    encoding: dict[str, Any] = {
+        "y": {"field": rows, "type": "nominal", "title": None, "sort": order, "axis": names},
+        "x": {"field": amount, "type": "quantitative", "title": title, "axis": axis},
+    }
+    if order is not None and not isinstance(order, str):
+        encoding["y"]["scale"] = {"domain": list(order)}
+    if legend is not None:
+        encoding["color"] = legend.encoding
+    if stacked_by:
+        encoding["order"] = {"field": stacked_by, "type": "nominal"}
+    return {
+        "width": width,
+        "height": {"step": row_height},
+        "data": {"values": list(values)},
+        "mark": "bar",
+        "encoding": encoding,
+    }
+
+
 def _scaled(svg: str) -> str:
     """Remove fixed sizes, so that the page decides; the view box keeps the shape.
 
@@ -154,7 +240,11 @@ def _scaled(svg: str) -> str:
     head += (
         f' style="max-width:{1.25 * float(width[1]):.0f}px;min-width:{0.75 * float(width[1]):.0f}px"' if width else ""
     )
-    return f"{head}>{rest}"
+    # Roles of single marks, which Vega writes for its groups: the picture is one image with one description.
+    return f"{head}>{re.sub(_ROLES, '', rest)}"
+
+
+_ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 
 
 def device_color(device: str | None, devices: Sequence[str]) -> str:

@@ -208,6 +208,10 @@ def _made(calls: Sequence[tuple[Any, ...]], executor: Executor | None, jobs: int
                 yield future.result()
             except BrokenExecutor as error:
                 yield FleetModel(waiting[future], error=f"The process that made the report ended: {error}")
+            except Exception as error:  # noqa: BLE001  whatever an executor raises for work that it lost, of any class
+                yield FleetModel(
+                    waiting[future], error=f"The executor lost the report: {type(error).__name__}: {error}"
+                )
 
 
 # The last run ---------------------------------------------------------------------------------------------------------

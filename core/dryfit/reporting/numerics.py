@@ -10,16 +10,19 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dryfit.answers.asked import Asked, Model, asked
+from dryfit.answers.asked import Asked, LoadedModel, Model, asked, quiet_log
 from dryfit.answers.calibrate import calibrate
 from dryfit.answers.calibration import CalibrationAnswer
 from dryfit.answers.check import CheckAnswer
 from dryfit.answers.compare import Samples, compare
+from dryfit.answers.compare_methods import CompareMethodsAnswer, compare_methods
+from dryfit.answers.compare_versions import CompareVersionsAnswer, compare_versions
 from dryfit.answers.comparison.answer import CompareAnswer
 from dryfit.answers.comparison.sides import DEFINITION, Feeds
 from dryfit.answers.explain_quantization import QuantizationAnswer, explain_quantization
 from dryfit.answers.json_data import Amount, Count, Share
 from dryfit.answers.lint import LintAnswer, lint
+from dryfit.answers.quantize_methods import quantize_methods
 from dryfit.answers.run_inputs import random_inputs
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import Plan
@@ -119,6 +122,8 @@ class Numerics:
         quantization: precisions, scales and Q/DQ.
         weights: weights of the layers that sum products.
         comparison: arithmetic of the device beside the model's definition, and beside other devices.
+        versions: placement and outputs in several versions of TensorRT.
+        methods: codes of the arithmetic of devices and of ONNX Runtime, for a model with Q/DQ.
         inputs: inputs of the comparison, in words.
         lint: findings about Q/DQ; None for models without.
         problems: questions that could not be answered, and why.
@@ -130,6 +135,8 @@ class Numerics:
     quantization: QuantizationAnswer | None = None
     weights: Sequence[WeightRange] = ()
     comparison: CompareAnswer | None = None
+    versions: CompareVersionsAnswer | None = None
+    methods: CompareMethodsAnswer | None = None
     inputs: str = ""
     lint: LintAnswer | None = None
     problems: Sequence[str] = ()
@@ -191,7 +198,7 @@ def gather_numerics(
     linted = lint(model, shape=shape, example_inputs=options.get("example_inputs")) if is_stated else None
     if not (is_stated or "int8" in check.precisions or request.compares):
         return Numerics()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, quiet_log():
         given: dict[str, Any] = {**options, "assume_scales": False} if is_stated else dict(options)
         calibration = None
         if request.data is not None and not is_stated:
@@ -206,12 +213,19 @@ def gather_numerics(
         wanted = is_stated or "int8" in subject.precisions
         quantization = _answered("Precisions", problems, lambda: _explained(model, given)) if wanted else None
         compared = _answered("Comparison", problems, lambda: _compared(subject, request, others))
+        versions = methods = None
+        if request.data is not None:
+            versions = _answered("Versions of TensorRT", problems, lambda: _versions(model, given, check, request))
+            if is_stated:
+                methods = _answered("Quantize methods", problems, lambda: _methods(model, given, request))
     return Numerics(
         calibration=calibration,
-        tensors=() if calibration is None else _tensors(calibration, quantization),
+        tensors=() if calibration is None else tensor_ranges(calibration, quantization),
         quantization=quantization,
         weights=list(weight_ranges(subject.network)) if wanted else (),
         comparison=compared,
+        versions=versions,
+        methods=methods,
         inputs="" if compared is None else _inputs_text(request, compared),
         lint=linted,
         problems=problems,
@@ -239,7 +253,7 @@ def _calibrated(
     model: Model, cache: Path, options: Mapping[str, Any], request: NumericsRequest
 ) -> CalibrationAnswer | None:
     """The ranges of the tensors, written to a cache; without what differs from run to run."""
-    if isinstance(model, Network):
+    if isinstance(model.source if isinstance(model, LoadedModel) else model, Network):
         raise ConfigError(
             "Networks are calibrated with dryfit.calibration",
             where="data",
@@ -256,7 +270,13 @@ def _calibrated(
     return attrs.evolve(found, cache=None, state=None, run=None)
 
 
-def _tensors(calibration: CalibrationAnswer, quantization: QuantizationAnswer | None) -> list[TensorRange]:
+def tensor_ranges(calibration: CalibrationAnswer, quantization: QuantizationAnswer | None) -> list[TensorRange]:
+    """Return the values of each calibrated tensor beside its range, in execution order.
+
+    Args:
+        calibration: ranges from samples, with what was seen.
+        quantization: ranges that the network has; None for those of the calibration.
+    """
     entries = {} if quantization is None else {one.tensor: one for one in quantization.tensors}
     found = []
     for one in calibration.tensors:
@@ -348,6 +368,30 @@ def _samples(request: NumericsRequest) -> Samples:
             yield from source.samples(list(source.names(network))[:most], network)
 
     return drawn
+
+
+def _versions(
+    model: Model, given: Mapping[str, Any], check: CheckAnswer, request: NumericsRequest
+) -> CompareVersionsAnswer:
+    """The model in each version of TensorRT, with the device, precisions and fallback of the report."""
+    others = {name: value for name, value in given.items() if name not in ("software", "precision")}
+    options = {"device": check.device, "fallback": check.fallback, **others, "precision": ",".join(check.precisions)}
+    return compare_versions(model, data=_samples(request), **options)
+
+
+def _methods(model: Model, given: Mapping[str, Any], request: NumericsRequest) -> CompareMethodsAnswer | None:
+    """The codes by ONNX Runtime's arithmetic, in which models are usually checked, and by that of each device."""
+    known = quantize_methods().methods
+    first = [one.name for one in known if one.library.split(" ")[0] == REFERENCE_LIBRARY]
+    computes = {one.name for one in known if any(rule.operator == "convolution" for rule in one.rules)}
+    own = [one.name for one in known if not one.library and one.name in computes]
+    names = [*first[:1], *own]
+    kept = {name: value for name, value in given.items() if name in ("shape", "shape_values")}
+    return compare_methods(model, names, data=_samples(request), **kept) if len(names) > 1 else None
+
+
+REFERENCE_LIBRARY = "onnxruntime"
+"""Library whose arithmetic those of devices are compared with: models with Q/DQ are mostly tried there first."""
 
 
 def _inputs_text(request: NumericsRequest, found: CompareAnswer) -> str:

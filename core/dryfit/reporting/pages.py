@@ -19,6 +19,12 @@ from dryfit.short_text import printable
 
 FOLDER = Path(__file__).parent / "page"
 
+IN_FRAGMENTS = (
+    r"\.(?:finding|basis|small|picture|map|pieces|blocks)",
+    "figure|figcaption|table|caption|th|td|summary|h2",
+)
+"""Beginnings of the rules of the style sheet that parts need inside of another page, as patterns."""
+
 
 def page_text(title: str, subtitle: str, parts: Sequence[Part], data: Any) -> str:
     """Return a report as one HTML document.
@@ -37,6 +43,29 @@ def page_text(title: str, subtitle: str, parts: Sequence[Part], data: Any) -> st
         style=_text("report.css"),
         script=_text("report.js"),
     )
+
+
+def fragment_text(parts: Sequence[Part], prefix: str) -> str:
+    """Return parts as HTML inside of another page, such as a notebook.
+
+    Args:
+        parts: the parts in their order.
+        prefix: beginning of the names of anchors.
+    """
+    style = _scoped(_text("report.css"))
+    sections = [str(_template("part.html.j2").module.section(part, prefix)) for part in parts]  # type: ignore[attr-defined]
+    text = re.sub(r'((?:id|href)="#?)(?=layer-\d)', rf"\g<1>{prefix}", "".join(sections))
+    return f'<div class="dryfit"><style>{style}</style>{text}</div>'
+
+
+def _scoped(style: str) -> str:
+    """The variables and rules of a page's style that its parts need, for elements of the class `dryfit` only."""
+    variables = re.findall(r":root \{[^}]*\}", style)
+    rules = re.findall(rf"^((?:{'|'.join(IN_FRAGMENTS)})[^{{}}\n]*)\{{([^}}]*)\}}", style, re.MULTILINE)
+    own = [f"{', '.join(f'.dryfit {one.strip()}' for one in names.split(','))} {{{body}}}" for names, body in rules]
+    light, dark = (one.replace(":root", ".dryfit") for one in variables)
+    frame = ".dryfit { background: var(--background); color: var(--text); padding: 0 .5rem; font-size: .875rem; }"
+    return "\n".join([light, f"@media (prefers-color-scheme: dark) {{ {dark} }}", frame, *own])
 
 
 def index_text(rows: Sequence[Any]) -> str:

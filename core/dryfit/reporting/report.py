@@ -34,7 +34,7 @@ class ReportAnswer(Answer):
     Attributes:
         model: path of the model file, or name of the network.
         facts: the answers.
-        parts: parts of the report, in their order.
+        parts: parts of the report, in their order, with the sums, shares and ratios that they state.
 
     Example:
         >>> answer = dryfit.report("digits.onnx", platform="agx-orin-64", software=["8.6", "10.3"])
@@ -43,7 +43,7 @@ class ReportAnswer(Answer):
     """
 
     COMMAND: ClassVar[str] = "report"
-    JSON_NAMES = json_names("model variants explanation memory numerics")
+    JSON_NAMES = json_names("model variants explanation memory numerics parts")
 
     model: str
     facts: ReportFacts

@@ -273,10 +273,10 @@ def test_the_network_as_it_is_is_designed_once(
     designed: list[tuple[str, ...]] = []
     whole = build.design_network
 
-    def counted(network: Network, config: BuilderConfig, *given: Any) -> Any:
+    def counted(network: Network, config: BuilderConfig, *given: Any, **options: Any) -> Any:
         tensors = (*network.inputs, *network.outputs)
         designed.append((network_text(network), *(f"{one.dtype} {one.allowed_formats}" for one in tensors)))
-        return whole(network, config, *given)
+        return whole(network, config, *given, **options)
 
     monkeypatch.setattr(build, "design_network", counted)
     assert dryfit_command("explain", str(average_model), "--shape", "x=1x3x14x14", *ORIN).code == 0

@@ -226,7 +226,7 @@ def test_each_edit_is_shown_before_and_after(report: ReportAnswer, data: Any) ->
 
 
 def test_edits_that_were_not_searched_for_are_not_said_to_be_useless(facts: ReportFacts) -> None:
-    none = attrs.evolve(facts, explanation=attrs.evolve(facts.explanation, edits=[], together=None))
+    none = attrs.evolve(facts, explained=attrs.evolve(facts.explanation, edits=[], together=None))
     searched, skipped = reasons.part(none), reasons.part(attrs.evolve(none, are_edits_searched=False))
     assert searched is not None
     assert skipped is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.network_options import network_options
 
 COLORS = ("none", "names", "domains", "operators")
@@ -15,14 +15,7 @@ COLORS = ("none", "names", "domains", "operators")
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Annotated copy to write.",
-)
+@output_option("Annotated copy to write.", required=True)
 @click.option(
     "--color",
     "--colour",

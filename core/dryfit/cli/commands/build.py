@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.kernel_options import kernel_options
 from dryfit.cli.log import build_log
 from dryfit.cli.network_options import network_options
@@ -16,16 +16,7 @@ from dryfit.cli.sample_options import SampleOptions, sample_options
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--output",
-    "-o",
-    "--saveEngine",
-    "output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Engine file to write.",
-)
+@output_option("Engine file to write.", "--saveEngine", required=True)
 @network_options
 @kernel_options
 @sample_options

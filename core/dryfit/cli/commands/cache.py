@@ -10,7 +10,7 @@ import click
 
 from dryfit.answers.conditions import CACHE_DIFF_SUBJECTS, CACHE_SUBJECTS, FailCondition
 from dryfit.answers.options import ALGORITHMS
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.network_options import NamedShapes, flat_shapes, shape_option
@@ -35,14 +35,7 @@ INPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 form_option: Callable[[Any], Any] = click.option(
     "--form", type=click.Choice(FORM_NAMES), help="Form of the input, if it cannot be detected."
 )
-output_option: Callable[[Any], Any] = click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="File to write.",
-)
+written_option = output_option("File to write.", required=True)
 
 
 def to_option(default: str) -> Callable[[Any], Any]:
@@ -117,7 +110,7 @@ def check(
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=INPUT_FILE)
-@output_option
+@written_option
 @click.option(
     "--on-conflict",
     "rule",
@@ -142,7 +135,7 @@ def merge(files: tuple[Path, ...], output: Path, rule: str, to: str | None, form
 
 @click.command()
 @click.argument("file", type=INPUT_FILE)
-@output_option
+@written_option
 @to_option("that of FILE if absent")
 @form_option
 @click.option(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.network_options import network_options
 
 
@@ -21,9 +21,7 @@ from dryfit.cli.network_options import network_options
     metavar="ID[,ID...]",
     help="Apply these edits, everywhere or at one node (ID@NODE). Requires --output.",
 )
-@click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Edited model to write."
-)
+@output_option("Edited model to write.")
 @click.option("--force", is_flag=True, help="Overwrite the output, even if it is MODEL itself.")
 @click.option("--no-edits", is_flag=True, help="Do not search for edits or input and output formats.")
 @click.option(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.network_options import network_options
 
 OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
@@ -24,13 +24,7 @@ OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
     "multiply-accumulates on the default device.",
 )
 @network_options
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write the placement for --placement: JSON if FILE ends in .json, otherwise rules, one per line.",
-)
+@output_option("Write the placement for --placement: JSON if FILE ends in .json, otherwise rules, one per line.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
 def place(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dryfit.cli.console import json_option, print_line, show_answer
+from dryfit.cli.console import json_option, output_option, print_line, show_answer
 
 
 @click.command()
@@ -18,13 +18,7 @@ from dryfit.cli.console import json_option, print_line, show_answer
     metavar="MODEL",
     help="Model with the new weights: the one that the engine was built from, retrained or not.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Refitted engine to write; may be ENGINE itself.",
-)
+@output_option("Refitted engine to write; may be ENGINE itself.")
 @click.option("--list", "lists", is_flag=True, help="Only list the refittable weights.")
 @json_option
 def refit(engine_file: Path, model: Path | None, output: Path | None, lists: bool, as_json: bool) -> None:

@@ -11,7 +11,7 @@ import click
 
 from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.cli.compare_options import SideList
-from dryfit.cli.console import json_option, print_line, show_answer
+from dryfit.cli.console import json_option, output_option, print_line, show_answer
 from dryfit.cli.network_options import variant_options
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 @click.argument(
     "models", metavar="MODEL...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="HTML file; a folder for several models."
-)
+@output_option("HTML file; a folder for several models.", holds="PATH")
 @click.option(
     "--svg",
     type=click.Path(file_okay=False, path_type=Path),

@@ -8,7 +8,7 @@ import click
 
 from dryfit.answers.conditions import SPARSITY_SUBJECTS, FailCondition
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.network_options import network_options
@@ -56,14 +56,7 @@ def check(
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Pruned copy to write.",
-)
+@output_option("Pruned copy to write.", required=True)
 @click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
 @network_options
 @json_option

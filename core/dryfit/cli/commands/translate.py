@@ -9,7 +9,7 @@ import click
 
 from dryfit.answers.conditions import TRANSLATE_SUBJECTS, FailCondition
 from dryfit.answers.options import ALGORITHMS, Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import network_options
@@ -24,13 +24,11 @@ from dryfit.cli.network_options import network_options
     type=click.Choice(["qdq", "implicit"]),
     help="qdq: a model with Q/DQ nodes, from a cache or ranges; implicit: a model without, and files beside it.",
 )
-@click.option(
-    "--output",
-    "-o",
+@output_option(
+    "Q/DQ model to write, or the folder for the files of the implicit form.",
     required=True,
-    type=click.Path(path_type=Path),
+    holds="PATH",
     metavar="PLACE",
-    help="Q/DQ model to write, or the folder for the files of the implicit form.",
 )
 @click.option(
     "--weights",

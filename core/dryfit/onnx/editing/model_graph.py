@@ -199,15 +199,13 @@ class ModelGraph:
         del graph.node[:]
         graph.node.extend(self.nodes)
         used = {name for node in self.nodes for name in used_names(node)} | self._outputs
-        kept = [tensor for tensor in graph.initializer if tensor.name in used]
-        if len(kept) != len(graph.initializer):
+        gone = [(index, tensor.name) for index, tensor in enumerate(graph.initializer) if tensor.name not in used]
+        if gone:
+            for index, _ in reversed(gone):  # the others stay where they are: a copy of all weights takes long
+                del graph.initializer[index]
             # Before IR version 4 an initializer is an input too.
-            gone = {tensor.name for tensor in graph.initializer} - {tensor.name for tensor in kept}
-            kept = [_tensor_copy(tensor) for tensor in kept]
-            del graph.initializer[:]
-            graph.initializer.extend(kept)
-            inputs = [info for info in graph.input if info.name not in gone]
-            _refill(graph.input, inputs)
+            names = {name for _, name in gone}
+            _refill(graph.input, [info for info in graph.input if info.name not in names])
         self._declare_initializers()
         computed = {name for node in self.nodes for name in node.output}
         _refill(graph.value_info, [info for info in graph.value_info if info.name in computed])
@@ -329,12 +327,6 @@ def _is_list(value: Any) -> bool:
 def _copied(node: NodeProto) -> NodeProto:
     copy = NodeProto()
     copy.CopyFrom(node)
-    return copy
-
-
-def _tensor_copy(tensor: TensorProto) -> TensorProto:
-    copy = TensorProto()
-    copy.CopyFrom(tensor)
     return copy
 
 

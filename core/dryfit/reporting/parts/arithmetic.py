@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -13,22 +14,27 @@ from dryfit.answers.comparison.sides import DEFINITION
 from dryfit.answers.text import Block, Entries, Line, Table, device_text, table_name
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import COLORS, Figure, Part, chart
+from dryfit.reporting.numerics import Numerics
 from dryfit.reporting.parts.quantization import PLOT, place_axis, ratio_values, with_unit
 from dryfit.short_text import count_text, printable
 
 
 def part(facts: ReportFacts) -> Part | None:
     """The part about arithmetic; None if nothing was compared."""
-    found = facts.numerics.comparison
+    numerics = facts.numerics
+    found = numerics.comparison
     if found is None:
         return None
     simulated = f" Simulated: {found.simulated}." if found.simulated else ""
+    own = list(_blocks(found, numerics.definition_text))
     return Part(
         name="arithmetic",
         title="Arithmetic of devices and versions",
-        finding=_finding(found, facts.numerics.definition_text),
+        finding=" ".join(
+            [_finding(found, numerics.definition_text), *_versions_text(numerics), *_methods_text(numerics)]
+        ),
         figures=list(_figures(found, facts.numerics.definition_text)),
-        blocks=list(_blocks(found, facts.numerics.definition_text)),
+        blocks=[*own, *_other_blocks(numerics)],
         details=list(_details(found)),
         basis=f"Computed on this machine with {facts.numerics.inputs}.{simulated}",
     )
@@ -37,10 +43,73 @@ def part(facts: ReportFacts) -> Part | None:
 def _finding(found: CompareAnswer, definition: str) -> str:
     said = []
     for side in found.sides:
-        first = "" if side.first_error is None else f", first at {table_name(found.tensor(side.first_error).tensor)}"
+        first = ""
+        if side.first_error is not None:
+            one = found.tensor(side.first_error)
+            difference = one.differences[side.name]
+            ratio = "" if difference is None else f" (SQNR {with_unit(difference.ratio_text)})"
+            first = f", first at {table_name(one.tensor)}{ratio}"
         differing = f"{side.differing} of {count_text(side.compared, 'tensor')}"
         said.append(f"{differing} differ from {_title(side.name, definition)}{first}")
     return f"{'; '.join(said)}."
+
+
+def _versions_text(numerics: Numerics) -> Iterator[str]:
+    """Whether versions of TensorRT diverge, where first, and by how much."""
+    found = numerics.versions
+    if found is None:
+        return
+    built = [one.api for one in found.versions if one.can_be_built]
+    differing = [one for one in found.layers if one.differs]
+    if len(built) < 2:
+        apis = _listed([one.api for one in found.versions])
+        yield f"Of TensorRT {apis}, {f'only {built[0]}' if built else 'none'} builds the model."
+        return
+    parting = [
+        f"{api} by up to {difference:.3g} at {table_name(one.tensor)!r}"
+        for one in found.outputs
+        for api, difference in one.largest_differences.items()
+        if difference
+    ]
+    where = f", first in the placement or precision of {table_name(differing[0].layer)}" if differing else ""
+    if parting:
+        yield f"Outputs of TensorRT {found.reference} differ from {'; '.join(parting)}{where}."
+    else:
+        yield f"TensorRT {_listed(built)} give the same outputs."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(words[:-1]) + f" and {words[-1]}" if len(words) > 1 else words[0]
+
+
+def _methods_text(numerics: Numerics) -> Iterator[str]:
+    """Whether the codes of devices differ from those of the first method, where first, and by how much."""
+    found = numerics.methods
+    if found is None:
+        return
+    first, *others = found.methods
+    said = []
+    for one in others:
+        if one.first_parting is None:
+            continue
+        layer = next(each for each in found.layers if each.tensor == one.first_parting)
+        difference = layer.differences[one.name]
+        if difference is not None:
+            said.append(
+                f"{one.name} from {table_name(layer.layer)} on, by up to {count_text(difference.largest, 'code')}"
+            )
+    yield (
+        f"Codes differ from those of {first.name}: {'; '.join(said)}."
+        if said
+        else (f"Codes of {_listed([one.name for one in others])} equal those of {first.name}.")
+    )
+
+
+def _other_blocks(numerics: Numerics) -> Iterator[Block]:
+    """The tables about versions and quantize methods; their headings are said once for the whole page."""
+    for one in (numerics.versions, numerics.methods):
+        if one is not None:
+            yield from itertools.dropwhile(lambda block: isinstance(block, Line), one.blocks())
 
 
 def _title(side: str, definition: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from dryfit.answers.estimate import EstimateAnswer
 from dryfit.answers.reformat_removal import ExplainedReformat
 from dryfit.answers.text import Block, Line, Table, bytes_text, table_name, type_text
 from dryfit.engine.plan import Reformat
 from dryfit.estimate_text import duration
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, percent
+from dryfit.reporting.figures import Figure, Legend, Part, bars, chart, percent
 
 INSIDE, BETWEEN = "inside a device", "between devices"
 
@@ -31,7 +33,33 @@ def part(facts: ReportFacts) -> Part | None:
         blocks=[*_cause_table(facts), *_border_table(facts), *_removal(facts), *_traffic(facts)],
         details=list(_all_copies(facts)),
         basis="" if facts.estimate is None else "Times and DRAM traffic are estimates; bytes of copies are exact.",
+        numbers=_numbers(facts),
     )
+
+
+def _numbers(facts: ReportFacts) -> dict[str, Any]:
+    """Bytes, shares and times of copies with the same cause or border, and bytes of DRAM by device."""
+    copies, times, cost = facts.check.reformats, _times(facts), facts.estimate
+    total = sum(one.size for one in copies) or 1
+    found: dict[str, Any] = {"bytes": bytes_by(copies, _reach)}
+    for name, key in (("rules", lambda one: one.rule), ("borders", border)):
+        sizes = bytes_by(copies, key)
+        found[name] = {
+            one: {
+                "copies": sum(key(copy) == one for copy in copies),
+                "bytes": size,
+                "share": size / total,
+                "microseconds": _known_time([copy for copy in copies if key(copy) == one], times),
+            }
+            for one, size in sizes.items()
+        }
+    found["dram_bytes"] = {} if cost is None else dram_bytes(cost)
+    return found
+
+
+def dram_bytes(cost: EstimateAnswer) -> dict[str, int]:
+    """Return the bytes that each device moves to and from DRAM."""
+    return {device: sum(one.dram_bytes for one in cost.segments if one.device == device) for device in cost.devices}
 
 
 def bytes_by(copies: Sequence[Reformat], key: Callable[[Reformat], str]) -> dict[str, int]:
@@ -64,24 +92,13 @@ def _finding(copies: Sequence[Reformat]) -> str:
 
 def _bars(copies: Sequence[Reformat], key: Callable[[Reformat], str], name: str, title: str) -> Figure:
     order = list(bytes_by(copies, key))
-    values = [{"of": key(one), "reach": _reach(one), "size": one.size / 1024} for one in copies]
-    specification = {
-        "width": WIDTH,
-        "height": {"step": 26},
-        "data": {"values": values},
-        "mark": "bar",
-        "encoding": {
-            "y": {"field": "of", "type": "nominal", "title": None, "sort": order, "axis": {"labelLimit": 300}},
-            "x": {"aggregate": "sum", "field": "size", "type": "quantitative", "title": "KiB per inference"},
-            "color": {
-                "field": "reach",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": [BETWEEN, INSIDE], "range": ["var(--warning)", "var(--device-5)"]},
-                "legend": {"orient": "top"},
-            },
-        },
-    }
+    summed = [
+        {"of": name, "reach": reach, "size": size / 1024}
+        for reach in (BETWEEN, INSIDE)
+        for name, size in bytes_by([one for one in copies if _reach(one) == reach], key).items()
+    ]
+    legend = Legend("reach", {BETWEEN: "var(--warning)", INSIDE: "var(--device-5)"})
+    specification = bars(summed, "of", "size", "KiB per inference", legend=legend, order=order, row_height=26)
     said = "; ".join(f"{one}: {bytes_text(size)}" for one, size in bytes_by(copies, key).items())
     return chart(name, title, said, specification)
 
@@ -102,9 +119,14 @@ def _times(facts: ReportFacts) -> Mapping[tuple[str, str, str], float | None]:
 
 def _time(copies: Sequence[Reformat], times: Mapping[tuple[str, str, str], float | None]) -> str:
     """Estimated time of copies; `-` if one of them has none. Copies inside a device are part of its steps."""
+    known = _known_time(copies, times)
+    return "-" if known is None else duration(known)
+
+
+def _known_time(copies: Sequence[Reformat], times: Mapping[tuple[str, str, str], float | None]) -> float | None:
     found = [times.get((one.tensor, one.source.split()[0], one.destination.split()[0])) for one in copies]
     known = [one for one in found if one is not None]
-    return duration(sum(known)) if len(known) == len(found) else "-"
+    return sum(known) if len(known) == len(found) else None
 
 
 def _cause_table(facts: ReportFacts) -> Iterator[Block]:
@@ -143,10 +165,7 @@ def _removal(facts: ReportFacts) -> Iterator[Block]:
 def _traffic(facts: ReportFacts) -> Iterator[Block]:
     cost = facts.estimate
     if cost is not None:
-        rows = [
-            (device, bytes_text(sum(one.dram_bytes for one in cost.segments if one.device == device)))
-            for device in cost.devices
-        ]
+        rows = [(device, bytes_text(size)) for device, size in dram_bytes(cost).items()]
         yield Table("DRAM traffic (estimated)", ["device", "bytes"], rows)
 
 

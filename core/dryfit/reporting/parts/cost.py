@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from dryfit.answers.estimate import EstimateAnswer, EstimatedStep
 from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
 from dryfit.estimate_text import duration, two_digits, with_error
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale, label, percent, time_unit
-from dryfit.reporting.parts.outcome import devices_of
-from dryfit.reporting.parts.roofline import roofline
+from dryfit.reporting.figures import Figure, Legend, Part, bars, chart, device_color, label, percent, time_unit
+from dryfit.reporting.parts.roofline import peaks, roofline
 from dryfit.short_text import count_text
 
 MOST_STEPS = 20
@@ -40,7 +40,42 @@ def part(facts: ReportFacts) -> Part | None:
         ],
         details=list(_step_table("All steps, in execution order", cost.layers)),
         basis=f"{cost.note} The time of a single step is less certain than the sum.",
+        numbers=_numbers(cost, steps),
     )
+
+
+def _numbers(cost: EstimateAnswer, steps: Sequence[EstimatedStep]) -> dict[str, Any]:
+    """Shares of the time and of the cycles, sums by device, and the peak rates that the estimate uses."""
+    total, few = sum(one.microseconds for one in steps), steps[: math.ceil(len(steps) / 10)]
+    devices = {
+        device: {
+            "steps": sum(one.device == device for one in steps),
+            "microseconds": cost_time(cost, device),
+            "bound_share": bound_shares([one for one in steps if one.device == device]),
+            "macs": sum(one.macs for one in cost.segments if one.device == device),
+            "dram_bytes": sum(one.dram_bytes for one in cost.segments if one.device == device),
+            "padding_share": idle_share([one for one in steps if one.device == device]),
+            "peak_gigamacs_per_second": [one / 1000 for one in peaks([one for one in steps if one.device == device])],
+        }
+        for device in cost.devices
+    }
+    return {
+        "longest_steps": len(few),
+        "longest_steps_share": sum(one.microseconds for one in few) / total if total else None,
+        "bound_share": bound_shares(steps),
+        "padding_share": idle_share(steps),
+        "steps_padding_share": [_padded_share(one) for one in most_padded(steps)],
+        "steps_with_macs": sum(bool(one.macs and one.bytes_moved and one.microseconds) for one in steps),
+        "devices": devices,
+        "energy": _energies(cost),
+    }
+
+
+def cost_time(cost: EstimateAnswer, device: str) -> float | None:
+    """Return the microseconds of a device's segments; None if one has no time."""
+    times = [one.microseconds for one in cost.segments if one.device == device]
+    known = [time for time in times if time is not None]
+    return sum(known) if len(known) == len(times) else None
 
 
 def idle_share(steps: Sequence[EstimatedStep]) -> float | None:
@@ -95,23 +130,8 @@ def _longest(steps: Sequence[EstimatedStep]) -> Figure:
         }
         for rank, one in enumerate(shown, 1)
     ]
-    specification = {
-        "width": WIDTH,
-        "height": {"step": 20},
-        "data": {"values": values},
-        "mark": "bar",
-        "encoding": {
-            "y": {"field": "step", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 300}},
-            "x": {"field": "time", "type": "quantitative", "title": f"estimated time in {unit}"},
-            "color": {
-                "field": "bound",
-                "type": "nominal",
-                "title": "bound by",
-                "scale": {"domain": list(BOUND_COLORS), "range": list(BOUND_COLORS.values())},
-                "legend": {"orient": "top"},
-            },
-        },
-    }
+    legend = Legend("bound", BOUND_COLORS, "bound by")
+    specification = bars(values, "step", "time", f"estimated time in {unit}", legend=legend)
     said = "; ".join(f"{label(step_name(one))}: {duration(one.microseconds)}, {one.bound}" for one in shown)
     return chart("steps", "Steps that take the most time", said, specification)
 
@@ -121,15 +141,14 @@ def _device_table(cost: EstimateAnswer) -> Iterator[Block]:
     for device in cost.devices:
         own = [one for one in cost.layers if one.device == device]
         segments = [one for one in cost.segments if one.device == device]
-        times = [one.microseconds for one in segments]
-        known = [time for time in times if time is not None]
+        time = cost_time(cost, device)
         bound = bound_shares(own)
         idle = idle_share(own)
         rows.append(
             (
                 device,
                 len(own) or "-",
-                duration(sum(known)) if len(known) == len(times) else "none",
+                "none" if time is None else duration(time),
                 ", ".join(f"{name} {percent(share)}" for name, share in bound.items()) if own else "-",
                 f"{sum(one.macs for one in segments):,}",
                 bytes_text(sum(one.dram_bytes for one in segments)),
@@ -178,31 +197,17 @@ def _padding(steps: Sequence[EstimatedStep]) -> Iterator[Figure]:
         for rank, one in enumerate(shown, 1)
         for use, share in zip(uses, (1 - _padded_share(one), _padded_share(one)), strict=True)
     ]
-    specification = {
-        "width": WIDTH,
-        "height": {"step": 20},
-        "data": {"values": values},
-        "mark": "bar",
-        "encoding": {
-            "y": {"field": "step", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 300}},
-            "x": {"field": "cycles", "type": "quantitative", "title": "cycles of the multipliers", "axis": _SHORT},
-            "order": {"field": "order", "type": "nominal"},
-            "color": {
-                "field": "use",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": uses, "range": ["var(--device-3)", "var(--unplaced)"]},
-                "legend": {"orient": "top"},
-            },
-        },
-    }
+    legend = Legend("use", dict(zip(uses, ("var(--device-3)", "var(--unplaced)"), strict=True)))
+    specification = bars(
+        values, "step", "cycles", "cycles of the multipliers", legend=legend, stacked_by="order", **_SHORT
+    )
     said = "; ".join(
         f"{label(step_name(one))}: {percent(_padded_share(one))} of the cycles on padding" for one in shown
     )
     yield chart("padding", "Multipliers lost to padding of channels", said, specification)
 
 
-_SHORT = {"format": "~s", "tickCount": 6}
+_SHORT: Mapping[str, Any] = {"format": "~s", "tickCount": 6}
 
 
 def _padding_table(steps: Sequence[EstimatedStep]) -> Iterator[Block]:
@@ -245,24 +250,16 @@ def _energy(facts: ReportFacts, cost: EstimateAnswer) -> Iterator[Figure]:
         return
     unit = cost.network.energy.unit
     values = [{"of": name, "amount": amount} for name, amount in found.items()]
-    devices = devices_of(facts)
-    scale = color_scale(devices)
-    specification = {
-        "width": WIDTH,
-        "height": {"step": 26},
-        "data": {"values": values},
-        "mark": "bar",
-        "encoding": {
-            "y": {"field": "of", "type": "nominal", "title": None, "sort": None},
-            "x": {"field": "amount", "type": "quantitative", "title": f"estimated energy in {unit}"},
-            "color": {
-                "field": "of",
-                "type": "nominal",
-                "legend": None,
-                "scale": {"domain": [*scale["domain"], "copies"], "range": [*scale["range"], "var(--warning)"]},
-            },
-        },
-    }
+    devices = facts.devices
+    colors = {**{one: device_color(one, devices) for one in devices}, "copies": "var(--warning)"}
+    specification = bars(
+        values,
+        "of",
+        "amount",
+        f"estimated energy in {unit}",
+        legend=Legend("of", colors, is_shown=False),
+        row_height=26,
+    )
     said = "; ".join(f"{name}: {two_digits(amount)} {unit}" for name, amount in found.items())
     yield chart("energy", "Energy of one inference", said, specification)
 

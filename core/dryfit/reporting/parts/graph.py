@@ -13,7 +13,6 @@ from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import Figure, Part, device_color
 from dryfit.reporting.folding import Group, Item, folded, interval, writers_first
 from dryfit.reporting.graph_layout import MARGIN, Box, Edge, End, GraphLayout, Level, Line
-from dryfit.reporting.parts.outcome import devices_of
 from dryfit.short_text import count_text, printable, short_name
 
 UNPLACED = "unplaced"
@@ -58,7 +57,7 @@ class _Graph:
 
     def __init__(self, facts: ReportFacts) -> None:
         found = facts.check
-        self._devices = devices_of(facts)
+        self._devices = facts.devices
         self._copies = found.reformats
         self._labeled: set[int] = set()
         self._segments = {segment.index: segment for segment in found.segments}

@@ -30,7 +30,26 @@ def part(facts: ReportFacts) -> Part | None:
         figures=[_figure(facts)],
         blocks=[_table(facts), _errors(facts), *_changes(facts)],
         basis=f"Latencies are estimates; nothing was measured.{_assumption(facts)}",
+        numbers=_numbers(facts),
     )
+
+
+def _numbers(facts: ReportFacts) -> dict[str, Any]:
+    """How many variants build, the share of the device in each, and how many layers change between which two."""
+    return {
+        "states": {state: sum(_state(one) == state for one in facts.variants) for state in STATES},
+        "layers_share": {one.title: share_on_device(one) for one in facts.variants},
+        "changed_layers": len(_changed(facts)),
+        "changes": {
+            other.title: [len(one.layers) for one in changes(facts.variants[0], other)] for _, other in _pairs(facts)
+        },
+    }
+
+
+def _changed(facts: ReportFacts) -> set[str]:
+    """Names of the layers that differ between the first variant and another one."""
+    first = facts.variants[0]
+    return {name for _, other in _pairs(facts) for group in changes(first, other) for name in group.layers}
 
 
 def share_on_device(variant: Variant) -> float | None:
@@ -68,8 +87,12 @@ def _finding(facts: ReportFacts) -> str:
     if len(known) > 1:
         best, worst = min(known, key=lambda one: one[0])[1], max(known, key=lambda one: one[0])[1]
         words = [one.estimate.network.latency_text for one in (best, worst) if one.estimate is not None]
-        text += f"; estimated latency from {words[0]} ({best.title}) to {words[1]} ({worst.title})"
-    changed = {name for _, other in _pairs(facts) for group in changes(variants[0], other) for name in group.layers}
+        text += (
+            f"; estimated latency {words[0]} for all"
+            if words[0] == words[1]
+            else f"; estimated latency from {words[0]} ({best.title}) to {words[1]} ({worst.title})"
+        )
+    changed = _changed(facts)
     which = (
         "no layer changes its"
         if not changed

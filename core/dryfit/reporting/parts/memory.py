@@ -8,7 +8,6 @@ from dryfit.answers.memory_use import CALLER, LiveTensors, MemoryUse, PoolUse
 from dryfit.answers.text import Block, Table, bytes_text
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale, device_color, label, percent
-from dryfit.reporting.parts.outcome import devices_of
 from dryfit.short_text import count_text
 
 MIB = 1 << 20
@@ -28,6 +27,16 @@ def part(facts: ReportFacts) -> Part | None:
         figures=figures,
         blocks=[*_rejected(facts), *_pool_table(memory), *_live_table(memory)],
         basis=BASIS,
+        numbers={
+            "share_of_limit": [
+                {"segment": one.segment, "pool": one.pool, "share": one.needed_bytes / one.limit_bytes}
+                for one in memory.pools
+                if one.limit_bytes
+            ],
+            "live_bytes": max(_live_in_all(memory), default=0),
+            "peak_bytes": {_pool_name(one): one.peak_bytes for one in memory.live},
+            "peak_steps": {_pool_name(one): one.live_bytes.index(one.peak_bytes) for one in memory.live},
+        },
     )
 
 
@@ -58,12 +67,17 @@ def _share(part_bytes: int, whole_bytes: int) -> str:
 
 
 def _peak(memory: MemoryUse) -> Iterator[str]:
-    own = [one for one in memory.live if one.pool != CALLER]
-    if own and memory.steps:
-        totals = [sum(sizes) for sizes in zip(*(one.live_bytes for one in own), strict=True)]
+    totals = _live_in_all(memory)
+    if totals and memory.steps:
         step = totals.index(max(totals))
         where = f"at step {step} ({label(memory.steps[step].layers[0])})"
         yield f"At most {bytes_text(totals[step])} of tensors besides inputs and outputs are live at once, {where}."
+
+
+def _live_in_all(memory: MemoryUse) -> list[int]:
+    """Bytes that are live at each step in all pools, without the caller's."""
+    own = [one for one in memory.live if one.pool != CALLER]
+    return [sum(sizes) for sizes in zip(*(one.live_bytes for one in own), strict=True)]
 
 
 # Pools ----------------------------------------------------------------------------------------------------------------
@@ -93,7 +107,7 @@ def _pools(facts: ReportFacts) -> Figure:
                         "field": "device",
                         "type": "nominal",
                         "legend": None,
-                        "scale": color_scale(devices_of(facts)),
+                        "scale": color_scale(facts.devices),
                     },
                 },
             },
@@ -155,7 +169,7 @@ def _live(facts: ReportFacts) -> Figure:
         for name, one in zip(names, pools, strict=True)
         for step, size in _corners(one.live_bytes)
     ]
-    devices = devices_of(facts)
+    devices = facts.devices
     colors = ["var(--muted)" if one.pool == CALLER else device_color(one.device, devices) for one in pools]
     x = {"field": "step", "type": "quantitative", "title": None, "scale": {"domain": [0, len(memory.steps)]}}
     area = {
@@ -215,7 +229,7 @@ def _strip(facts: ReportFacts, x: Mapping[str, object]) -> dict[str, object]:
                 "field": "device",
                 "type": "nominal",
                 "title": None,
-                "scale": color_scale(devices_of(facts)),
+                "scale": color_scale(facts.devices),
                 "legend": {"orient": "bottom"},
             },
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dryfit.answers.model_edits import change_text
 from dryfit.answers.placement_text import outcome_lines
@@ -40,39 +40,44 @@ def _finding(facts: ReportFacts) -> str:
     return f"The model builds {on}{needs}: {device} of {count_text(total, 'layer')} run on {found.device}{latency}."
 
 
-def devices_of(facts: ReportFacts) -> list[str]:
-    """Return the devices that run layers, the requested one first."""
-    found = facts.check.summary.layers_by_device
-    return sorted(found, key=lambda device: (device != facts.check.device, device))
+def _macs(facts: ReportFacts) -> Mapping[str, int] | None:
+    """Multiply-accumulates by device; None if no answer has them."""
+    if facts.estimate is None and facts.explained is None:
+        return None
+    found: dict[str, int] = {}
+    for one in facts.estimate.segments if facts.estimate is not None else facts.explanation.layers:
+        found[one.device or ""] = found.get(one.device or "", 0) + one.macs
+    return found
 
 
-def _rows(facts: ReportFacts) -> Iterator[tuple[str, int, int, float | None]]:
+def _rows(facts: ReportFacts) -> Iterator[tuple[str, int, int | None, float | None]]:
     """(device, layers, multiply-accumulates, microseconds)."""
-    cost = facts.estimate
-    for device in devices_of(facts):
+    cost, macs = facts.estimate, _macs(facts)
+    for device in facts.devices:
         own = [] if cost is None else [one for one in cost.segments if one.device == device]
         known = [one.microseconds for one in own if one.microseconds is not None]
         layers = facts.check.summary.layers_by_device[device]
-        yield device, layers, sum(one.macs for one in own), sum(known) if own and len(known) == len(own) else None
+        time = sum(known) if own and len(known) == len(own) else None
+        yield device, layers, None if macs is None else macs.get(device, 0), time
 
 
 def _device_table(facts: ReportFacts) -> Iterator[Block]:
     rows = [
-        (device, layers, f"{macs:,}", "-" if time is None else duration(time))
+        (device, layers, "-" if macs is None else f"{macs:,}", "-" if time is None else duration(time))
         for device, layers, macs, time in _rows(facts)
     ]
     yield Table("By device", ["device", "layers", "MACs", "estimated time"], rows)
 
 
 def _changes(facts: ReportFacts) -> Iterator[Block]:
-    edits = facts.explanation.edits[:MOST_CHANGES]
+    edits = [] if facts.explained is None else facts.explained.edits[:MOST_CHANGES]
     if edits:
         rows = [(f"--apply {one.text}", one.title, change_text(one.before, one.cost)) for one in edits]
         yield Table("Most valuable changes of the model", ["option of dryfit explain", "change", "effect"], rows)
 
 
 def _shares(facts: ReportFacts) -> Figure:
-    devices, values = devices_of(facts), []
+    devices, values = facts.devices, []
     for device, layers, macs, time in _rows(facts):
         values += [
             {"device": device, "of": of, "value": value}
@@ -80,7 +85,8 @@ def _shares(facts: ReportFacts) -> Figure:
             if value is not None
         ]
     said = "; ".join(
-        f"{device}: {count_text(layers, 'layer')}, {macs:,} MACs" for device, layers, macs, _ in _rows(facts)
+        f"{device}: {count_text(layers, 'layer')}" + ("" if macs is None else f", {macs:,} MACs")
+        for device, layers, macs, _ in _rows(facts)
     )
     specification = {
         "width": WIDTH,

@@ -12,7 +12,7 @@ from dryfit.answers.lint import LintAnswer
 from dryfit.answers.text import Block, Entries, Table, table_name, type_text
 from dryfit.answers.traced_quantization import QuantizationOutcome, TracedQuantization
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import Figure, Part, chart
+from dryfit.reporting.figures import Figure, Legend, Part, bars, chart
 from dryfit.short_text import count_text, printable
 
 LISTED = 12
@@ -67,21 +67,8 @@ def _outcomes(traced: Sequence[TracedQuantization]) -> Iterator[Figure]:
     if not counted:
         return
     values = [{"kind": kind, "outcome": outcome, "layers": count} for (kind, outcome), count in sorted(counted.items())]
-    color = {"domain": ["quantize", "dequantize"], "range": ["var(--device-3)", "var(--device-1)"]}
-    yield _bars(
-        "outcomes",
-        "What became of Q/DQ layers",
-        values,
-        "outcome",
-        "layers",
-        {
-            "field": "kind",
-            "type": "nominal",
-            "title": None,
-            "scale": color,
-            "legend": {"orient": "top"},
-        },
-    )
+    colors = {"quantize": "var(--device-3)", "dequantize": "var(--device-1)"}
+    yield _bars("outcomes", "What became of Q/DQ layers", values, "outcome", "layers", Legend("kind", colors))
 
 
 def _findings(linted: LintAnswer) -> Iterator[Figure]:
@@ -90,38 +77,14 @@ def _findings(linted: LintAnswer) -> Iterator[Figure]:
     ]
     if not values:
         return
-    color = {
-        "domain": ["error", "warning", "note"],
-        "range": ["var(--unplaced)", "var(--warning)", "var(--device-5)"],
-    }
-    yield _bars(
-        "lint",
-        "Lint findings by rule",
-        values,
-        "rule",
-        "findings",
-        {
-            "field": "severity",
-            "type": "nominal",
-            "title": None,
-            "scale": color,
-            "legend": {"orient": "top"},
-        },
+    colors = {"error": "var(--unplaced)", "warning": "var(--warning)", "note": "var(--device-5)"}
+    yield _bars("lint", "Lint findings by rule", values, "rule", "findings", Legend("severity", colors))
+
+
+def _bars(name: str, title: str, values: list[dict[str, Any]], by: str, count: str, legend: Legend) -> Figure:
+    specification = bars(
+        values, by, count, count, legend=legend, order="-x", width=190, longest_label=140, tickMinStep=1, tickCount=4
     )
-
-
-def _bars(name: str, title: str, values: list[dict[str, Any]], by: str, count: str, color: dict[str, Any]) -> Figure:
-    specification = {
-        "width": 190,
-        "height": {"step": 20},
-        "data": {"values": values},
-        "mark": "bar",
-        "encoding": {
-            "y": {"field": by, "type": "nominal", "title": None, "sort": "-x", "axis": {"labelLimit": 140}},
-            "x": {"field": count, "type": "quantitative", "title": count, "axis": {"tickMinStep": 1, "tickCount": 4}},
-            "color": color,
-        },
-    }
     said = "; ".join(f"{one[by]}: {count_text(one[count], count.removesuffix('s'))}" for one in values)
     return attrs.evolve(chart(name, title, printable(said, kept=""), specification), is_small=True)
 

@@ -61,6 +61,7 @@ def part(facts: ReportFacts) -> Part | None:
         blocks=list(_blocks(found, ranges)),
         details=list(_details(found)),
         basis=_basis(found),
+        numbers={"spread": {one.layer: one.spread for one in found.weights}},
     )
 
 

@@ -8,12 +8,12 @@ from typing import Any
 from dryfit.answers.explain_text import explanation_blocks
 from dryfit.answers.explained_layers import FailedRule
 from dryfit.answers.model_edits import changes
-from dryfit.answers.placement_text import has_left, listed_names
+from dryfit.answers.placement_text import listed_names
 from dryfit.answers.text import Block, Entries, Line, Table, table_name
 from dryfit.estimate_text import duration
 from dryfit.onnx.edit_report import Proposal
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import Figure, Part, chart, label, percent
+from dryfit.reporting.figures import Figure, Part, bars, chart, label, percent
 from dryfit.short_text import count_text, likeness, with_short_names
 
 PANEL = 150
@@ -45,7 +45,21 @@ def part(facts: ReportFacts) -> Part | None:
         ],
         details=[*(layers if len(layers[0].rows) > MOST_LAYERS else []), *explanation_blocks(found)],
         basis="" if facts.estimate is None else "Times are estimates; nothing was measured.",
+        numbers=_numbers(facts),
     )
+
+
+def _numbers(facts: ReportFacts) -> dict[str, Any]:
+    """The time of the steps of each rule's layers, its share, and how many layers violate a rule."""
+    causes = facts.explanation.causes
+    others = other_layers(facts)
+    return {
+        "layers_with_rules": len({name for one in causes for name in one.layers}),
+        "layers_without_rules": sum(map(len, others.values())),
+        "microseconds": {one.rule: rule_time(facts, one) for one in causes},
+        "latency_share": {one.rule: _time_share(facts, one) for one in causes},
+        "layers_share": {one.rule: len(one.layers) / (facts.explanation.summary.layers or 1) for one in causes},
+    }
 
 
 def _finding(facts: ReportFacts) -> str:
@@ -78,14 +92,16 @@ def _ways(facts: ReportFacts) -> Iterator[str]:
 def other_layers(facts: ReportFacts) -> dict[str, list[str]]:
     """Return the layers that leave without violating a rule by cause, as segments that do not fit have."""
     found: dict[str, list[str]] = {}
-    for one in facts.check.layers:
-        if has_left(one, facts.check.device) and not one.violations(facts.check.device):
+    device = facts.explanation.device
+    for one in facts.explanation.layers:
+        has_moved = one.device != device and one.segment is not None and one.supported is not None
+        if (one.device is None or has_moved) and not one.violations:
             found.setdefault(likeness(one.cause), []).append(one.name)
     return found
 
 
 def _other_table(facts: ReportFacts) -> Iterator[Block]:
-    causes = {one.name: one.cause for one in facts.check.layers}
+    causes = {one.name: one.cause for one in facts.explanation.layers}
     rows = [
         (len(layers), with_short_names(causes[layers[0]]), listed_names([label(name) for name in layers]))
         for layers in other_layers(facts).values()
@@ -120,31 +136,21 @@ def _rules(facts: ReportFacts) -> Figure:
         for of, share in zip(measures, (len(one.layers) / total, one.macs_share, _time_share(facts, one)), strict=True)
         if share is not None
     ]
+    rules = [one.rule for one in causes]
     specification = {
-        "data": {"values": values},
         "hconcat": [
-            {
-                "width": PANEL,
-                "height": {"step": 22},
-                "transform": [{"filter": {"field": "of", "equal": of}}],
-                "mark": "bar",
-                "encoding": {
-                    "y": {
-                        "field": "rule",
-                        "type": "nominal",
-                        "title": None,
-                        "sort": [one.rule for one in causes],
-                        "scale": {"domain": [one.rule for one in causes]},
-                        "axis": {"labelLimit": 300} if of == measures[0] else None,
-                    },
-                    "x": {
-                        "field": "share",
-                        "type": "quantitative",
-                        "title": f"share of {of}",
-                        "axis": {"format": ".3~%", "tickCount": 2},
-                    },
-                },
-            }
+            bars(
+                [one for one in values if one["of"] == of],
+                "rule",
+                "share",
+                f"share of {of}",
+                order=rules,
+                has_names=of == measures[0],
+                width=PANEL,
+                row_height=22,
+                format=".3~%",
+                tickCount=2,
+            )
             for of in measures
             if any(one["of"] == of and one["share"] for one in values)
         ],

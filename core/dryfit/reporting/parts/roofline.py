@@ -11,7 +11,6 @@ from dryfit.answers.estimate import EstimatedStep
 from dryfit.estimate_text import two_digits
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import WIDTH, Figure, chart, color_scale
-from dryfit.reporting.parts.outcome import devices_of
 from dryfit.short_text import count_text
 
 
@@ -20,7 +19,7 @@ def roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fig
     shown = [one for one in steps if one.macs and one.bytes_moved and one.microseconds]
     if not shown:
         return
-    devices = [one for one in devices_of(facts) if any(step.device == one for step in shown)]
+    devices = [one for one in facts.devices if any(step.device == one for step in shown)]
     values: list[dict[str, Any]] = [
         {
             "device": one.device,
@@ -53,7 +52,7 @@ def roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fig
         "scale": {"type": "log", "domain": [rates[0] / 2, 2 * rates[1]], "nice": False},
         "axis": {"values": _powers(*rates), "format": ",~r"},
     }
-    color = {"field": "device", "type": "nominal", "title": None, "scale": color_scale(devices_of(facts))}
+    color = {"field": "device", "type": "nominal", "title": None, "scale": color_scale(facts.devices)}
     specification = {
         "width": WIDTH,
         "height": 300,

@@ -12,14 +12,11 @@ from dryfit.answers.text import Block, Line, Table, bytes_text, table_name
 from dryfit.answers.trace import Slice
 from dryfit.estimate_text import duration, rate_text
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, device_color, label, percent, time_unit
-from dryfit.reporting.parts.outcome import devices_of
-from dryfit.reporting.parts.overlap import NARROWEST_NAMED, overlapped_figure
+from dryfit.reporting.figures import Figure, Part, bars, chart, label, percent
+from dryfit.reporting.parts.overlap import Bar, in_flight, over_time, overlapped_figure, overlapped_runs, piece_colors
 from dryfit.short_text import count_text
 
 ROW_HEIGHT = 44
-NARROWEST_BAR = 0.004
-"""Share below which a piece is a mark of constant width, as a bar could not be seen."""
 ORDER = (
     "One inference as the latency estimate counts it: one thing at a time, each segment and copy when its inputs are "
     "there."
@@ -40,10 +37,28 @@ def part(facts: ReportFacts) -> Part | None:
         title="Timeline of one inference",
         finding=_finding(cost, pieces),
         figures=figures,
-        blocks=[*_rate_table(cost), *_longest_segments(cost)],
+        blocks=[*_rate_table(cost), *_flight_table(cost, pieces), *_longest_segments(cost)],
         details=[*_all_segments(cost), *_copies(cost)],
         basis=f"{cost.note} {ORDER}",
+        numbers=_numbers(cost, pieces),
     )
+
+
+def _numbers(cost: EstimateAnswer, pieces: Sequence[Slice]) -> dict[str, Any]:
+    """The time of each device and of copies, its share, and when several inferences end."""
+    tracks = times_by_track(pieces)
+    total = sum(tracks.values())
+    found: dict[str, Any] = {
+        "microseconds": {track: time / 1000 for track, time in tracks.items()},
+        "share": {track: time / total for track, time in tracks.items() if total},
+    }
+    if cost.network.latency_microseconds is not None:
+        found["in_flight"] = in_flight(cost, pieces)
+    placed = overlapped_runs(cost, pieces)
+    if placed:
+        runs = max(one.run for one in placed) + 1
+        found["overlapped"] = {"inferences": runs, "microseconds": max(one.end for one in placed) / 1000}
+    return found
 
 
 def times_by_track(pieces: Sequence[Slice]) -> dict[str, int]:
@@ -69,60 +84,9 @@ def _finding(cost: EstimateAnswer, pieces: Sequence[Slice]) -> str:
 
 def _course(facts: ReportFacts, cost: EstimateAnswer, pieces: Sequence[Slice]) -> Figure:
     end = max(one.end for one in pieces)
-    unit, nanoseconds = time_unit(end)
-    devices = devices_of(facts)
     rows = [*dict.fromkeys(one.device for one in cost.segments), *([COPIES] if cost.transfers else [])]
-    values = [
-        {
-            "row": one.track,
-            "begin": one.begin / nanoseconds,
-            "end": one.end / nanoseconds,
-            "number": str(one.facts.get("segment", "")) if one.end - one.begin >= NARROWEST_NAMED * end else "",
-            "middle": (one.begin + one.end) / 2 / nanoseconds,
-            "narrow": one.end - one.begin < NARROWEST_BAR * end,
-        }
-        for one in pieces
-    ]
-    colors = {
-        "domain": rows,
-        "range": ["var(--warning)" if row == COPIES else device_color(row, devices) for row in rows],
-    }
-    y = {"field": "row", "type": "nominal", "title": None, "sort": rows}
-    specification = {
-        "width": WIDTH,
-        "height": {"step": ROW_HEIGHT},
-        "data": {"values": values},
-        "layer": [
-            {
-                "transform": [{"filter": "datum.narrow"}],
-                "mark": {"type": "tick", "thickness": 2, "height": ROW_HEIGHT - 6},
-                "encoding": {
-                    "y": y,
-                    "x": {"field": "middle", "type": "quantitative"},
-                    "color": {"field": "row", "type": "nominal", "legend": None, "scale": colors},
-                },
-            },
-            {
-                "transform": [{"filter": "!datum.narrow"}],
-                "mark": {"type": "bar", "stroke": "var(--background)", "strokeWidth": 0.5},
-                "encoding": {
-                    "y": y,
-                    "x": {"field": "begin", "type": "quantitative", "title": f"estimated time in {unit}"},
-                    "x2": {"field": "end"},
-                    "color": {"field": "row", "type": "nominal", "legend": None, "scale": colors},
-                },
-            },
-            {
-                "transform": [{"filter": "datum.number != ''"}],
-                "mark": {"type": "text", "color": "var(--background)", "fontWeight": "bold"},
-                "encoding": {
-                    "y": y,
-                    "x": {"field": "middle", "type": "quantitative"},
-                    "text": {"field": "number", "type": "nominal"},
-                },
-            },
-        ],
-    }
+    bars = [Bar(one.track, one.track, str(one.facts.get("segment", "")), one.begin, one.end) for one in pieces]
+    specification = over_time(bars, rows, piece_colors(facts, rows), end, ROW_HEIGHT, has_legend=False)
     said = "; ".join(f"{track}: {duration(time / 1000)} in all" for track, time in times_by_track(pieces).items())
     return chart("course", "One inference: segments with their numbers, and copies", said, specification)
 
@@ -132,22 +96,7 @@ def _rates(cost: EstimateAnswer) -> Iterator[Figure]:
         {"of": title, "rate": rate} for title, rate, _ in _throughputs(cost) if rate is not None
     ]
     if len(values) > 1:
-        specification = {
-            "width": WIDTH,
-            "height": {"step": 26},
-            "data": {"values": values},
-            "mark": "bar",
-            "encoding": {
-                "y": {
-                    "field": "of",
-                    "type": "nominal",
-                    "title": None,
-                    "sort": None,
-                    "axis": {"labelLimit": 260},
-                },
-                "x": {"field": "rate", "type": "quantitative", "title": "estimated images per second"},
-            },
-        }
+        specification = bars(values, "of", "rate", "estimated images per second", row_height=26, longest_label=260)
         said = "; ".join(f"{title}: {text}" for title, _, text in _throughputs(cost))
         yield chart("throughput", f"Throughput at batch {cost.batch}", said, specification)
 
@@ -173,6 +122,25 @@ def _rate_table(cost: EstimateAnswer) -> Iterator[Block]:
     rows = [(title, text) for title, _, text in _throughputs(cost)]
     if rows:
         yield Table(f"Throughput at batch {cost.batch} (estimated)", ["what works", "throughput"], rows)
+
+
+def _flight_table(cost: EstimateAnswer, pieces: Sequence[Slice]) -> Iterator[Block]:
+    """What several batches in flight give, if segments and copies of different batches overlap."""
+    if cost.network.latency_microseconds is None:
+        return
+    error, bounds = cost.network.latency_error_factor, cost.network.lower_bounds
+    rows = [
+        (
+            one.batches,
+            duration(one.microseconds),
+            rate_text(one.images_per_second, error, is_upper_bound=bool(bounds)),
+            f"{one.busiest} ({percent(one.busy_share)})",
+        )
+        for one in in_flight(cost, pieces)
+    ]
+    if len(rows) > 1:
+        title = f"Batches of {cost.batch} in flight, which start together on all cores (estimated)"
+        yield Table(title, ["batches", "all end after", "throughput", "works most, share of the time"], rows)
 
 
 MOST_SEGMENTS = 20
