@@ -38,6 +38,8 @@ _VERSIONS = {
     "TRANSPOSE_CONV": 3,
     "RESIZE_BILINEAR": 3,
     "RESIZE_NEAREST_NEIGHBOR": 3,
+    "RESHAPE": 1,
+    "EXPAND_DIMS": 1,
 }
 _OF_INT16 = {"CONV_2D": 4, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 7, "TRANSPOSE_CONV": 3}
 """Versions of operators for INT8, and for INT16; the others have version 2, and of INT16 version 4."""

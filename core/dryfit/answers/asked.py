@@ -144,13 +144,13 @@ def asked(
         )
     stated = NetworkOptions.said(said)
     # Defaults fill in devices, precisions and shapes, on which the import does not depend.
-    imported = load_model(source, stated, folder)
+    is_open = not (stated.quantize_method or stated.names_device or stated.platform)
+    imported = load_model(source, stated, folder, may_imply_method=is_open)
     network = imported.network
     implied: list[str] = []
-    if imported.quantize_method and not (stated.quantize_method or stated.names_device or stated.platform):
-        stated = attrs.evolve(stated, quantize_method=imported.quantize_method)
-        network.quantize_method = imported.quantize_method
-        implied = [f"--quantize-method {imported.quantize_method}"]
+    if imported.implied_method:
+        stated = attrs.evolve(stated, quantize_method=imported.implied_method)
+        implied = [f"--quantize-method {imported.implied_method}"]
     if defaults_of is None:
         filled, assumed = defaults(stated)
         set_shapes(network, filled.shape)
@@ -191,14 +191,27 @@ def load_network(source: ModelSource | Network, options: NetworkOptions, folder:
     return network
 
 
-def load_model(source: ModelSource | Network, options: NetworkOptions, folder: Path | None = None) -> ImportedModel:
-    """As `load_network`, without setting shapes, together with what the importer says about the model."""
+def load_model(
+    source: ModelSource | Network,
+    options: NetworkOptions,
+    folder: Path | None = None,
+    *,
+    may_imply_method: bool = False,
+) -> ImportedModel:
+    """As `load_network`, without setting shapes, together with what the importer says about the model.
+
+    Args:
+        source: as for `load_network`.
+        options: as for `load_network`.
+        folder: as for `load_network`.
+        may_imply_method: whether a model that is quantized for the arithmetic of a library gets its quantize method.
+    """
     if isinstance(source, Network):
         found = ImportedModel(copy_network(source))
         if options.network_method:
             found.network.quantize_method = options.network_method
     else:
-        flags, method = options.creation_flags, options.network_method
+        flags, method = options.creation_flags, None if may_imply_method else options.network_method
         found = import_model(source, ImportOptions(flags=flags, quantize_method=method, folder=folder))
     return found
 

@@ -431,7 +431,7 @@ def _as_list(result: Result) -> list[NodeInput]:
 
 def _read(source: ModelSource, options: ImportOptions) -> ImportedModel:
     network = network_from_onnx(
-        source, folder=options.folder, flags=options.flags, quantize_method=options.quantize_method
+        source, folder=options.folder, flags=options.flags, quantize_method=options.quantize_method or ""
     )
     return ImportedModel(network)
 

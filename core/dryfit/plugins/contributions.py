@@ -112,12 +112,12 @@ class ImportOptions:
 
     Attributes:
         flags: creation flags of the network: a mask of `NetworkDefinitionCreationFlag`.
-        quantize_method: quantize method of the network; "" for none.
+        quantize_method: quantize method of the network; "" for none, None for the one that the format implies.
         folder: folder of files beside a model that is given as bytes or as an object; None if there is none.
     """
 
     flags: int = 0
-    quantize_method: str = ""
+    quantize_method: str | None = ""
     folder: Path | None = None
 
 
@@ -128,12 +128,12 @@ class ImportedModel:
     Attributes:
         network: the network, with the names of the file. Each layer has the names of the nodes or operators that it
             was made of in `onnx_nodes`.
-        quantize_method: name of the quantize method whose arithmetic the file is made for, such as `tflite`. Questions
-            that name neither a method nor a device use it, and say so. "" if the format implies none.
+        implied_method: the quantize method that the importer chose, because the options left it open and the model is
+            quantized for the arithmetic of a library; "" if none.
     """
 
     network: Network
-    quantize_method: str = ""
+    implied_method: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -147,8 +147,7 @@ class ModelImporter:
         recognises: `(first_bytes) -> bool`: whether a file that begins with these bytes (up to `FIRST_BYTES`) is of
             this format. Content counts before the suffix; a format without a signature returns False.
         read: `(source, options) -> ImportedModel`: reads a path or the bytes of a file, with `ImportOptions`. Rejects
-            a file that is damaged or has unsupported parts with an `OnnxImportError` or another `DryfitError`, before
-            memory is committed.
+            a file that is damaged or has unsupported parts with a `ModelImportError`, before memory is committed.
 
     Raises:
         PluginError: A field has the wrong type.
