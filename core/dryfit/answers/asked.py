@@ -1,8 +1,12 @@
-"""The model that a question is about, with its config: a path, an ONNX model, a network or a PyTorch module."""
+"""The model that a question is about, with its config: a path, an ONNX model, a network or a PyTorch module.
+
+Every question that takes a model imports it here: `import_model` picks the importer of the file's format.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import sys
@@ -26,10 +30,11 @@ from dryfit.errors import ConfigError, NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.onnx.model_file import ModelSource, read_model
-from dryfit.onnx.parser import network_from_onnx
+from dryfit.plugins.contributions import ImportedModel, ImportOptions, ModelImporter
+from dryfit.plugins.model_importers import DEFAULT_FORMAT, importer_of, model_importers
 
 Model = Any
-"""A path, the bytes of an ONNX file, an `onnx.ModelProto`, a `dryfit.Network`, a `dryfit.LoadedModel`, or, with
+"""A path, the bytes of a model file, an `onnx.ModelProto`, a `dryfit.Network`, a `dryfit.LoadedModel`, or, with
 PyTorch, a module or exported program: PyTorch need not be installed, so that the type cannot be named."""
 
 EXAMPLE_INPUTS = "example_inputs"
@@ -46,8 +51,9 @@ class Asked:
         options: the given options with defaults filled in; None if a config was given.
         assumed: defaults that were applied, as command-line options.
         notes: remarks on options that were adjusted.
-        source: ONNX model that the network was imported from; None for a network.
+        source: model that the network was imported from; None for a network.
         folder: folder of the model's external data.
+        format: name of the importer that read the model, such as `onnx` or `tflite`; "" for a network.
     """
 
     name: str
@@ -58,7 +64,18 @@ class Asked:
     notes: Sequence[str] = ()
     source: ModelSource | None = None
     folder: Path | None = None
+    format: str = ""
     _decided: dict[str, Any] = attrs.field(factory=dict, repr=False)
+
+    @property
+    def onnx_source(self) -> ModelSource | None:
+        """The ONNX model that the network was imported from; None for a network or a model of another format."""
+        return self.source if self.format == DEFAULT_FORMAT else None
+
+    @property
+    def form(self) -> str:
+        """What the model is, for messages: `a network`, `an ONNX model`, `a TFLite model`."""
+        return "a network" if self.source is None else form_of(self.source)
 
     @property
     def precisions(self) -> Sequence[str]:
@@ -117,10 +134,11 @@ def no_defaults(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
 class LoadedModel:
     """A model for several questions: it is read and imported once, and designed once for the same options.
 
-    It is a snapshot: later changes of the file, the ONNX model or the network do not show.
+    It is a snapshot: later changes of the ONNX file, the ONNX model or the network do not show. A model of another
+    format is read when it is first asked about.
 
     Args:
-        model: a path, the bytes of an ONNX file, an ONNX model, a network, or a PyTorch module or exported program.
+        model: a path, the bytes of a model file, an ONNX model, a network, or a PyTorch module or exported program.
         example_inputs: inputs of a PyTorch module.
 
     Raises:
@@ -135,20 +153,25 @@ class LoadedModel:
 
     def __init__(self, model: Model, example_inputs: Any = None) -> None:
         source, self.folder, self.name = model_source(model, example_inputs)
-        self.source = copy_network(source) if isinstance(source, Network) else read_model(source, self.folder)[0]
-        self._networks: dict[tuple[int, str], Network] = {}
+        self.source = self._snapshot(source)
+        self._imported: dict[tuple[int, str, bool], ImportedModel] = {}
         self._asked: list[Asked] = []
 
-    def network(self, options: NetworkOptions) -> Network:
-        """Return a new copy of the imported network, with the requested input shapes set. Raises as `load_network`."""
+    def _snapshot(self, source: ModelSource | Network) -> ModelSource | Network:
+        if isinstance(source, Network):
+            return copy_network(source)
+        if format_of(source) == DEFAULT_FORMAT:
+            return read_model(source, self.folder)[0]
+        return source
+
+    def imported(self, options: NetworkOptions, *, may_imply_method: bool = False) -> ImportedModel:
+        """Return what the importer makes of the model, with a new copy of the network. Raises as `load_model`."""
         if isinstance(self.source, Network):
-            return load_network(self.source, options)
-        key = (options.creation_flags, options.network_method)
-        if key not in self._networks:
-            self._networks[key] = load_network(self.source, attrs.evolve(options, shape={}), self.folder)
-        network = copy_network(self._networks[key])
-        set_shapes(network, options.shape)
-        return network
+            return load_model(self.source, options)
+        key = (options.creation_flags, options.network_method, may_imply_method)
+        if key not in self._imported:
+            self._imported[key] = load_model(self.source, options, self.folder, may_imply_method=may_imply_method)
+        return attrs.evolve(self._imported[key], network=copy_network(self._imported[key].network))
 
     def asked_before(self, options: NetworkOptions) -> Asked | None:
         """Return an earlier question with the same options, whose network and design can be shared."""
@@ -172,7 +195,7 @@ def asked(
     """Load a model and resolve its settings.
 
     Args:
-        model: a path, the bytes of an ONNX file, an ONNX model, a network, or a PyTorch module or exported program.
+        model: a path, the bytes of a model file, an ONNX model, a network, or a PyTorch module or exported program.
         config: the user's config; None to use the options.
         options: keyword arguments, see `Options`; None if a config is given.
         defaults: fills in the options that were not given.
@@ -189,6 +212,7 @@ def asked(
     said = dict(options)
     source, folder, name = model_source(model, said.pop(EXAMPLE_INPUTS, None))
     loaded = model if isinstance(model, LoadedModel) else None
+    load_whole = functools.partial(load_model, source, folder=folder) if loaded is None else loaded.imported
     if config is not None:
         if said:
             raise ConfigError(
@@ -196,28 +220,31 @@ def asked(
                 found=", ".join(said),
                 remedy="Pass either options or a config",
             )
-        if loaded is not None:
-            network = loaded.network(NetworkOptions())
-        else:
-            network = source if isinstance(source, Network) else network_from_onnx(source, folder=folder)
-        onnx_source = None if isinstance(source, Network) else source
-        return Asked(name or network.name, network, config, None, source=onnx_source, folder=folder)
+
+        network = source if isinstance(source, Network) and loaded is None else load_whole(NetworkOptions()).network
+        model_file = None if isinstance(source, Network) else source
+        return Asked(
+            name or network.name, network, config, None, source=model_file, folder=folder, format=format_of(source)
+        )
     stated = NetworkOptions.said(said)
-
-    def imported(options: NetworkOptions) -> Network:
-        return load_network(source, options, folder) if loaded is None else loaded.network(options)
-
+    # Defaults fill in devices, precisions and shapes, on which the import does not depend.
+    is_open = not (stated.quantize_method or stated.names_device or stated.platform)
+    imported = load_whole(stated, may_imply_method=is_open)
+    network = imported.network
+    implied: list[str] = []
+    if imported.implied_method:
+        stated = attrs.evolve(stated, quantize_method=imported.implied_method)
+        implied = [f"--quantize-method {imported.implied_method}"]
     if defaults_of is None:
         filled, assumed = defaults(stated)
-        network = imported(filled)
+        set_shapes(network, filled.shape)
     else:
-        # Defaults fill in devices and precisions, on which the import does not depend.
-        network = imported(stated)
+        set_shapes(network, stated.shape)
         filled, assumed = defaults_of(network)(stated)
     if needs_shapes or filled.shape_values or any(len(shapes) == 3 for shapes in filled.shape.values()):
         require_shapes(network, filled.shape)
     if shares and loaded is not None and (earlier := loaded.asked_before(filled)) is not None:
-        return attrs.evolve(earlier, assumed=assumed)
+        return attrs.evolve(earlier, assumed=[*implied, *assumed])
     with quiet_log():
         described, notes = config_of(network, filled)
     found = Asked(
@@ -225,10 +252,11 @@ def asked(
         network=network,
         config=described,
         options=filled,
-        assumed=assumed,
+        assumed=[*implied, *assumed],
         notes=notes,
         source=None if isinstance(source, Network) else source,
         folder=folder,
+        format=format_of(source),
     )
     if shares and loaded is not None:
         loaded.keep(found)
@@ -236,10 +264,10 @@ def asked(
 
 
 def load_network(source: ModelSource | Network, options: NetworkOptions, folder: Path | None = None) -> Network:
-    """Return the network of an ONNX model, or a copy of a network, with the requested input shapes set.
+    """Return the network of a model, or a copy of a network, with the requested input shapes set.
 
     Args:
-        source: a path, a loaded ONNX model, or a network.
+        source: a path, the bytes of a file, a loaded ONNX model, or a network.
         options: shapes, creation flags and the quantize method of the network.
         folder: folder of the external data of a loaded model.
 
@@ -247,16 +275,61 @@ def load_network(source: ModelSource | Network, options: NetworkOptions, folder:
         OnnxImportError: The file is corrupt or has unsupported operators.
         ConfigError: A named input does not exist, or its shape does not fit.
     """
-    if isinstance(source, Network):
-        network = copy_network(source)
-        if options.network_method:
-            network.quantize_method = options.network_method
-    else:
-        network = network_from_onnx(
-            source, folder=folder, flags=options.creation_flags, quantize_method=options.network_method
-        )
+    network = load_model(source, options, folder).network
     set_shapes(network, options.shape)
     return network
+
+
+def load_model(
+    source: ModelSource | Network,
+    options: NetworkOptions,
+    folder: Path | None = None,
+    *,
+    may_imply_method: bool = False,
+) -> ImportedModel:
+    """As `load_network`, without setting shapes, together with what the importer says about the model.
+
+    Args:
+        source: as for `load_network`.
+        options: as for `load_network`.
+        folder: as for `load_network`.
+        may_imply_method: whether a model that is quantized for the arithmetic of a library gets its quantize method.
+    """
+    if isinstance(source, Network):
+        found = ImportedModel(copy_network(source))
+        if options.network_method:
+            found.network.quantize_method = options.network_method
+    else:
+        flags, method = options.creation_flags, None if may_imply_method else options.network_method
+        found = import_model(source, ImportOptions(flags=flags, quantize_method=method, folder=folder))
+    return found
+
+
+def import_model(source: ModelSource, options: ImportOptions | None = None) -> ImportedModel:
+    """Import a model with the importer of its format: the one that recognises its content, or else has its suffix.
+
+    Raises:
+        OnnxImportError: The file is corrupt or has unsupported operators.
+        PluginError: The importer of the format is switched off or broken.
+    """
+    return _importer(source).read(source, options or ImportOptions())
+
+
+def format_of(source: ModelSource | Network) -> str:
+    """Return the name of the importer that reads a model; "" for a network."""
+    return "" if isinstance(source, Network) else _importer(source).name
+
+
+def form_of(source: ModelSource | Network) -> str:
+    """Return what a model is, for messages: `a network`, `an ONNX model`, `a TFLite model`."""
+    if isinstance(source, Network):
+        return "a network"
+    title = _importer(source).title
+    return f"{'an' if title[:1] in 'AEIOU' else 'a'} {title} model"
+
+
+def _importer(source: ModelSource) -> ModelImporter:
+    return model_importers()[DEFAULT_FORMAT] if isinstance(source, onnx.ModelProto) else importer_of(source)
 
 
 def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
