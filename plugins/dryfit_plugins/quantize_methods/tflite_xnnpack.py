@@ -203,7 +203,7 @@ _DIFFERENCE = attrs.evolve(
     options={**_SUM.options, IS_DIFFERENCE: True},
     source=f"{_LITERT}: SUB, all pairs of codes; 0 differ",
 )
-_OWN = frozenset({"eltwise_product", "global_average_pool"})
+_OWN = frozenset({"eltwise_difference", "eltwise_product", "global_average_pool"})
 _LEFT_ELEMENTWISE = tuple(_left(rule) for rule in elementwise.TFLITE if rule.operator not in _OWN)
 _MEAN = next(rule for rule in _UNWEIGHTED if rule.operator == "global_average_pool")
 _ELEMENTWISE = (

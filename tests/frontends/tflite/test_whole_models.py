@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.frontends.tflite.running import outputs_of
-from tests.frontends.tflite.whole_models import MODELS
+from tests.frontends.tflite.whole_models import MODELS, keyword_spotting
 from tests.tflite_models import litert_outputs
 
 from dryfit.answers.asked import asked
@@ -27,6 +27,14 @@ def drawn(shape, dtype, seed):
         return random.uniform(-1, 1, shape).astype(dtype)
     limits = np.iinfo(dtype)
     return random.integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "tflite" / "words.tflite"
+
+
+def test_the_example_is_the_architecture_of_keyword_spotting_with_fewer_channels():
+    data, _ = keyword_spotting(width=8)
+    assert EXAMPLE.read_bytes() == data
 
 
 LARGEST = "visual wake words"

@@ -115,12 +115,12 @@ class QuantizedModel:
         return y
 
 
-def keyword_spotting(dtype="int8"):
+def keyword_spotting(dtype="int8", width=64):
     """DS-CNN: a convolution of 10 by 4, four pairs of depthwise and pointwise ones, 12 words."""
     net = QuantizedModel((1, 49, 10, 1), dtype)
-    x = net.convolution(net.input, 64, (10, 4), 2)
+    x = net.convolution(net.input, width, (10, 4), 2)
     for _ in range(4):
-        x = net.convolution(net.depthwise(x), 64, (1, 1))
+        x = net.convolution(net.depthwise(x), width, (1, 1))
     return net.model.to_bytes([net.softmax(net.connected(net.averaged(x), 12))]), (1, 49, 10, 1)
 
 
