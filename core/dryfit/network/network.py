@@ -112,9 +112,8 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
                 )
         own = vars(layer)  # what the network writes needs no check, and large networks are copied layer by layer
         own["index"] = len(self.layers)
-        own["name"] = self._free_layer_name(
-            layer.name or f"(Unnamed Layer* {layer.index}) [{layer.layer_type.title()}]"
-        )
+        name = layer.name or f"(Unnamed Layer* {layer.index}) [{layer.layer_type.title()}]"
+        own["name"] = name if name not in self._layer_names else self._free_layer_name(name)
         if specs is None:
             known = [None if tensor is None else tensor.spec for tensor in inputs]
             if self.is_strongly_typed:
@@ -248,6 +247,10 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         Raises:
             NetworkError: The layers form a cycle.
         """
+        if self._is_sorted:
+            if self._stale_from is not None:
+                self._stale_from = 0
+            return
         waiting = {
             id(layer): sum(t is not None and t.producer is not None for t in layer.ordering_inputs)
             for layer in self.layers
@@ -437,6 +440,19 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         for index, layer in enumerate(self.layers):
             if layer.index != index:
                 vars(layer)["index"] = index
+
+    @property
+    def _is_sorted(self) -> bool:
+        """Whether every layer stands after those whose outputs it needs, and knows its position."""
+        known = {id(tensor) for tensor in self.inputs}
+        for position, layer in enumerate(self.layers):
+            if layer.index != position:
+                return False
+            for tensor in layer.ordering_inputs:
+                if tensor is not None and id(tensor) not in known:
+                    return False
+            known.update(map(id, layer.outputs))
+        return True
 
 
 def _connect(layer: Layer, inputs: list[Tensor | None]) -> None:
