@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
-
-import attrs
 
 from dryfit.network.layer import Layer, LayerT
 from dryfit.network.tensor import Tensor
@@ -27,8 +24,8 @@ def copy_layer(layer: LayerT) -> LayerT:
 @functools.cache
 def _tables(cls: type[Layer]) -> Sequence[str]:
     """The fields of a layer class that are dictionaries."""
-    fields: Sequence[attrs.Attribute[Any]] = attrs.fields(cls)
-    return [one.name for one in fields if isinstance(one.default, attrs.Factory) and one.default.factory is dict]  # type: ignore[arg-type,attr-defined]
+    own = [one.name for one in cls.parameters() if getattr(one.default, "factory", None) is dict]
+    return ["output_types", *own]
 
 
 def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:

@@ -17,6 +17,10 @@ from dryfit.network.printing import network_text
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.network.weights_role import WeightsNames
 
+_MANY_OUTPUTS = 16
+"""From this number of outputs on, they are looked up rather than gone through. `outputs` is added to, or replaced as a
+whole: an output is never put in the place of another in it."""
+
 
 class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugMarks, Graph):
     """Layers and tensors, ordered so that every tensor is produced before it is used.
@@ -59,6 +63,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         self._tensors: dict[str, Tensor] = {}
         self._layer_names: set[str] = set()
         self._next_numbers: dict[str, int] = {}
+        self._known_outputs: tuple[list[Tensor], int, frozenset[int]] = (self.outputs, 0, frozenset())
         self._stale_from: int | None = None
         self._revision = 0
 
@@ -336,7 +341,14 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
 
     def is_output(self, tensor: Tensor) -> bool:
         """Return whether a tensor is marked as an output with `mark_output`."""
-        return tensor in self.outputs  # tensors are equal to themselves only
+        outputs = self.outputs
+        if len(outputs) < _MANY_OUTPUTS:
+            return tensor in outputs  # tensors are equal to themselves only
+        known, count, found = self._known_outputs
+        if known is not outputs or count != len(outputs):
+            found = frozenset(map(id, outputs))
+            vars(self)["_known_outputs"] = (outputs, len(outputs), found)
+        return id(tensor) in found
 
     @property
     def tensors(self) -> Sequence[Tensor]:
