@@ -20,7 +20,6 @@ from dryfit.builder.config.standalone import is_standalone, refuse_standalone_en
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.precision.scales import FoundRanges
 from dryfit.builder.refusals import require_buildable
-from dryfit.builder.segments.export import segment_files
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, DryfitError
@@ -221,6 +220,8 @@ class Builder(KnownAttributes):
             PluginError: A target's exporter did not return bytes.
             DryfitError: See `build_serialized_network`.
         """
+        from dryfit.builder.segments.export import segment_files
+
         found = _found_ranges(network, config)
         plan, exported = build_for_export(network, config, found, dump_directory=self._dump_directory)
         files, refused = segment_files(plan, exported)

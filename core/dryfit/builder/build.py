@@ -7,20 +7,22 @@ Ranges are given: a calibrator runs the network, for which it needs an engine, s
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dryfit.builder import linking
 from dryfit.builder.assessment import offloadings
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import NUM_STAGES, Design, design_network
 from dryfit.builder.precision.scales import FoundRanges
 from dryfit.builder.refit.preparation import check_refit_flags, prepared_for_refit
 from dryfit.builder.refusals import require_buildable
-from dryfit.builder.segments.export import Exported
 from dryfit.builder.stages import Stages, logger
 from dryfit.engine.plan import Plan
 from dryfit.network.network import Network
 from dryfit.plugins import facade
 from dryfit.plugins.contributions import BuildObserver
+
+if TYPE_CHECKING:
+    from dryfit.builder.segments.export import Exported
 
 
 def decide(
@@ -81,6 +83,8 @@ def build_for_export(
 def _built(
     network: Network, config: BuilderConfig, found: FoundRanges | None, dump_directory: Path | None, *, exports: bool
 ) -> tuple[Plan, Exported]:
+    from dryfit.builder import linking  # assessments do without
+
     num_stages = NUM_STAGES + linking.NUM_STAGES
     check_refit_flags(config, network)
     observer = _observer(network, config)

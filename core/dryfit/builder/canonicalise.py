@@ -65,7 +65,7 @@ class CanonicalNetwork:
 
 def _without_effect(network: Network, own_devices: Mapping[str, str]) -> Iterator[str]:
     """Settings of layers inside loops and conditionals: these run as a whole, in the types of the network."""
-    for outer in network.layers:
+    for outer in (layer for layer in network.layers if layer.bodies):
         inside = [layer for body in outer.bodies for layer in with_bodies(body.layers)]
         for setting, names in (
             ("precision", [layer.name for layer in inside if layer.precision is not None]),

@@ -99,7 +99,8 @@ def _kept_estimate(design: Design, device: str, layers: Sequence[Layer]) -> Cost
     variant = design.variants[device]
     if variant.target.segment_rules.is_host:
         return None
-    found = segment_estimate(variant, layers, design.specs, design.precisions, design.sparse_layers)
+    chosen, sparse = design.precisions, design.sparse_layers
+    found = segment_estimate(variant, layers, design.specs, chosen, sparse, allows_nominal=False)
     return None if found is None or found.is_nominal else attrs.evolve(found, steps=())
 
 
@@ -117,6 +118,8 @@ def segment_estimate(
     specs: Specs,
     precisions: Precisions | None = None,
     sparse_layers: Collection[str] = (),
+    *,
+    allows_nominal: bool = True,
 ) -> CostEstimate | None:
     """The target's estimate; None where it estimates nothing, knows nothing of the platform, or fails.
 
@@ -128,6 +131,7 @@ def segment_estimate(
         specs: tensor name to spec, at the shapes that the engine is optimised for.
         precisions: computation types; None: those of the tensors.
         sparse_layers: names of the layers whose weights the device takes as sparse.
+        allows_nominal: whether an estimate by the figures of a similar machine is of use.
     """
 
     def question() -> CostQuestion:
@@ -139,6 +143,7 @@ def segment_estimate(
             precisions={} if precisions is None else _chosen(layers, precisions),
             sparse_layers=frozenset(sparse_layers),
             power_mode=variant.power_mode,
+            allows_nominal=allows_nominal,
         )
 
     return _asked(variant, "estimate_cost", question)

@@ -13,13 +13,14 @@ was made of, or says that it lacks it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import Tensor, TensorLocation, TensorSpec
 
 AnswerT = TypeVar("AnswerT")
 
@@ -76,6 +77,8 @@ class LayerKeys:
     def __init__(self) -> None:
         self._kept: dict[int, object] = {}
         self._numbers: dict[Hashable, int] = {}
+        self._parameters_of: dict[Hashable, Callable[[dict[str, Any]], tuple[Any, ...]] | None] = {}
+        self._of_parameters: dict[tuple[int, ...], int] = {}
         self._of_layer: dict[int, int | None] = {}
         self._of_tensor: dict[int, int] = {}
 
@@ -87,12 +90,14 @@ class LayerKeys:
             specs: of the tensors where a function is given them beside the layers.
         """
         network = layers[0].network
-        if network is None or max(len(layer.inputs) for layer in layers) > _MOST_INPUTS:
+        if network is None:
             return None
         network.refresh_shapes()
         key: list[Hashable] = [network.flags, network.quantize_method]
         places: dict[int, int] = {}
         for layer in layers:
+            if len(layer.inputs) > _MOST_INPUTS:
+                return None
             if id(layer) not in self._of_layer:
                 self._of_layer[self.identity(layer)] = self._own(layer, specs)
             own = self._of_layer[id(layer)]
@@ -105,11 +110,10 @@ class LayerKeys:
 
     def _own(self, layer: Layer, specs: Mapping[str, TensorSpec] | None) -> int | None:
         """What a layer and its tensors are, whatever they are connected to; None where it answers for what it lacks."""
-        if type(layer).__getattr__ is not KnownAttributes.__getattr__:  # type: ignore[attr-defined]
+        parameters = self._parameters(layer)
+        if parameters is None:
             return None
-        state = vars(layer)
-        key: list[Hashable] = [type(layer), len(layer.inputs), tuple(state)]
-        key += [self._value(value) for name, value in state.items() if name not in _OWN_TO_ONE_LAYER]
+        key: list[Hashable] = [parameters, len(layer.inputs)]
         for tensor in (*layer.inputs, *layer.outputs):
             if tensor is None:
                 key.append(None)
@@ -119,8 +123,30 @@ class LayerKeys:
                 number = self._of_tensor[self.identity(tensor)] = self.number(self._tensor(tensor))
             key.append(number)
             if specs is not None:
-                key.append(self._spec(specs[tensor.name]))
+                given = specs[tensor.name]
+                key.append(given is vars(tensor)["_spec"] or self._spec(given))
         return self.number(tuple(key))
+
+    def _parameters(self, layer: Layer) -> int | None:
+        """A number of a layer's kind and parameters; None as for `_own`.
+
+        Most layers have the very objects of others as parameters, which then need not be looked into.
+        """
+        state = vars(layer)
+        kind = (type(layer), *state)
+        if kind not in self._parameters_of:
+            self._parameters_of[kind] = _getter(layer)
+        parameters_of = self._parameters_of[kind]
+        if parameters_of is None:
+            return None
+        values = parameters_of(state)
+        same = (id(parameters_of), *[0 if type(value) is dict and not value else id(value) for value in values])
+        number = self._of_parameters.get(same)
+        if number is None:
+            number = self._of_parameters[same] = self.number((kind, *map(self._value, values)))
+            for value in values:
+                self.identity(value)
+        return number
 
     def number(self, key: Hashable) -> int:
         """A number that stands for a key, and is compared faster."""
@@ -160,11 +186,18 @@ class LayerKeys:
             own["io_dtype"],
             None if bounds is None else repr(bounds),
             own["_allowed_formats"],
-            own["location"].value,
+            own["location"] is TensorLocation.HOST,
             tuple(own["dimension_names"].items()),
             type(producer) if producer is not None else None,
             tensor.is_network_output,
         )
+
+
+def _getter(layer: Layer) -> Callable[[dict[str, Any]], tuple[Any, ...]] | None:
+    """What takes the parameters out of the attributes of a layer like this one; None where it answers for others."""
+    if type(layer).__getattr__ is not KnownAttributes.__getattr__:  # type: ignore[attr-defined]
+        return None
+    return operator.itemgetter(*(name for name in vars(layer) if name not in _OWN_TO_ONE_LAYER))
 
 
 class StandIns:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 from dryfit.network.layer import Layer, LayerT
 from dryfit.network.tensor import Tensor
 
@@ -12,11 +15,17 @@ def copy_layer(layer: LayerT) -> LayerT:
     copy = object.__new__(type(layer))
     state = vars(copy)
     state.update(vars(layer))
-    for name, value in state.items():
-        if isinstance(value, dict):
-            state[name] = dict(value)
+    for name in _tables(type(layer)):
+        state[name] = dict(state[name])
     state.update(inputs=[], outputs=[], network=None, index=-1)
     return copy
+
+
+@functools.cache
+def _tables(cls: type[Layer]) -> Sequence[str]:
+    """The fields of a layer class that are dictionaries."""
+    own = [one.name for one in cls.parameters() if getattr(one.default, "factory", None) is dict]
+    return ["output_types", *own]
 
 
 def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:

@@ -17,6 +17,10 @@ from dryfit.network.printing import network_text
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.network.weights_role import WeightsNames
 
+_MANY_OUTPUTS = 16
+"""From this number of outputs on, they are looked up rather than gone through. `outputs` is added to, or replaced as a
+whole: an output is never put in the place of another in it."""
+
 
 class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugMarks, Graph):
     """Layers and tensors, ordered so that every tensor is produced before it is used.
@@ -59,6 +63,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         self._tensors: dict[str, Tensor] = {}
         self._layer_names: set[str] = set()
         self._next_numbers: dict[str, int] = {}
+        self._known_outputs: tuple[list[Tensor], int, frozenset[int]] = (self.outputs, 0, frozenset())
         self._stale_from: int | None = None
         self._revision = 0
 
@@ -112,9 +117,8 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
                 )
         own = vars(layer)  # what the network writes needs no check, and large networks are copied layer by layer
         own["index"] = len(self.layers)
-        own["name"] = self._free_layer_name(
-            layer.name or f"(Unnamed Layer* {layer.index}) [{layer.layer_type.title()}]"
-        )
+        name = layer.name or f"(Unnamed Layer* {layer.index}) [{layer.layer_type.title()}]"
+        own["name"] = name if name not in self._layer_names else self._free_layer_name(name)
         if specs is None:
             known = [None if tensor is None else tensor.spec for tensor in inputs]
             if self.is_strongly_typed:
@@ -248,6 +252,10 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         Raises:
             NetworkError: The layers form a cycle.
         """
+        if self._is_sorted:
+            if self._stale_from is not None:
+                self._stale_from = 0
+            return
         waiting = {
             id(layer): sum(t is not None and t.producer is not None for t in layer.ordering_inputs)
             for layer in self.layers
@@ -333,7 +341,14 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
 
     def is_output(self, tensor: Tensor) -> bool:
         """Return whether a tensor is marked as an output with `mark_output`."""
-        return tensor in self.outputs  # tensors are equal to themselves only
+        outputs = self.outputs
+        if len(outputs) < _MANY_OUTPUTS:
+            return tensor in outputs  # tensors are equal to themselves only
+        known, count, found = self._known_outputs
+        if known is not outputs or count != len(outputs):
+            found = frozenset(map(id, outputs))
+            vars(self)["_known_outputs"] = (outputs, len(outputs), found)
+        return id(tensor) in found
 
     @property
     def tensors(self) -> Sequence[Tensor]:
@@ -437,6 +452,19 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         for index, layer in enumerate(self.layers):
             if layer.index != index:
                 vars(layer)["index"] = index
+
+    @property
+    def _is_sorted(self) -> bool:
+        """Whether every layer stands after those whose outputs it needs, and knows its position."""
+        known = {id(tensor) for tensor in self.inputs}
+        for position, layer in enumerate(self.layers):
+            if layer.index != position:
+                return False
+            for tensor in layer.ordering_inputs:
+                if tensor is not None and id(tensor) not in known:
+                    return False
+            known.update(map(id, layer.outputs))
+        return True
 
 
 def _connect(layer: Layer, inputs: list[Tensor | None]) -> None:

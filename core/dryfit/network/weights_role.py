@@ -119,6 +119,8 @@ class WeightsNames:
         Raises:
             NetworkError: Other weights of the network have one of the names.
         """
+        if not weights:
+            return
         present = {address_of(array): array for layer in self.layers for _, array in weights_of(layer)}
         taken = {name: address for address, (name, _) in self._names_of_weights.items() if address in present}
         for name, array in weights.items():

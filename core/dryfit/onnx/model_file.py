@@ -27,6 +27,45 @@ def check_texts(model: onnx.ModelProto, where: str) -> None:
     Raises:
         OnnxImportError: one is not UTF-8.
     """
+    try:
+        is_right = _has_right_texts(model)
+    except UnicodeDecodeError:
+        is_right = False
+    if not is_right:
+        _find_wrong_text(model, where)
+
+
+def _has_right_texts(model: onnx.ModelProto) -> bool:
+    """Whether every text of a model is UTF-8, looking at the fields only that its messages have.
+
+    Raises:
+        UnicodeDecodeError: a text is not.
+    """
+    waiting: list[Any] = [model]
+    while waiting:
+        message = waiting.pop()
+        if isinstance(message, TensorProto):  # its contents would be copied
+            if bytes in map(type, (message.name, message.doc_string)):
+                return False
+            waiting += [*message.external_data, *message.metadata_props]
+            continue
+        for field, value in message.ListFields():
+            kind = _kind(field)
+            if kind == (False, False):
+                waiting.append(value)
+            elif kind == (True, False):
+                waiting += value
+            elif kind is not None and bytes in map(type, value if kind[0] else (value,)):
+                return False
+    return True
+
+
+def _find_wrong_text(model: onnx.ModelProto, where: str) -> None:
+    """Refuse a text that is not UTF-8, with its place in the model.
+
+    Raises:
+        OnnxImportError: there is one.
+    """
     waiting: list[tuple[Any, str]] = [(model, "")]
     while waiting:
         message, path = waiting.pop()
@@ -61,6 +100,13 @@ def _fields(descriptor: Any) -> list[tuple[str, bool, bool]]:
     """(name, whether it is a list, whether it is a text) of each field of a message that is a text or a message."""
     kinds = {FieldDescriptor.TYPE_MESSAGE: False, FieldDescriptor.TYPE_STRING: True}
     return [(field.name, _is_list(field), kinds[field.type]) for field in descriptor.fields if field.type in kinds]
+
+
+@functools.cache
+def _kind(field: Any) -> tuple[bool, bool] | None:
+    """(whether a field is a list, whether it is a text); None where it is neither text nor message."""
+    kinds = {FieldDescriptor.TYPE_MESSAGE: False, FieldDescriptor.TYPE_STRING: True}
+    return (_is_list(field), kinds[field.type]) if field.type in kinds else None
 
 
 def _is_list(field: Any) -> bool:

@@ -52,16 +52,15 @@ def fold_layers(network: Network, kept: Container[str]) -> Sequence[Layer]:
     folded: list[Layer] = []
     values: dict[str, Array] = {}
     for layer in network.layers:
-        stated = [None if tensor is None else tensor.spec for tensor in layer.inputs]
-        inputs = [
-            spec if t is None else changed.get(t.name, spec) for t, spec in zip(layer.inputs, stated, strict=True)
-        ]
-        is_open = any(spec is not None and spec.value is None for spec in inputs)
+        inputs = [None if tensor is None else changed.get(tensor.name) or tensor.spec for tensor in layer.inputs]
         outputs: Sequence[TensorSpec] = [tensor.spec for tensor in layer.outputs]
         # A layer that reads just what its outputs were inferred from gives the same again.
-        if not is_open or any(one is not other for one, other in zip(inputs, stated, strict=True)):
+        is_open = any(spec is not None and spec.value is None for spec in inputs)
+        if not is_open or (changed and any(t is not None and t.name in changed for t in layer.inputs)):
             outputs = infer_with_values(layer, inputs, 0 if layer.kind in kept else LARGEST_FOLDED_ELEMENTS)
             changed.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
+        if any(spec.value is None for spec in outputs):
+            continue  # most layers
         known = {t.name: spec.value for t, spec in zip(layer.outputs, outputs, strict=True) if spec.value is not None}
         if layer.kind not in kept and 0 < len(outputs) == len(known):
             folded.append(layer)

@@ -228,8 +228,9 @@ class _Filler:
 
     def entry(self, tensor: Tensor) -> ScaleEntry:
         """The entry of a tensor, with the layers that wait for it."""
-        around = [*([tensor.producer] if tensor.producer is not None else []), *(one for one, _ in tensor.consumers)]
-        names = list(dict.fromkeys(layer.name for layer in around))
+        around = [] if tensor.producer is None else [tensor.producer]
+        around += [layer for layer, _ in tensor.consumers]
+        names = list(dict.fromkeys([layer.name for layer in around]))
         known = self._entries.get(tensor.name)
         if known is not None:
             return attrs.evolve(known, needed_by=names)

@@ -77,7 +77,7 @@ def needed_layers(network: Network, *, with_assertions: bool = False) -> list[La
         layer = waiting.pop()
         if layer is not None and id(layer) not in needed:
             needed.add(id(layer))
-            waiting.extend(tensor.producer for tensor in layer.connected_inputs)
+            waiting += [tensor.producer for tensor in layer.inputs if tensor is not None]
     return [layer for layer in network.layers if id(layer) in needed]
 
 

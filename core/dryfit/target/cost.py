@@ -35,6 +35,8 @@ class CostQuestion:
         precisions: layer name to computation type. Default: the type of the layer's tensors.
         sparse_layers: names of the layers whose weights the device treats as sparse and whose zeros it skips.
         power_mode: clock frequencies used in the estimate; None for a platform without power modes.
+        allows_nominal: whether a nominal estimate is of use (see `CostEstimate.is_nominal`); if not, a target may
+            return None instead, and need not compute it.
     """
 
     layers: Sequence[Layer]
@@ -44,6 +46,7 @@ class CostQuestion:
     precisions: Mapping[str, DataType] = attrs.field(factory=dict)
     sparse_layers: frozenset[str] = frozenset()
     power_mode: PowerMode | None = None
+    allows_nominal: bool = True
 
 
 @attrs.frozen(eq=False)

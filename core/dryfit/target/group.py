@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -37,13 +36,13 @@ class LayerGroup:
 
     layers: tuple[Layer, ...] = attrs.field(converter=_in_order)
 
-    @functools.cached_property
+    @property
     def main(self) -> Layer:
         """The first layer that does more than dequantize, which selects the kernel; otherwise the first layer."""
         first = self.layers[0]
-        return (
-            first if not is_repeatable(first) else next((one for one in self.layers if not is_repeatable(one)), first)
-        )
+        if first.kind != "dequantize":  # most groups
+            return first
+        return next((one for one in self.layers if not is_repeatable(one)), first)
 
     @property
     def prologue(self) -> Sequence[Layer]:

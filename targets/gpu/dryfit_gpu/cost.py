@@ -130,10 +130,12 @@ STAND_IN_TITLE = "no board given, so NVIDIA T4 is assumed (our choice); set one 
 """Stand-in for a GPU about which nothing is known: a common one whose peaks are published."""
 
 
-def estimate_cost(question: CostQuestion) -> CostEstimate:
-    """The estimated cost of a segment. A GPU without a board is estimated as `STAND_IN`."""
+def estimate_cost(question: CostQuestion) -> CostEstimate | None:
+    """The estimated cost of a segment. A GPU without a board is estimated as `STAND_IN`, if that is of use."""
     mode = question.power_mode or question.platform.power_mode(None) or STAND_IN
     is_board = question.platform.name in PEAKS
+    if not is_board and not question.allows_nominal:
+        return None
     peak = PEAKS[question.platform.name] if is_board else STAND_IN_PEAK
     title = f"{question.platform.title} in power mode {mode.name}" if is_board else STAND_IN_TITLE
     found = Roofline(

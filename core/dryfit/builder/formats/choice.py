@@ -70,6 +70,9 @@ def choose_forms(giver: FormatSide, takers: Sequence[FormatSide], size_of: SizeO
     if not takers:  # most tensors: they stay inside a segment
         produced, cost = min(giver.forms(), key=lambda form: form[1])
         return FormChoice(produced, [], cost)
+    plain = _as_they_are(giver, takers)
+    if plain is not None:
+        return plain
     abilities_of = [_abilities(taker) for taker in takers]
     kinds = list(Counter(abilities_of).items())
     best = min(_combinations(giver, [kind for kind, _ in kinds]), key=lambda one: _rank(giver, kinds, one, size_of))
@@ -77,6 +80,15 @@ def choose_forms(giver: FormatSide, takers: Sequence[FormatSide], size_of: SizeO
     (produced, cost), *taken = best
     converted = cost + sum(inside * count for (_, inside), (_, count) in zip(taken, kinds, strict=True))
     return FormChoice(produced, [forms[abilities] for abilities in abilities_of], converted)
+
+
+def _as_they_are(giver: FormatSide, takers: Sequence[FormatSide]) -> FormChoice | None:
+    """The native forms where they cost nothing and lie alike in memory: nothing is better, and they stand first."""
+    (produced, cost), *_ = giver.forms()
+    taken = [next(iter(taker.forms())) for taker in takers]
+    if cost or any(inside or form.memory != produced.memory for form, inside in taken):
+        return None
+    return FormChoice(produced, [form for form, _ in taken], 0)
 
 
 @attrs.frozen

@@ -169,6 +169,7 @@ class _Placer:
         self._config = config
         self._own_devices = own_devices
         self._observer = observer
+        self._default, self._fallback = config.default_device_type, config.fallback_device
         self._verdict_on: dict[str, Callable[[Layer], Verdict]] = {}
         self.votes = PlacementVotes()
         self.devices: dict[str, str] = {}
@@ -178,9 +179,8 @@ class _Placer:
         self.warnings: list[str] = []
 
     def place(self, layer: Layer) -> None:
-        own = self._own_devices.get(layer.name)
-        device = own or self._config.default_device_type
-        fallback = self._config.fallback_device
+        own, fallback = self._own_devices.get(layer.name), self._fallback
+        device = own or self._default
         verdict = self._ask(layer, device)
         if not own and (elected := self._elected(layer, device)):
             self._put(layer, *elected)
@@ -202,7 +202,7 @@ class _Placer:
 
     def _elected(self, layer: Layer, default: str) -> tuple[str, str] | None:
         """The device that plugins voted for, and the cause; None where there is no choice, or no vote decides it."""
-        fallback = self._config.fallback_device
+        fallback = self._fallback
         if fallback is None or fallback == default or not self.votes.is_held:
             return None
         return self.votes.elect(layer, {device: self._ask(layer, device) for device in (default, fallback)})

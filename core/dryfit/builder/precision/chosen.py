@@ -101,7 +101,7 @@ class Precisions:
         return asked or tensor.dtype
 
     def _computed(self, layer: Layer, tensor: Tensor) -> DataType:
-        if self.is_signed(tensor):
+        if tensor.name in self.signed_codes:
             return DataType.INT8
         own = tensor.dtype
         if own not in WEAK_TYPES or layer.name not in self.converted:

@@ -7,20 +7,21 @@ board. A device that declares no pool for activations has everything there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from dryfit.builder.formats.choice import Formats
-from dryfit.builder.formats.forms import TensorForm
+from dryfit.builder.formats.forms import TensorForm, TensorForms
 from dryfit.builder.fusion.groups import FusedGroup, JoinedGroup
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.roles import LayerRole
 from dryfit.builder.placement.target_variant import Specs, TargetVariant, knowing, known_shape
 from dryfit.engine.memory_planner import MemoryPlan, plan_memory
 from dryfit.engine.plan import TensorPlacement
+from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.formats import LINEAR
 from dryfit.target.kernels import HostLayout
 from dryfit.target.memory_pools import MemoryPool
@@ -175,6 +176,7 @@ class _Collector:
         self._formats = formats
         self._variants = variants
         self._specs = specs
+        self._places: dict[Hashable, tuple[tuple[TensorForm, int], ...]] = {}
 
     def collect(self) -> list[PlacedTensor]:
         written: dict[str, int] = {tensor.name: -1 for tensor in self._lowered.network.inputs}
@@ -189,17 +191,17 @@ class _Collector:
         producers = {tensor.name: fused for fused in self._groups for tensor in fused.group.outputs}
         stored: list[PlacedTensor] = []
         for tensor in self._lowered.network.tensors:
-            origin = self._lowered.origins.get(tensor.name)
+            name = tensor.name
+            origin = self._lowered.origins.get(name)
             # What carries no data, shape tensors in whatever type, is with the host.
-            if tensor.name not in written or origin is None or origin[0] not in self._formats.forms:
+            if name not in written or origin is None or origin[0] not in self._formats.forms:
                 continue
-            life = (written[tensor.name], max(written[tensor.name], last_read.get(tensor.name, -1)))
-            segment = self._only_segment(tensor, producers.get(tensor.name), readers.get(tensor.name, []))
-            own, *copies = self._forms(tensor)
-            readable = self._readable(own, tensor)
-            stored.append(PlacedTensor(tensor.name, readable, self._size(own, tensor), life, segment))
+            life = (written[name], max(written[name], last_read.get(name, -1)))
+            segment = self._only_segment(tensor, producers.get(name), readers.get(name, []))
+            (own, size), *copies = self._forms_and_sizes(tensor, *origin)
+            stored.append(PlacedTensor(name, own, size, life, segment))
             # The engine's network has no tensors for copies of the same type.
-            stored += [PlacedTensor(None, copy, self._size(copy, tensor), life, -1) for copy in copies]
+            stored += [PlacedTensor(None, copy, copied, life, -1) for copy, copied in copies]
         return stored
 
     def _only_segment(self, tensor: Tensor, producer: JoinedGroup | None, readers: Sequence[JoinedGroup]) -> int:
@@ -208,23 +210,27 @@ class _Collector:
         segments.add(-1 if producer is None else producer.place.segment)
         return segments.pop() if len(segments) == 1 and not tensor.is_network_output else -1
 
-    def _forms(self, tensor: Tensor) -> list[TensorForm]:
-        """The forms of a tensor of the engine's network, its own first: those of its origin in this type."""
-        origin, dtype = self._lowered.origins[tensor.name]
-        forms = self._formats.forms[origin]
-        found = forms.of_type(dtype, is_output=tensor.is_network_output)
-        # A type that only a cast inside the producer's device sees has no form of its own.
-        return found or [TensorForm(forms.produced.device, dtype, LINEAR)]
+    def _forms_and_sizes(self, tensor: Tensor, origin: str, dtype: DataType) -> Sequence[tuple[TensorForm, int]]:
+        """The forms of a tensor of the engine's network with their bytes, its own first: its origin's in this type."""
+        forms, shape = self._formats.forms[origin], known_shape(self._specs[origin])
+        is_output = tensor.is_network_output
+        # Tensors inside a segment share the record of their forms, which live as long as `self._formats`.
+        key = (id(forms), shape, dtype, is_output)
+        if key not in self._places:
+            # A type that only a cast inside the producer's device sees has no form of its own.
+            linear = TensorForm(forms.produced.device, dtype, LINEAR)
+            own, *copies = forms.of_type(dtype, is_output=is_output) or [linear]
+            found = [(self._readable(own, forms), self._size(own, shape))]
+            self._places[key] = (*found, *((copy, self._size(copy, shape)) for copy in copies))
+        return self._places[key]
 
-    def _readable(self, form: TensorForm, tensor: Tensor) -> TensorForm:
+    def _readable(self, form: TensorForm, forms: TensorForms) -> TensorForm:
         """The form on a device that knows its format: the caller may be asked for a format of the device it feeds."""
-        forms = self._formats.forms[self._lowered.origins[tensor.name][0]]
         others = [other.device for other in (forms.produced, *forms.copies)]
         owner = knowing(self._variants, form.layout, [form.device, *others])
         return form if owner.device == form.device else attrs.evolve(form, device=owner.device)
 
-    def _size(self, form: TensorForm, tensor: Tensor) -> int:
-        shape = known_shape(self._specs[self._lowered.origins[tensor.name][0]])
+    def _size(self, form: TensorForm, shape: Shape) -> int:
         return knowing(self._variants, form.layout, [form.device]).size_bytes(form.layout, shape, form.dtype)
 
 

@@ -47,8 +47,6 @@ def check(
     """
     from dryfit.answers.check import check as answer_of
     from dryfit.answers.placement_text import outcome_lines
-    from dryfit.cli.junit_report import junit_text
-    from dryfit.cli.sarif_report import sarif_text
 
     form = chosen or ("json" if as_json else "text")
     if as_json and form != "json":
@@ -60,8 +58,12 @@ def check(
         case "json":
             print_line(answer.to_json())
         case "junit":
+            from dryfit.cli.junit_report import junit_text
+
             print_line(junit_text(answer))
         case "sarif":
+            from dryfit.cli.sarif_report import sarif_text
+
             print_line(sarif_text(answer))
         case _ if quiet:
             show(outcome_lines(answer))
