@@ -68,6 +68,7 @@ PAGES = {
     "quantize-methods.schema.json": "dryfit.answers.quantize_methods:QuantizeMethodsAnswer",
     "refit.schema.json": "dryfit.answers.refit:RefitAnswer",
     "rule-numbers.md": "docs.pages.rules:rule_numbers_page",
+    "report.schema.json": "dryfit.reporting.report:ReportAnswer|dryfit.reporting.fleet:FleetAnswer",
     "run.schema.json": "dryfit.answers.run:RunAnswer",
     "sparsity.schema.json": "dryfit.answers.sparsity:SparsityAnswer|dryfit.answers.pruned_model:PruneAnswer",
     "supported-layers.md": "docs.pages.supported_layers:supported_layers_page",

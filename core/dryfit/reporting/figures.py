@@ -172,7 +172,7 @@ class Legend:
             "type": "nominal",
             "title": self.title or None,
             "scale": {"domain": list(self.colors), "range": list(self.colors.values())},
-            "legend": {"orient": "top"} if self.is_shown else None,
+            "legend": {"orient": "top", "symbolType": "square", "symbolOpacity": 1} if self.is_shown else None,
         }
 
 

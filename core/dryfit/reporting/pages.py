@@ -20,7 +20,7 @@ from dryfit.short_text import printable
 FOLDER = Path(__file__).parent / "page"
 
 IN_FRAGMENTS = (
-    r"\.(?:finding|basis|small|picture|map|pieces|blocks)",
+    r"\.(?:finding|basis|small|picture|map|pieces|blocks|short)",
     "figure|figcaption|table|caption|th|td|summary|h2",
 )
 """Beginnings of the rules of the style sheet that parts need inside of another page, as patterns."""
@@ -96,8 +96,12 @@ def write_page(path: Path, text: str) -> None:
 
 
 def _blocks(blocks: Sequence[Block]) -> str:
-    """Blocks as HTML; short cells, such as `72.1 %`, stay on one line."""
-    return re.sub(r"<td>([^<]{1,14})</td>", lambda cell: cell[0].replace(" ", "&nbsp;"), html_text(blocks))
+    """Blocks as HTML; short cells, such as `72.1 %` or `agx-orin-64 10.3 fp16`, stay on one line."""
+    return re.sub(rf"<td>(?=[^<]{{0,{LONGEST_LINE}}}</td>)", '<td class="short">', html_text(blocks))
+
+
+LONGEST_LINE = 24
+"""Characters of a cell that is not wrapped."""
 
 
 def _json(data: Any) -> str:

@@ -9,7 +9,7 @@ from dryfit.answers.placement_text import outcome_lines
 from dryfit.answers.text import Block, Table
 from dryfit.estimate_text import duration
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, Part, chart, color_scale
+from dryfit.reporting.figures import WIDTH, Figure, Legend, Part, chart, device_color
 from dryfit.short_text import count_text
 
 MOST_CHANGES = 3
@@ -102,7 +102,7 @@ def _shares(facts: ReportFacts) -> Figure:
                 "type": "quantitative",
                 "axis": {"format": "%"},
             },
-            "color": {"field": "device", "type": "nominal", "title": None, "scale": color_scale(devices)},
+            "color": Legend("device", {one: device_color(one, devices) for one in devices}).encoding,
         },
     }
     return chart("shares", "Shares of the devices", said, specification)

@@ -10,7 +10,7 @@ from typing import Any
 from dryfit.answers.estimate import EstimatedStep
 from dryfit.estimate_text import two_digits
 from dryfit.reporting.facts import ReportFacts
-from dryfit.reporting.figures import WIDTH, Figure, chart, color_scale
+from dryfit.reporting.figures import WIDTH, Figure, Legend, chart, device_color
 from dryfit.short_text import count_text
 
 
@@ -52,7 +52,7 @@ def roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fig
         "scale": {"type": "log", "domain": [rates[0] / 2, 2 * rates[1]], "nice": False},
         "axis": {"values": _powers(*rates), "format": ",~r"},
     }
-    color = {"field": "device", "type": "nominal", "title": None, "scale": color_scale(facts.devices)}
+    color = Legend("device", {one: device_color(one, facts.devices) for one in devices}).encoding
     specification = {
         "width": WIDTH,
         "height": 300,
@@ -63,7 +63,7 @@ def roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fig
                 "encoding": {
                     "x": x,
                     "y": y,
-                    "color": {**color, "legend": None},
+                    "color": color,
                     "detail": {"field": "roof", "type": "nominal"},
                 },
             },
@@ -73,7 +73,7 @@ def roofline(facts: ReportFacts, steps: Sequence[EstimatedStep]) -> Iterator[Fig
                 "encoding": {
                     "x": x,
                     "y": y,
-                    "color": {**color, "legend": {"orient": "top"}},
+                    "color": color,
                     "size": {
                         "field": "time",
                         "type": "quantitative",
