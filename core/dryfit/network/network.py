@@ -63,7 +63,7 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         self._tensors: dict[str, Tensor] = {}
         self._layer_names: set[str] = set()
         self._next_numbers: dict[str, int] = {}
-        self._known_outputs: tuple[list[Tensor], int, frozenset[int]] = (self.outputs, 0, frozenset())
+        self._known_outputs: tuple[list[Tensor], set[int]] = (self.outputs, set())
         self._stale_from: int | None = None
         self._revision = 0
 
@@ -344,10 +344,11 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         outputs = self.outputs
         if len(outputs) < _MANY_OUTPUTS:
             return tensor in outputs  # tensors are equal to themselves only
-        known, count, found = self._known_outputs
-        if known is not outputs or count != len(outputs):
-            found = frozenset(map(id, outputs))
-            vars(self)["_known_outputs"] = (outputs, len(outputs), found)
+        known, found = self._known_outputs
+        if known is not outputs:
+            known, found = self._known_outputs = outputs, set()
+        if len(found) < len(outputs):
+            found.update(map(id, outputs[len(found) :]))
         return id(tensor) in found
 
     @property

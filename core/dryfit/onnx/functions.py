@@ -26,10 +26,12 @@ def sorted_nodes(nodes: Sequence[NodeProto], known: Collection[str]) -> list[tup
     for index, node in enumerate(nodes):
         for output in node.output:
             producers.setdefault(output, index)
+    reads = [(*node.input, *(names_from_outside(node) - set(node.output))) for node in nodes]
+    if all(producers.get(value, -1) < index or value in known for index, read in enumerate(reads) for value in read):
+        return list(enumerate(nodes))
     waiting: list[int] = []
     consumers: dict[int, list[int]] = {}
-    for index, node in enumerate(nodes):
-        read = (*node.input, *(names_from_outside(node) - set(node.output)))
+    for index, read in enumerate(reads):
         sources = {producers[value] for value in read if value in producers and value not in known}
         waiting.append(len(sources))
         for source in sources:

@@ -218,7 +218,7 @@ class GraphImport:
         opset = opsets.get(domain, 1)
         inputs = [self._looked_up(value, scope, prefix) for value in proto.input]
         meaning = meaning_of(proto, domain, opset, self._functions.get((proto.domain, proto.op_type)), inputs)
-        taken = [output for output in proto.output if output and output in scope]
+        taken = [output for output in proto.output if output in scope and output]
         if taken:
             raise NodeRefusedError(
                 "Every value must be produced by one node only",

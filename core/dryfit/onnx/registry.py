@@ -64,6 +64,7 @@ def operator(*op_types: str, since: int = 1, domain: str = "") -> Callable[[Oper
             versions = _IMPORTERS.setdefault((domain, op_type), [])
             versions.append(Importer(op_type, domain, since, function))
             versions.sort(key=lambda importer: importer.since)
+        _fitting.cache_clear()
         return function
 
     return register
@@ -78,10 +79,15 @@ def find_importer(op_type: str, domain: str, opset: int) -> Importer | None:
         PluginError: two packages bring it.
     """
     _load()
-    fitting = [importer for importer in _IMPORTERS.get((domain, op_type), ()) if importer.since <= opset]
-    if fitting:
-        return fitting[-1]
-    return _contributed(op_type, domain, opset) if domain else None
+    own = _fitting(op_type, domain, opset)
+    return own if own is not None or not domain else _contributed(op_type, domain, opset)
+
+
+@functools.lru_cache(maxsize=1024)
+def _fitting(op_type: str, domain: str, opset: int) -> Importer | None:
+    """The newest importer of dryfit's own that is not newer than the model's operator set."""
+    versions = _IMPORTERS.get((domain, op_type), ())
+    return next((importer for importer in reversed(versions) if importer.since <= opset), None)
 
 
 def all_importers() -> list[Importer]:

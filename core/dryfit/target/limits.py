@@ -117,9 +117,8 @@ class LimitTable:
         support = Verdict.support(question)
         if precision is question.precision and not any(found.values()):
             return support
-        return attrs.evolve(
-            support, violations=found["violation"], warnings=found["warning"], notes=found["note"], precision=precision
-        )
+        reasons = found["violation"], found["warning"], found["note"]
+        return Verdict(support.layer, support.device, support.platform, support.software, *reasons, precision)
 
     def repeated(self) -> Callable[[Question], Verdict]:
         """Return `evaluate` for the layers of one unchanged network, evaluating equal layers only once."""

@@ -23,6 +23,7 @@ from dryfit.builder.placement.target_variant import Specs, TargetVariant, knowin
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
 from dryfit.network.tensor import Tensor
 from dryfit.rule import Rule
 from dryfit.target.formats import LINEAR, TensorFormat
@@ -138,7 +139,7 @@ class Sides:
         producer = tensor.producer
         segment = self.partition.segments[producer.name]
         dtype = self._precisions.stored_type(producer, tensor.output_index)
-        return self._device_side(tensor, segment, dtype, f"{producer.name!r}", is_giver=True)
+        return self._device_side(tensor, segment, dtype, f"{producer.name!r}")
 
     def inner_key(self, tensor: Tensor) -> Hashable | None:
         """What the choice depends on for a tensor that nobody outside of the segment that gives it takes.
@@ -164,13 +165,16 @@ class Sides:
         Neither do those count who are in one loadable with the giver: they are `types_inside`.
         """
         takers: dict[tuple[int, DataType], FormatSide] = {}
+        readers: dict[int, list[Layer]] = {}
+        for layer, _ in tensor.consumers:
+            readers.setdefault(self.partition.segments.get(layer.name, -1), []).append(layer)
         for layer, index in tensor.consumers:
             segment = self.partition.segments.get(layer.name, -1)
             dtype = self._precisions.input_type(layer, index) if segment >= 0 else tensor.dtype
             is_inside = segment == giver.segment and (dtype is giver.dtype or self._is_loadable(segment))
             if segment < 0 or is_inside or (segment, dtype) in takers:
                 continue
-            takers[segment, dtype] = self._device_side(tensor, segment, dtype, f"{layer.name!r}", is_giver=False)
+            takers[segment, dtype] = self._device_side(tensor, segment, dtype, f"{layer.name!r}", readers[segment])
         if tensor.is_network_output:
             dtype = self._precisions.network_output_type(tensor)
             takers[-1, dtype] = self._caller_side(tensor, dtype, f"network output {tensor.name!r}")
@@ -215,12 +219,15 @@ class Sides:
     def _is_loadable(self, segment: int) -> bool:
         return self._variants[self.partition.runs[segment].device].target.has_loadables
 
-    def _device_side(self, tensor: Tensor, segment: int, dtype: DataType, who: str, *, is_giver: bool) -> FormatSide:
+    def _device_side(
+        self, tensor: Tensor, segment: int, dtype: DataType, who: str, readers: Sequence[Layer] = ()
+    ) -> FormatSide:
+        """What a segment gives, or takes for these of its layers; it has at least one reader of what it takes."""
+        is_giver = not readers
         variant = self._variants[self.partition.runs[segment].device]
         shape = known_shape(self._specs[tensor.name])
         native = variant.native_format(shape, dtype)
         formats = variant.output_formats(shape, dtype) if is_giver else variant.input_formats(shape, dtype)
-        readers = [layer for layer, _ in tensor.consumers if self.partition.segments.get(layer.name) == segment]
         layouts = {
             # What only some kinds of layer read, they read as it is.
             one: 0

@@ -45,6 +45,11 @@ from dryfit.target.kernels import Kernel, Specs
 Places = Mapping[str, LayerPlace]
 """Layer name to place."""
 
+LONGEST_GROUP = 64
+"""Layers of a group after its dequantizations, to which no more is joined. Our choice: in real networks a dozen run as
+one, and each that joins is asked about with the whole group, so that a thousand sums in a row would take a million
+questions."""
+
 
 def fuse_layers(network: Network, places: Places, choice: KernelChoice | None = None) -> list[JoinedGroup]:
     """The groups of the engine's network, in an order in which they can run.
@@ -254,7 +259,7 @@ class _Fuser:
         """Add a layer to a group whose output it reads, if device and kernels allow it."""
         place = self._places[layer.name]
         is_near = growing.place.is_beside(place) if growing.is_quantized else growing.place == place
-        if not is_near:
+        if not is_near or len(growing.group.layers) - len(growing.group.prologue) >= LONGEST_GROUP:
             return False
         # The other operand of a sum may be quantized too, or not.
         others = self._dequantizations(layer) if growing.is_quantized else []

@@ -1,5 +1,6 @@
 import itertools
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from tests.core.builder.networks import (
 )
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.formats.choice import choose_formats
 from dryfit.builder.formats.forms import REFORMAT_RULES
 from dryfit.builder.formats.sides import Sides, caller_device
 from dryfit.errors import UnknownNameError
@@ -276,3 +278,31 @@ def test_no_other_choice_of_formats_moves_fewer_bytes(placed):
     assert design.formats.moved_bytes <= sum(preferred_bytes(one, sides, size) for one in tensors)
     # Every reformat says why it is there.
     assert all(one.rule in REFORMAT_RULES and one.cause for one in design.formats.reformats)
+
+
+class _CountedSegments(dict[str, int]):
+    """The segment of each layer, and how often it was asked for."""
+
+    asked = 0
+
+    def get(self, *key):
+        self.asked += 1
+        return super().get(*key)
+
+
+def asked_segments(readers):
+    """How often a network's segments are looked up in which many read one tensor, each in a segment of its own."""
+    network, x = image_network()
+    for number in range(readers):
+        network.mark_output(activation(network, x, f"r{number}"))
+    design = designed(network, dla_config())
+    segments = _CountedSegments(design.partition.segments)
+    partition = attrs.evolve(design.partition, segments=segments)
+    assert len(partition.runs) == readers
+    sides = Sides(partition, design.precisions, design.variants, design.specs, dla_config())
+    assert choose_formats(design.network, sides) == design.formats
+    return segments.asked
+
+
+def test_the_work_for_a_tensor_grows_as_the_number_of_segments_that_read_it():
+    assert asked_segments(32) < 2.5 * asked_segments(16)

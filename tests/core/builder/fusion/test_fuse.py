@@ -5,7 +5,7 @@ from tests.core.builder.networks import activation, add, chain, convolution, elu
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.fusion import fuse
-from dryfit.builder.fusion.fuse import LayerPlace, choose_kernels, fuse_layers, rounds_once
+from dryfit.builder.fusion.fuse import LONGEST_GROUP, LayerPlace, choose_kernels, fuse_layers, rounds_once
 from dryfit.builder.kernels.choice import KernelChoice
 from dryfit.builder.segments.device_memory import choose_host_layouts
 from dryfit.errors import BuildError
@@ -197,3 +197,10 @@ def test_real_kernels_join_convolution_sum_and_activation_in_fp16(monkeypatch):
     fused = fuse_layers(result.network, places)
     assert ["c", "sum", "relu"] in [[layer.name for layer in one.group.layers] for one in fused]
     assert BuilderConfig().default_device_type == "GPU"
+
+
+def test_a_group_ends_where_it_gets_too_long(monkeypatch):
+    greedy = kernel("test.greedy", {"activation"}, lambda group, layer: True)
+    monkeypatch.setattr("dryfit.builder.kernels.choice.kernels_for", lambda device: (greedy,))
+    joined = groups(chain(*["r"] * 150))
+    assert [len(group) for group in joined] == [LONGEST_GROUP, LONGEST_GROUP, 150 - 2 * LONGEST_GROUP]
