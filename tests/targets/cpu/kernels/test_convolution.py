@@ -13,6 +13,8 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.network.network import Network
 from dryfit.reference.inference import infer_specs
@@ -229,6 +231,25 @@ def test_weights_may_be_constant_inputs():
     layer.set_input(1, weights.get_output(0))
     feeds = random_feeds(network, generator)
     assert_like_reference(network, [layer], feeds, kernel_name="cpu.convolution")
+
+
+@pytest.mark.parametrize("groups", [1, 24])
+def test_weights_may_be_dequantized_from_known_codes(groups):
+    generator, network = np.random.default_rng(3), Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 24, 9, 9))
+    codes = generator.integers(-128, 128, (24, 24 // groups, 3, 3)).astype(np.int8)
+    known = [
+        codes,
+        generator.uniform(2e-4, 9e-4, 24).astype(np.float32),
+        generator.integers(-99, 99, 24).astype(np.int8),
+    ]
+    known = [network.add_layer(Constant(shape=one.shape, weights=one), []).get_output(0) for one in known]
+    weights = network.add_layer(Dequantize(axis=0), known).get_output(0)
+    layer = network.add_layer(Convolution(num_output_maps=24, kernel_size_nd=(3, 3), num_groups=groups), [x, weights])
+    feeds = random_feeds(network, generator)
+    feeds[weights.name] = evaluate(weights.producer, [one.spec.value for one in weights.producer.inputs])[0]
+    name = "cpu.convolution" if groups == 1 else "cpu.depthwise_convolution"
+    assert_like_reference(network, [layer], feeds, kernel_name=name)
 
 
 def test_computed_weights_are_left_to_the_reference():
