@@ -17,6 +17,7 @@ from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import WeightedSum, constant_weights, has_constant_weights
+from dryfit_cpu.kernels.dilated_windows import bind_rectangles, rectangles
 from dryfit_cpu.kernels.epilogues import weighted_kernel
 from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_staging import weight_runs
@@ -89,7 +90,9 @@ def workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
 
 def _bind(binding: Binding) -> NativeStep:
     """A step that convolves, or sums over the image."""
-    return bind_window(binding, window_of(binding.group, binding.specs), input_of(binding.group).name)
+    window, source = window_of(binding.group, binding.specs), input_of(binding.group).name
+    parts = rectangles(window)
+    return bind_rectangles(binding, window, parts, source) if parts else bind_window(binding, window, source)
 
 
 convolve, fully_connect = (
