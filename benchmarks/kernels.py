@@ -1,11 +1,13 @@
 """Single layers: dryfit's host kernels against ONNX Runtime, interleaved in one process.
 
-Usage: python benchmarks/kernels.py [--precisions fp32 int8] [--threads 1] [--seconds 0.5] [--only depthwise] [--write]
+Usage: python benchmarks/kernels.py [--precisions fp32 int8 zero-points] [--threads 1] [--seconds 0.5]
+                                    [--only depthwise] [--write]
 
 Each layer is built as a network of its own, so that its kernel is chosen as in a build. dryfit's time is that of the
 engine layers, without the copies of inputs and outputs to and from their layouts; ONNX Runtime's is a whole run. In
-INT8 both read and write quantized values, and ONNX Runtime runs the faster of signed and unsigned. A ratio is the
-median over the turns, above 1 dryfit is faster. `--write` writes the table to docs/reference/benchmarks.md.
+INT8 both read and write quantized values, and ONNX Runtime runs the faster of signed and unsigned; `zero-points` is
+INT8 whose weights have zero points, as those that quantizers write in UINT8. A ratio is the median over the turns:
+above 1, dryfit is faster. `--write` writes the table to docs/reference/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from measuring.page import plain_table, table, write_section
 from measuring.ratios import median_ratio, rounds_within, spread, take_turns, timed
 
 COLUMNS = ("kind", "layer", "precision", "kernel", "dryfit", "ONNX Runtime", "ratio", "quartiles")
+PRECISIONS = ("fp32", "int8", "zero-points")
+_WEIGHT_ZERO = {"int8": 0, "zero-points": -11}
 PAUSE_SECONDS = 0.005
 """A layer is short: its turns are many, and a pause between them may be short too."""
 
@@ -72,7 +76,7 @@ class LayerTime(dryfit.Profiler):
 def main() -> None:
     """Check each layer against ONNX Runtime, then time both in turns."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--precisions", nargs="+", choices=("fp32", "int8"), default=["fp32", "int8"])
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.5, help="about how long each layer may take")
     parser.add_argument("--only", default="", help="layers whose kind or name contains this")
@@ -83,12 +87,17 @@ def main() -> None:
     rows: list[tuple[object, ...]] = []
     for precision in arguments.precisions:
         for case in layer_cases():
-            if arguments.only in f"{case.kind} {case.name}" and (precision == "fp32" or case.is_quantizable):
+            if arguments.only in f"{case.kind} {case.name}" and has_precision(case, precision):
                 rows.append(compare(case, precision, arguments.threads, arguments.seconds))
                 print(plain_table(COLUMNS, rows[-1:]).splitlines()[1], flush=True)
     print("\n" + plain_table(COLUMNS, rows))
     if arguments.write:
         write_section("kernels", f"Measured on {about}.\n\n" + table(COLUMNS, rows))
+
+
+def has_precision(case: LayerCase, precision: str) -> bool:
+    """Whether a layer is measured in a precision."""
+    return precision == "fp32" or (case.is_quantizable and (precision == "int8" or bool(case.weights)))
 
 
 def compare(case: LayerCase, precision: str, threads: int, budget: float) -> tuple[object, ...]:
@@ -98,7 +107,10 @@ def compare(case: LayerCase, precision: str, threads: int, budget: float) -> tup
         ValueError: dryfit's result is not that of ONNX Runtime.
     """
     is_real = precision == "fp32"
-    models = [fp32_model(case)] if is_real else [int8_model(case, is_signed=True), int8_model(case, is_signed=False)]
+    models = [fp32_model(case)] if is_real else []
+    if not is_real:
+        zero = _WEIGHT_ZERO[precision]
+        models = [int8_model(case, is_signed=is_signed, weight_zero=zero) for is_signed in (True, False)]
     inputs = [feeds(model) for model in models]
     layer, sessions = LayerTime(models[0], threads), [session_of(model, threads) for model in models]
     require_equal(layer.result(inputs[0]), sessions[0].run(None, inputs[0])[0], f"{case.name} {precision}")

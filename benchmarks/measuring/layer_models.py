@@ -58,10 +58,11 @@ def fp32_model(case: LayerCase) -> bytes:
     return _model([node], inputs, constants)
 
 
-def int8_model(case: LayerCase, *, is_signed: bool) -> bytes:
+def int8_model(case: LayerCase, *, is_signed: bool, weight_zero: int = 0) -> bytes:
     """The layer between DequantizeLinear and QuantizeLinear; weights signed, with a scale for each output channel.
 
-    A second weight is a bias, INT32. Unsigned values have their zero point at 128.
+    A second weight is a bias, INT32. Unsigned values have their zero point at 128. Weights with a zero point are those
+    that ONNX Runtime's quantizer writes for UINT8, 128 lower: most of them are near it.
     """
     kind, numpy_kind = (TensorProto.INT8, np.int8) if is_signed else (TensorProto.UINT8, np.uint8)
     zero = np.array(0 if is_signed else 128, numpy_kind)
@@ -74,9 +75,11 @@ def int8_model(case: LayerCase, *, is_signed: bool) -> bytes:
         channels = case.weights[0][0]
         scale = np.full(channels, _WEIGHT_SCALE * (_IN_SCALE if index else 1), np.float32)
         value = _generator.integers(-127, 128, shape) if index == 0 else _generator.integers(-1000, 1000, shape)
+        if index == 0 and weight_zero:
+            value = np.clip(np.rint(_generator.standard_normal(shape) * 30) + weight_zero, -128, 127)
         integer = np.int8 if index == 0 else np.int32
         constants |= {f"w{index}": value.astype(integer), f"w{index}_scale": scale}
-        constants[f"w{index}_zero"] = np.zeros(channels, integer)
+        constants[f"w{index}_zero"] = np.full(channels, 0 if index else weight_zero, integer)
         parts = [f"w{index}", f"w{index}_scale", f"w{index}_zero"]
         nodes.append(helper.make_node("DequantizeLinear", parts, [f"dw{index}"], axis=0))
         names.append(f"dw{index}")
@@ -123,13 +126,16 @@ def _model(
 # The cases ------------------------------------------------------------------------------------------------------------
 
 
-def _convolution(name: str, C: int, K: int, extent: int, k: int, stride: int = 1, groups: int = 1) -> LayerCase:
+def _convolution(
+    name: str, C: int, K: int, extent: int, k: int, stride: int = 1, groups: int = 1, dilation: int = 1
+) -> LayerCase:
     kind = "depthwise convolution" if groups == C else "convolution"
-    pads, strides = [k // 2] * 4, [stride] * 2
+    pads, strides = [k // 2 * dilation] * 4, [stride] * 2
     title = f"{name}: {k}x{k}{f' stride {stride}' if stride > 1 else ''}, {C} to {K}, {extent}x{extent}"
+    title += f", dilation {dilation}" if dilation > 1 else ""
     title += f", {groups} groups" if 1 < groups < C else ""
     weights = [(K, C // groups, k, k), (K,)]
-    attributes = {"pads": pads, "strides": strides, "group": groups}
+    attributes = {"pads": pads, "strides": strides, "group": groups, "dilations": [dilation] * 2}
     return LayerCase(title, kind, "Conv", [(1, C, extent, extent)], weights, (), attributes, is_quantizable=True)
 
 
@@ -166,6 +172,8 @@ def _windows() -> Iterator[LayerCase]:
     yield _convolution("Inception v2", 64, 192, 56, 3)
     yield _convolution("Inception v2", 128, 160, 28, 3, 2)
     yield _convolution("ResNeXt", 128, 128, 56, 3, 1, 32)
+    yield _convolution("DeepLabV3", 960, 256, 16, 3, dilation=12)
+    yield _convolution("DeepLabV3", 960, 256, 16, 3, dilation=24)
     yield _convolution("MobileNetV2", 32, 32, 112, 3, 1, 32)
     yield _convolution("MobileNetV2", 96, 96, 112, 3, 2, 96)
     yield _convolution("MobileNetV2", 384, 384, 14, 3, 1, 384)
@@ -203,6 +211,7 @@ def _other_layers() -> Iterator[LayerCase]:
     for operator in ("Exp", "Abs", "Erf", "Round"):
         yield LayerCase(f"{operator} of 64, 112x112", "unary", operator, [image])
     rows, tokens = (1, 128, 768), {"keepdims": 1}
+    yield LayerCase("square of 128 rows of 768", "elementwise", "Pow", [(1, 128, 768)], (), [np.array(2, np.float32)])
     yield LayerCase("mean of 768", "reduction", "ReduceMean", [rows], (), [np.array([2])], tokens)
     yield LayerCase("maximum of 128 rows", "reduction", "ReduceMax", [rows], (), [np.array([1])], tokens)
     yield LayerCase("sum of 64 channels, 112x112", "reduction", "ReduceSum", [image], (), [np.array([1])], tokens)

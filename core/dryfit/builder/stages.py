@@ -103,10 +103,10 @@ class Stages:
         finally:
             self.finish_phase(name)
 
-    def start_phase(self, name: str) -> None:
-        """Begin a phase inside the whole whose number of steps is not known."""
+    def start_phase(self, name: str, num_steps: int = 0) -> None:
+        """Begin a phase inside the whole; 0 where its number of steps is not known."""
         if self._monitor is not None:
-            self._monitor.phase_start(name, self._name, 0)
+            self._monitor.phase_start(name, self._name, num_steps)
 
     def complete_step(self, name: str, step: int) -> bool:
         """Tell of a step of an open phase; False where the monitor cancels."""

@@ -65,7 +65,7 @@ class BoundEngine:
     Args:
         plan: plan of the engine.
         operations: resolved operations of the plan.
-        input_shapes: shape of every input.
+        specs: of every tensor, for these shapes: as `specs_for` gives them.
         num_threads: number of threads.
         shows_tensors: whether runs show each tensor once it is computed, which prevents operations from running
             together. Results do not depend on it.
@@ -78,7 +78,7 @@ class BoundEngine:
         self,
         plan: Plan,
         operations: Sequence[ResolvedOperation],
-        input_shapes: Mapping[str, Shape],
+        specs: Mapping[str, TensorSpec],
         num_threads: int,
         *,
         shows_tensors: bool = False,
@@ -87,7 +87,7 @@ class BoundEngine:
         self._shows_tensors = shows_tensors
         self._num_threads = num_threads
         self._create_schedule = host_schedule()
-        self.specs = specs_for(plan, input_shapes)
+        self.specs = specs
         running = [resolved for resolved in operations if not self._is_known(resolved)]
         self._late = {id(resolved) for resolved in running if not self._is_static(resolved)}
         self._arrays = self._known_values(running)

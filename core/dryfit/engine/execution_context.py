@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dryfit.engine.batch_slices import SlicedEngine, bind_engine
 from dryfit.engine.binding import BoundEngine, Observe, specs_for
 from dryfit.engine.buffers import size_of
 from dryfit.engine.debug_tensors import DebugFunction, DebugListener, DebugStates
@@ -81,7 +82,7 @@ class ExecutionContext(KnownAttributes):
         self.name = ""
         self.num_threads = threads
         self.profiler = None
-        self._bindings: OrderedDict[tuple[bool, tuple[Shape, ...]], BoundEngine] = OrderedDict()
+        self._bindings: OrderedDict[tuple[bool, tuple[Shape, ...]], BoundEngine | SlicedEngine] = OrderedDict()
         self._inferred: tuple[object, Mapping[str, TensorSpec]] | None = None
         self._take_plan(engine.plan)
         self._inputs = {tensor.name: tensor.spec for tensor in engine.plan.network.inputs}
@@ -484,7 +485,7 @@ class ExecutionContext(KnownAttributes):
                 allocator.notify_shape(name, outputs[name].shape)
         return outputs
 
-    def _binding(self, shapes: Mapping[str, Shape], *, shows_tensors: bool = False) -> BoundEngine:
+    def _binding(self, shapes: Mapping[str, Shape], *, shows_tensors: bool = False) -> BoundEngine | SlicedEngine:
         """Return the engine bound to these shapes: a cached one, or a new one that replaces the least recently used."""
         if (plan := self.engine.plan) is not self._plan:
             self._take_plan(plan)
@@ -492,7 +493,7 @@ class ExecutionContext(KnownAttributes):
         if key not in self._bindings:
             while len(self._bindings) >= KEPT_BINDINGS:
                 self._bindings.popitem(last=False)
-            self._bindings[key] = BoundEngine(
+            self._bindings[key] = bind_engine(
                 self._plan, self._operations, shapes, self.num_threads, shows_tensors=shows_tensors
             )
         self._bindings.move_to_end(key)

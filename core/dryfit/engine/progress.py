@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 ItemT = TypeVar("ItemT")
 
 
+ONCE = "Compiling kernels, once"
+"""Begins the name of a phase that a machine has once, and that takes many times what a build takes otherwise."""
+
+
 class ProgressMonitor(abc.ABC):
     """Receives the progress of a build, or of a run over many inputs, and can cancel it.
 
@@ -57,7 +61,7 @@ class ProgressMonitor(abc.ABC):
 
 
 class TerminalProgress(ProgressMonitor):
-    """Shows progress bars on a terminal; does nothing if the stream is not a terminal.
+    """Shows progress bars on a terminal. To other streams, it writes a line about what happens once and takes long.
 
     Use it in a `with` statement, so that the display is removed if the operation fails.
 
@@ -86,6 +90,9 @@ class TerminalProgress(ProgressMonitor):
         """Draw a bar, indented below its parent's bar."""
         if not self._tasks:
             self._progress.start()
+        if not self._progress.console.is_terminal and phase_name.startswith(ONCE):
+            total = f": {num_steps}" if num_steps else ""
+            print(f"{phase_name}{total}", file=self._progress.console.file, flush=True)
         depth = 0 if parent_phase is None else self._depths.get(parent_phase, 0) + 1
         self._depths[phase_name] = depth
         self._tasks[phase_name] = self._progress.add_task(

@@ -36,6 +36,15 @@ def from_start(layer: Layer, indices: Array, extent: int) -> Array:
     return np.where(indices < 0, indices + extent, indices)
 
 
+def _or_out_of_range(pick: Callable[[], Array], check: Callable[[], object]) -> Array:
+    """What numpy picks, which counts from the end too; its complaint about an index becomes that of the check."""
+    try:
+        return pick()
+    except IndexError:
+        check()
+        raise
+
+
 def grids(shape: tuple[int, ...], rank: int) -> list[Array]:
     """For each axis of `shape` its indices, shaped to broadcast over arrays of `rank` axes that start with them."""
     return [
@@ -52,10 +61,12 @@ def gather(layer: Gather, inputs: Sequence[Array]) -> list[Array]:
 
 
 def _slices(layer: Gather, data: Array, indices: Array) -> Array:
-    indices = from_start(layer, indices, data.shape[layer.axis])
     shared = layer.num_elementwise_dims
     if not shared:
-        return np.take(data, indices, axis=layer.axis)
+        return _or_out_of_range(
+            lambda: np.take(data, indices, axis=layer.axis), lambda: from_start(layer, indices, data.shape[layer.axis])
+        )
+    indices = from_start(layer, indices, data.shape[layer.axis])
     front = np.moveaxis(data, layer.axis, shared)
     picked = front[(*grids(data.shape[:shared], indices.ndim), indices)]
     # Now: shared axes, the other axes of the indices, the data's axes before `axis`, those after it.
@@ -74,6 +85,11 @@ def _tensors(layer: Gather, data: Array, indices: Array) -> Array:
     shared, width = layer.num_elementwise_dims, indices.shape[-1]
     if not shared and not width:
         return np.broadcast_to(data, (*indices.shape[:-1], *data.shape))
+    if not shared:
+        return _or_out_of_range(
+            lambda: data[tuple(indices[..., k] for k in range(width))],
+            lambda: [from_start(layer, indices[..., k], data.shape[k]) for k in range(width)],
+        )
     vectors = [from_start(layer, indices[..., k], data.shape[shared + k]) for k in range(width)]
     batch = grids(data.shape[:shared], indices.ndim - 1)
     return data[tuple(np.broadcast_arrays(*batch, *vectors, np.empty(indices.shape[:-1], bool))[:-1])]  # type: ignore[no-any-return]

@@ -58,15 +58,21 @@ def usable_processors() -> int:
 
 
 Listener = Callable[[CompiledFunction], None]
+Expecting = Callable[[int], None]
 
-_listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
+_listeners: ContextVar[tuple[tuple[Listener, Expecting | None], ...]] = ContextVar("listeners", default=())
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Report to a listener each function that this thread compiles within the context."""
+def listening(listener: Listener, expecting: Expecting | None = None) -> Iterator[None]:
+    """Report to a listener each function that this thread compiles within the context.
+
+    Args:
+        listener: receives each function once it is compiled.
+        expecting: receives how many functions are about to be compiled, where that is known before.
+    """
     before = _listeners.get()
-    _listeners.set((*before, listener))
+    _listeners.set((*before, (listener, expecting)))
     try:
         yield
     finally:
@@ -83,5 +89,12 @@ def compiling(name: str) -> Iterator[None]:
 
 def tell_listeners(function: CompiledFunction) -> None:
     """Report to listeners a function that another process compiled for this one. For targets."""
-    for listener in _listeners.get():
+    for listener, _ in _listeners.get():
         listener(function)
+
+
+def tell_expected(functions: int) -> None:
+    """Report to listeners how many functions are about to be compiled. For targets."""
+    for _, expecting in _listeners.get():
+        if expecting is not None:
+            expecting(functions)

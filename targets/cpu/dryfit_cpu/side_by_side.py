@@ -23,7 +23,7 @@ import attrs
 
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.target.cache_folder import require_usable
-from dryfit.target.machine_code import CompiledFunction, tell_listeners, usable_processors
+from dryfit.target.machine_code import CompiledFunction, tell_expected, tell_listeners, usable_processors
 from dryfit_cpu.compiler import tier
 from dryfit_cpu.compiler.native import NativeFunction
 
@@ -40,6 +40,8 @@ def make_ready(functions: Iterable[NativeFunction]) -> None:
     """
     new = {one.full_name: one for one in functions if not one.is_loaded}
     missing = [name for name, function in new.items() if not function.is_ready]
+    if missing:
+        tell_expected(len(missing))
     if _processes_for(len(missing)) < 2 or not _can_start_processes():
         return
     try:

@@ -20,7 +20,7 @@ from tests.core.engine.small_networks import convolution_network, named, relu_ne
 
 from dryfit.building import Builder
 from dryfit.engine import engine_file
-from dryfit.engine.binding import BoundEngine
+from dryfit.engine.binding import BoundEngine, specs_for
 from dryfit.engine.engine import Engine
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.errors import DryfitError, EngineFileError, ExecutionError
@@ -361,7 +361,7 @@ def test_a_batch_beyond_all_memory_is_refused_before_memory_is_taken(batch):
     operations = resolve_operations(plan)
     tracemalloc.start()
     with pytest.raises(ExecutionError, match=r"tensor 'x': Not enough memory") as caught:
-        BoundEngine(plan, operations, {"x": (batch, 3, 8, 8)}, 1)
+        BoundEngine(plan, operations, specs_for(plan, {"x": (batch, 3, 8, 8)}), 1)
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()
     assert caught.value.found == f"{batch * 768} bytes needed, for FP32 ({batch}, 3, 8, 8)"

@@ -26,10 +26,10 @@ PHASE = "Compiling kernels, once for this machine"
 
 
 class CompilationPhase:
-    """Shows what is compiled inside a `with` statement as a phase of the build, which the first function begins.
+    """Shows what is compiled inside a `with` statement as a phase of the build.
 
-    How many there will be is not known. A monitor that cancels does so when the `with` statement ends: the code that
-    is being compiled then may be a plugin's, which must not be left in the middle.
+    It begins when the number of functions is known, or with the first one. A monitor that cancels does so when the
+    `with` statement ends: the code that is being compiled then may be a plugin's, which must not be left in the middle.
 
     Args:
         stages: of the build.
@@ -38,8 +38,9 @@ class CompilationPhase:
     def __init__(self, stages: Stages) -> None:
         self._stages = stages
         self._count = 0
+        self._is_open = False
         self._is_cancelled = False
-        self._listening = listening(self._tell)
+        self._listening = listening(self._tell, self._expect)
 
     def __enter__(self) -> Self:
         self._listening.__enter__()
@@ -49,14 +50,21 @@ class CompilationPhase:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._listening.__exit__(kind, error, trace)
-        if self._count:
+        if self._is_open:
             self._stages.finish_phase(PHASE)
         if self._is_cancelled and error is None:
             raise self._stages.cancelled(PHASE, self._count - 1)
 
+    def _expect(self, functions: int) -> None:
+        logger.info("%s: %d", PHASE, functions)
+        if not self._is_open:
+            self._is_open = True
+            self._stages.start_phase(PHASE, functions)
+
     def _tell(self, function: CompiledFunction) -> None:
         logger.info("compiled %s in %.1f s", function.name, function.seconds)
-        if not self._count:
+        if not self._is_open:
+            self._is_open = True
             self._stages.start_phase(PHASE)
         self._is_cancelled |= not self._stages.complete_step(PHASE, self._count)
         self._count += 1

@@ -13,7 +13,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dryfit.engine.binding import BoundEngine
+from dryfit.engine.binding import BoundEngine, specs_for
 from dryfit.engine.engine import Engine
 from dryfit.engine.resolved_operation import resolve_operations
 from dryfit.json_names import json_names
@@ -36,7 +36,7 @@ def tensor_values(engine: Engine, feeds: Mapping[str, Array], *, num_threads: in
     plan = engine.plan
     operations = resolve_operations(plan)
     shapes = {name: array.shape for name, array in feeds.items()}
-    bound = BoundEngine(plan, operations, shapes, num_threads or usable_processors())
+    bound = BoundEngine(plan, operations, specs_for(plan, shapes), num_threads or usable_processors())
     written = {one.group.name: [tensor.name for tensor in one.group.outputs] for one in operations}
     values: dict[str, Array] = {name: array.copy() for name, array in feeds.items()}
 

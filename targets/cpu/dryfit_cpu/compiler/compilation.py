@@ -6,6 +6,8 @@ Numba's own cache is not used: it does not see the sources of intrinsics, and ne
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
 import inspect
 import itertools
@@ -17,12 +19,15 @@ from numba.extending import intrinsic
 
 from dryfit.errors import DryfitError
 from dryfit_cpu.compiler import emit, machine
+from dryfit_cpu.compiler.code_library import Pipeline
 from dryfit_cpu.compiler.object_cache import FunctionObject
 from dryfit_cpu.descriptors import Chunk
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _NATIVE: set[Callable[..., Any]] = set()
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "forceinline": True}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "forceinline": True, "pipeline_class": Pipeline}
+_INNER_OPTIONS: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Python calls none of them."""
 
 
 def native(function: FunctionT) -> FunctionT:
@@ -39,7 +44,7 @@ def native(function: FunctionT) -> FunctionT:
 
 def inlined(function: FunctionT) -> FunctionT:
     """Make a function one that native functions call; it becomes part of them."""
-    return njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+    return njit(**_INNER_OPTIONS)(function)  # type: ignore[no-any-return]
 
 
 def outlined(function: Callable[..., Any]) -> Any:
@@ -48,11 +53,12 @@ def outlined(function: Callable[..., Any]) -> Any:
     What is large and needed rarely is then compiled once where it is called in several places, and does not disturb the
     code around it.
     """
-    dispatcher: Any = njit(error_model="numpy")(function)
+    dispatcher: Any = njit(**{**_INNER_OPTIONS, "forceinline": False})(function)
 
     def declare(typing_context: Any, *kinds: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            compiled = context.compile_subroutine(builder, dispatcher.py_func, signature)
+            compiled = dispatcher.overloads[signature.args]
+            context.active_code_library.add_linking_library(compiled.library)
             callee = context.declare_function(builder.module, compiled.fndesc)
             call = context.call_conv.call_function
             result = call(builder, callee, signature.return_type, signature.args, values, attrs=("noinline",))
@@ -73,8 +79,21 @@ def compile_function(module: str, name: str) -> FunctionObject:
     Raises:
         DryfitError: the function was not made native.
     """
-    symbol, fields, llvm_ir = _translate(module, name)
-    return FunctionObject(symbol, fields, machine.object_file(llvm_ir))
+    with _no_garbage_collection():
+        symbol, fields, llvm_ir = _translate(module, name)
+        return FunctionObject(symbol, fields, machine.object_file(llvm_ir))
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Numba makes hundreds of thousands of objects that stay: to look through them all the time took a fifth of it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def assembly(module: str, name: str) -> str:

@@ -15,7 +15,9 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Scale, ScaleMode
 from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.tensor import Tensor
+from dryfit.reference.registry import evaluate
 from dryfit.target.kernels import Array, Specs
 from dryfit_cpu.codes import FLOATS, PANEL_CHANNELS
 
@@ -30,12 +32,27 @@ def constant_weights(layer: WeightedSum) -> tuple[Array, Array | None]:
     values = [layer.kernel, layer.bias]
     for index, tensor in enumerate(layer.inputs[1:3]):
         if tensor is not None:
-            values[index] = tensor.spec.value
+            values[index] = _known_value(tensor)
     kernel = cast("Array", values[0])
     dtype = cast("Tensor", layer.inputs[0]).dtype
     if dtype is not DataType.FLOAT:
         kernel = kernel.astype(dtype.numpy)
     return kernel.astype(np.float32), values[1]
+
+
+def _is_dequantized_constant(tensor: Tensor) -> bool:
+    """Whether a dequantize layer gives these numbers from known ones."""
+    layer = tensor.producer
+    return isinstance(layer, Dequantize) and all(one is None or one.spec.value is not None for one in layer.inputs)
+
+
+def _known_value(tensor: Tensor) -> Array | None:
+    """The value of a constant, or of one that is dequantized."""
+    if tensor.spec.value is not None or not _is_dequantized_constant(tensor):
+        return tensor.spec.value
+    layer = cast("Dequantize", tensor.producer)
+    (value,) = evaluate(layer, [None if one is None else one.spec.value for one in layer.inputs])
+    return value
 
 
 def filled_channels(values: Array) -> Array:
@@ -51,7 +68,7 @@ def has_constant_weights(layer: WeightedSum, specs: Specs) -> bool:
     has_kernel = layer.kernel is not None
     for index, tensor in enumerate(layer.inputs[1:3]):
         if tensor is not None:
-            if specs[tensor.name].value is None:
+            if specs[tensor.name].value is None and not _is_dequantized_constant(tensor):
                 return False
             has_kernel = has_kernel or index == 0
     return has_kernel

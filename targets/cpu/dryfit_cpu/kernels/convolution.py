@@ -17,10 +17,19 @@ from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import WeightedSum, constant_weights, has_constant_weights
+from dryfit_cpu.kernels.dilated_windows import bind_rectangles, rectangles
 from dryfit_cpu.kernels.epilogues import weighted_kernel
 from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_staging import weight_runs
-from dryfit_cpu.kernels.integer_weights import accepted_weights, integer_weights, pack_integer_panels, packed_runs
+from dryfit_cpu.kernels.integer_weights import (
+    REPEATED,
+    UNIT,
+    accepted_weights,
+    in_bytes,
+    integer_weights,
+    pack_integer_panels,
+    packed_runs,
+)
 from dryfit_cpu.kernels.matrix_products import pack_panels
 from dryfit_cpu.kernels.operands import fp32_bytes, input_of
 from dryfit_cpu.kernels.requantization import requantization_of, weighted_integer_kernel
@@ -81,7 +90,9 @@ def workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
 
 def _bind(binding: Binding) -> NativeStep:
     """A step that convolves, or sums over the image."""
-    return bind_window(binding, window_of(binding.group, binding.specs), input_of(binding.group).name)
+    window, source = window_of(binding.group, binding.specs), input_of(binding.group).name
+    parts = rectangles(window)
+    return bind_rectangles(binding, window, parts, source) if parts else bind_window(binding, window, source)
 
 
 convolve, fully_connect = (
@@ -104,14 +115,22 @@ def _pack_integers(group: LayerGroup) -> dict[str, Array]:
     if isinstance(layer, Convolution):
         window, dilation = layer.kernel_size_nd, pair(layer.dilation_nd)
     _, length = weight_runs(kernel.shape[-1] * groups, pair(window), dilation, groups)
-    return pack_integer_panels(group, packed_runs(kernel.reshape(len(kernel), -1, length)), groups)
+    runs = packed_runs(kernel.reshape(len(kernel), -1, length))
+    if not accepted_weights(group).has_zero_points:
+        return pack_integer_panels(group, runs, groups)
+    pixel = kernel.shape[-1]
+    runs, repeated = in_bytes(runs, pixel // UNIT if pixel % UNIT == 0 else runs.shape[2] // UNIT)
+    return {**pack_integer_panels(group, runs, groups), REPEATED: repeated}
 
 
 def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
     is_empty = isinstance(layer, Convolution) and 0 in specs[layer.outputs[0].name].shape
-    is_served = _has_image(group, specs) and not is_empty and integer_weights(group) is not None
-    return is_served and requantization_of(group) is not None
+    weights = integer_weights(group) if _has_image(group, specs) and not is_empty else None
+    if weights is None or requantization_of(group) is None:
+        return False
+    # A register block for each single channel would take longer than real numbers do.
+    return not (weights.has_zero_points and _groups(group) > 1 and weights.kernel.shape[1] == 1)
 
 
 def _bind_integers(binding: Binding) -> NativeStep:

@@ -170,13 +170,13 @@ def _pack_channels(group: LayerGroup) -> dict[str, Array]:
 
 def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
-    return (
-        isinstance(layer, Deconvolution)
-        and 0 not in specs[layer.outputs[0].name].shape
-        and 0 not in specs[input_of(group).name].shape
-        and integer_weights(group) is not None
-        and requantization_of(group) is not None
-    )
+    if (
+        not isinstance(layer, Deconvolution)
+        or 0 in specs[layer.outputs[0].name].shape + specs[input_of(group).name].shape
+    ):
+        return False
+    weights = integer_weights(group)
+    return weights is not None and not weights.has_zero_points and requantization_of(group) is not None
 
 
 def _accepts_channels(group: LayerGroup, specs: Specs) -> bool:

@@ -89,7 +89,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 
 def sums_are_exact(weights: IntegerWeights | None) -> bool:
     """Whether FP32 holds every sum exactly, wherever it begins."""
-    if weights is None:
+    if weights is None or weights.has_zero_points:
         return False
     taps, bias = int(weights.kernel[0].size), int(np.abs(weights.bias.astype(np.int64)).max())
     return taps * _LARGEST_PRODUCT * (1 if weights.source.zero_point == 0 else 2) + bias <= _LARGEST_SUM

@@ -30,7 +30,15 @@ from dryfit_cpu.kernels.integer_products import (
     read_input,
 )
 from dryfit_cpu.kernels.integer_stages import Quantized, quantized_source
-from dryfit_cpu.kernels.integer_weights import UNIT, accepted_weights, integer_weights, pack_integer_panels, packed_runs
+from dryfit_cpu.kernels.integer_weights import (
+    REPEATED,
+    UNIT,
+    accepted_weights,
+    in_bytes,
+    integer_weights,
+    pack_integer_panels,
+    packed_runs,
+)
 from dryfit_cpu.kernels.operands import ImageOperand, aligned_empty, require_extents
 from dryfit_cpu.kernels.requantization import (
     GroupRequantization,
@@ -44,7 +52,10 @@ from dryfit_cpu.kernels.windows import WindowGeometry
 def _pack(group: LayerGroup) -> dict[str, Array]:
     weights = accepted_weights(group)
     runs = packed_runs(weights.kernel[:, None, :])
-    return pack_integer_panels(group, runs)
+    if not weights.has_zero_points:
+        return pack_integer_panels(group, runs)
+    runs, repeated = in_bytes(runs, runs.shape[2] // UNIT)
+    return {**pack_integer_panels(group, runs), REPEATED: repeated}
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
@@ -30,7 +31,7 @@ from dryfit_cpu.kernels.integer_staging import (
     with_pixels_of,
     without_steps,
 )
-from dryfit_cpu.kernels.integer_weights import REAL_BIAS, UNIT, accepted_weights
+from dryfit_cpu.kernels.integer_weights import REAL_BIAS, REPEATED, UNIT, accepted_weights
 from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, pixels_at, require_extents
 from dryfit_cpu.kernels.requantization import GroupRequantization, bound_requantization
@@ -122,6 +123,62 @@ class ChannelNumbers:
         }
 
 
+def _multiplies_bytes() -> bool:
+    return current_tier().staged_bytes == 1
+
+
+@attrs.frozen(eq=False)
+class Repeated:
+    """The pieces of k that weights with zero points are summed over twice, as `in_bytes` packed them.
+
+    Attributes:
+        units: of a piece.
+        pieces: which come again, in order.
+    """
+
+    units: int
+    pieces: Array
+
+    @classmethod
+    def of(cls, binding: Binding, read: Input) -> Repeated | None:
+        """Those of a group; None where its weights are bytes.
+
+        Raises:
+            EngineFileError: the packed table is not one of this input.
+        """
+        table = binding.weights.get(REPEATED)
+        if table is None:
+            return None
+        units, *pieces = binding.weight(REPEATED, (max(1, table.size),), DataType.INT32).tolist()
+        whole = read.length // current_tier().staged_bytes
+        count = len(read.segments) * whole // max(units, 1)
+        if units < 1 or whole % units or not all(0 <= piece < count for piece in pieces):
+            raise EngineFileError(
+                "The packed weights do not match the layer's input",
+                where=f"engine layer {binding.group.name!r}, weights {REPEATED!r}",
+                found=f"pieces of {units} units in runs of {whole}",
+                remedy="Build the engine again",
+            )
+        return cls(units, np.array(pieces, np.int64))
+
+    def read(self, read: Input) -> Input:
+        """What is read, with the pieces once more at the end of k."""
+        size = current_tier().staged_bytes
+        starts = np.arange(0, read.length // size, self.units, dtype=np.int64) * (UNIT * size)
+        once = (read.segments[:, None] + starts).reshape(-1)
+        segments = np.concatenate([once, once[self.pieces]])
+        return attrs.evolve(read, segments=segments, length=self.units * size)
+
+    def joined(self, panels: Array) -> Array:
+        """INT8 panels as INT16 ones in which each piece is there once, with all of its weights."""
+        more = len(self.pieces) * self.units
+        joined = panels[:, :, : panels.shape[2] - more].astype(np.int16)
+        rest = panels[:, :, panels.shape[2] - more :]
+        for index, piece in enumerate(self.pieces * self.units):
+            joined[:, :, piece : piece + self.units] += rest[:, :, index * self.units : (index + 1) * self.units]
+        return joined
+
+
 @attrs.frozen(eq=False)
 class Panels:
     """Weights as this machine multiplies them, and what belongs to their channels; all by groups.
@@ -135,15 +192,19 @@ class Panels:
     numbers: ChannelNumbers
 
     @classmethod
-    def of(cls, binding: Binding, window: WindowGeometry, read: Input, part: str = "") -> Panels:
+    def of(
+        cls, binding: Binding, window: WindowGeometry, read: Input, part: str = "", repeated: Repeated | None = None
+    ) -> Panels:
         """The packed weights of a group for what is read.
 
-        The input says how many words are summed; `part` ends the names of the packed weights.
+        The input says how many words are summed, without those that are repeated; `part` ends the names of the packed
+        weights.
         """
         groups, outputs = window.groups, window.output[1] // window.groups
         count = -(-outputs // PANEL_CHANNELS)
         units = len(read.segments) * read.length // current_tier().staged_bytes
         channels = (groups, count * PANEL_CHANNELS)
+        units += len(repeated.pieces) * repeated.units if repeated is not None else 0
         panels = binding.weight(f"panels{part}", (groups, count, units, PANEL_CHANNELS, UNIT), DataType.INT8)
         numbers = ChannelNumbers.of(binding, channels, part)
         sums = binding.weight(f"weight_sums{part}", channels, DataType.INT32)
@@ -151,7 +212,8 @@ class Panels:
             return cls(panels, attrs.evolve(numbers, starts=numbers.starts - 128 * sums))
         # Machines without byte products multiply pairs of 16 bits: weights are widened once, when an engine is loaded,
         # as widening in the loop would take as many instructions as the products.
-        pairs = panels.reshape(groups, count, units, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
+        panels = panels if repeated is None else repeated.joined(panels)
+        pairs = panels.reshape(groups, count, -1, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
         return cls(np.ascontiguousarray(pairs, dtype=np.int16), numbers)
 
 
@@ -172,7 +234,10 @@ def bind_integer_window(
     """
     fill = accepted_weights(binding.group).source.zero_point
     read = read_input(binding, window, ImageOperand.of(images.source), fill)
-    window, weights = without_steps(window), Panels.of(binding, window, read, part)
+    repeated, window = Repeated.of(binding, read), without_steps(window)
+    if repeated is not None and _multiplies_bytes():
+        read, repeated = repeated.read(read), None
+    weights = Panels.of(binding, window, read, part, repeated)
     return bind_integer_product(binding, window, read, images, steps, weights)
 
 

@@ -14,6 +14,7 @@ from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.quantization import Dequantize
+from dryfit.network.packed_elements import is_stand_in, stand_in
 from dryfit.network.tensor import Tensor
 from dryfit.reference.quantization import spread
 from dryfit.reference.registry import evaluate
@@ -27,7 +28,9 @@ from dryfit_cpu.kernels.requantization import StatedGroup, in_units, required_re
 
 
 def quantized_kernel(layer: Layer, group: LayerGroup) -> tuple[Array, Array] | None:
-    """The kernel of a layer as INT8 `[K, inputs of a channel, ...]`, and its scales as FP64 `[K]` or `[1]`.
+    """The kernel of a layer as `[K, inputs of a channel, ...]`, and its scales as FP64 `[K]` or `[1]`.
+
+    It is INT8, or where it has zero points INT32: distances from these, between -255 and 255.
 
     None where it is no constant that the group dequantizes, or has more than one scale an output channel.
     """
@@ -38,8 +41,9 @@ def quantized_kernel(layer: Layer, group: LayerGroup) -> tuple[Array, Array] | N
     values, scales, *zero_points = (cast("Tensor", one).spec.value for one in dequantize.inputs)
     if values is None or scales is None or values.dtype != DataType.INT8.numpy or dequantize.to_type not in FLOATS:
         return None
-    if any(one is None or one.any() for one in zero_points):
+    if any(one is None for one in zero_points):
         return None
+    values = _distances(dequantize, values, *zero_points)
     scales = scales.astype(np.float64)
     if scales.size > 1:
         scales = spread(dequantize, scales, values.shape, dequantize.axis, dequantize.block_shape)
@@ -56,6 +60,21 @@ def quantized_kernel(layer: Layer, group: LayerGroup) -> tuple[Array, Array] | N
         matrix = values.reshape(values.shape[-2:])
         values = matrix.T if layer.op1 is MatrixOperation.NONE else matrix
     return values, scales.reshape(-1)
+
+
+def _distances(dequantize: Dequantize, values: Array, zero_points: Array | None = None) -> Array:
+    """INT8 weights less their zero points: as they are where there are none, else INT32.
+
+    The type depends on the zero points alone: of an engine's weights there may be no more than the shape.
+    """
+    if zero_points is None or not zero_points.any():
+        return values
+    if is_stand_in(values):
+        return stand_in(DataType.INT32, values.shape)
+    zeros = zero_points.astype(np.int32)
+    if zeros.size > 1:
+        zeros = spread(dequantize, zeros, values.shape, dequantize.axis, dequantize.block_shape)
+    return values.astype(np.int32) - zeros
 
 
 def _of_deconvolution(layer: Deconvolution, values: Array, scales: Array) -> tuple[Array, Array] | None:
@@ -90,7 +109,7 @@ class IntegerWeights:
 
     Attributes:
         source: the input.
-        kernel: INT8, `[K, inputs of a channel, ...]`.
+        kernel: `[K, inputs of a channel, ...]`: INT8, or INT32 where the weights have zero points.
         scales: FP64 `[K]`: of the products, with what scales them afterwards.
         bias: INT32 `[K]`, in units of the products: part of the sums.
         real_bias: FP64 `[K]`, added after the scale; None for none.
@@ -103,6 +122,11 @@ class IntegerWeights:
     bias: Array
     real_bias: Array | None
     stated: MethodNumbers | None = None
+
+    @property
+    def has_zero_points(self) -> bool:
+        """Whether weights are distances from zero points, which INT8 need not hold."""
+        return bool(self.kernel.dtype != DataType.INT8.numpy)
 
     def multipliers(self, unit: float) -> Array:
         """FP32 `[K]`: of the sums."""
@@ -155,7 +179,8 @@ def is_within_int32(weights: IntegerWeights) -> bool:
     """Whether no sum can be larger than INT32 holds."""
     inputs = weights.kernel.size // max(len(weights.kernel), 1)
     # By the worst input, not by the one that was measured: then it holds for every input, and sums need no saturation.
-    largest_products = inputs * (128.0 + abs(weights.source.zero_point)) * 128.0
+    largest_weight = 255.0 if weights.has_zero_points else 128.0
+    largest_products = inputs * (128.0 + abs(weights.source.zero_point)) * largest_weight
     return bool((np.abs(weights.bias.astype(np.float64)) + largest_products <= _LARGEST_SUM).all())
 
 
@@ -202,9 +227,51 @@ def packed_runs(weights: Array) -> Array:
     K, runs, length = weights.shape
     # Whole words of four: a run of 21 bytes, as the first layer of most networks has, reads 24, of which three meet
     # zeros. That wastes 14 % of it, and spares every other layer a tail.
-    filled = np.zeros((K, runs, -(-length // UNIT) * UNIT), np.int8)
+    filled = np.zeros((K, runs, -(-length // UNIT) * UNIT), weights.dtype)
     filled[..., :length] = weights
     return filled
+
+
+REPEATED = "repeated"
+"""Name of a packed table that only weights with zero points have: how many units a piece of k has, and the pieces that
+are multiplied once more."""
+_LONGEST_PIECE, _PIECE_COST = 16, 0.5
+"""Units; and those that could be multiplied in the time that it takes to turn to the next piece. A register block of 14
+pixels takes 28 products for a unit, and about ten cycles to turn: our estimate."""
+
+
+def in_bytes(runs: Array, pixel_units: int) -> tuple[Array, Array]:
+    """Distances from zero points `[K, runs, length]` as INT8, and the table of the pieces of k that come again.
+
+    A machine multiplies by bytes, and a distance may need nine bits. Most do not: where zero points are near the middle
+    of the codes only the outermost are too large. So each piece of k comes first with what bytes hold, and those with a
+    weight that is larger come again at the end of k with the rest: `x * 200` is `x * 127 + x * 73`. Machines that
+    multiply pairs of 16 bits join them again when an engine is loaded.
+
+    Args:
+        runs: filled up to whole units.
+        pixel_units: units that lie together on every machine.
+
+    Returns:
+        INT8 `[K, pieces, values]` and INT32 `[1 + repeated pieces]`.
+    """
+    is_large = ((runs < -128) | (runs > 127)).any(axis=0).reshape(-1, UNIT).any(axis=1)
+
+    def cost(units: int) -> float:
+        pieces = is_large.reshape(-1, units).any(axis=1)
+        return (pieces.size + int(pieces.sum())) * (units + _PIECE_COST)
+
+    piece = min((size for size in range(1, _LONGEST_PIECE + 1) if pixel_units % size == 0), key=cost)
+    left = runs.reshape(len(runs), -1, piece * UNIT)
+    places, parts, repeated = np.arange(left.shape[1]), list[Array](), [np.array([piece])]
+    while places.size:
+        part = np.clip(left, -128, 127)
+        parts.append(part.astype(np.int8))
+        left = left - part
+        is_left = left.any(axis=(0, 2))
+        left, places = left[:, is_left], places[is_left]
+        repeated.append(places)
+    return np.concatenate(parts, axis=1), np.concatenate(repeated).astype(np.int32)
 
 
 def pack_integer_panels(

@@ -68,6 +68,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
         and convolve_integers.accepts(group, specs)
         and suits(layer, window_of(group, specs).input[1], PANEL_CHANNELS)
         and min(specs[layer.outputs[0].name].shape[2:]) >= _LEAST_EXTENT
+        and not accepted_weights(group).has_zero_points
         and _may_have_small_sums(accepted_weights(group).kernel)
     )
 

@@ -19,6 +19,7 @@ import numpy as np
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.layer_copies import copy_layer
 from dryfit.network.layers.indexing import Gather, GatherMode
 from dryfit.network.layers.movement import Padding
 from dryfit.network.layers.slice import SampleMode, Shuffle, Slice
@@ -172,17 +173,41 @@ def _view(layer: Layer, source: Array, others: Sequence[Array | None]) -> Array 
 
 
 def _moves(group: LayerGroup, specs: Specs) -> bool:
-    """One layer, whose other inputs (axes, extents, bounds) are known, and which reads nothing outside its input."""
+    """One layer, whose other inputs (axes, bounds) are known, and which reads nothing outside its input.
+
+    The extents of a reshape need not be known before memory is: those of the output say what they are.
+    """
     layer = group.main
-    known = all(specs[tensor.name].value is not None for tensor in layer.inputs[1:] if tensor is not None)
+    others = [] if isinstance(layer, Shuffle) else layer.inputs[1:]
+    known = all(specs[tensor.name].value is not None for tensor in others if tensor is not None)
     is_inside = not isinstance(layer, Slice) or layer.mode is SampleMode.STRICT_BOUNDS
-    return len(group.layers) == 1 and known and is_inside
+    is_served = specs[cast("Tensor", layer.inputs[0]).name].dtype in _MOVED_TYPES
+    return len(group.layers) == 1 and known and is_inside and is_served
+
+
+_MOVED_TYPES = FLOATS | {DataType.INT8, DataType.INT32, DataType.BOOL}
+_MOVED_AS: Mapping[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.int32): np.dtype(np.float32),
+    np.dtype(np.bool_): np.dtype(np.int8),
+}
+"""Types whose bits are copied as those of another of the same size."""
+
+
+def _with_extents_of(layer: Shuffle, output: Shape) -> Shuffle:
+    """The same layer with the extents that an input gives it, which those of the output tell."""
+    if len(layer.inputs) < 2:
+        return layer
+    known = copy_layer(layer)
+    order = layer.second_transpose or range(len(output))
+    known.reshape_dims = tuple(output[list(order).index(axis)] for axis in range(len(output)))
+    known.zero_is_placeholder = False
+    return known
 
 
 @kernel(
     "cpu.movement",
     kinds=("shuffle", "slice", "squeeze", "unsqueeze"),
-    data_types=FLOATS | {DataType.INT8},
+    data_types=_MOVED_TYPES | {DataType.INT64},  # the extents of a reshape
     accepts=_moves,
 )
 def move_values(binding: Binding) -> NativeStep:
@@ -192,8 +217,12 @@ def move_values(binding: Binding) -> NativeStep:
         ExecutionError: the layer makes no view, though its input lies in order: no such layer is known.
     """
     layer, threads = binding.group.main, binding.num_threads
-    source, *others = (None if tensor is None else bound_array(binding, tensor.name) for tensor in layer.inputs)
-    source, output = cast("Array", source), bound_array(binding, layer.outputs[0].name)
+    output = bound_array(binding, layer.outputs[0].name)
+    layer = _with_extents_of(layer, output.shape) if isinstance(layer, Shuffle) else layer
+    inputs = binding.group.main.inputs[:1] if isinstance(layer, Shuffle) else layer.inputs
+    source, *others = (None if tensor is None else bound_array(binding, tensor.name) for tensor in inputs)
+    source = cast("Array", source)
+    source, output = (array.view(_MOVED_AS.get(array.dtype, array.dtype)) for array in (source, output))
     work: list[Work] = []
     view = _view(layer, source, others)
     if view is None:

@@ -62,7 +62,7 @@ class _PassForm:
         if self.chain is not None or isinstance(self.operation, Scale):
             return codes.MULTIPLY_ADD
         if isinstance(self.operation, Elementwise):
-            return _OPERATIONS[self.operation.op]
+            return codes.PROD if _is_square(self.operation) else _OPERATIONS[self.operation.op]
         return codes.SLOPE if isinstance(self.operation, ParametricRelu) else codes.FIRST
 
     def extended(self, layer: Layer, value: Tensor) -> _PassForm | None:
@@ -79,6 +79,14 @@ def _variable(operation: Layer) -> Tensor:
     """The first operand that is not known before the run; the first where all are."""
     tensors = [tensor for tensor in operation.inputs if tensor is not None]
     return next((tensor for tensor in tensors if tensor.spec.value is None), tensors[0])
+
+
+def _is_square(layer: Layer) -> bool:
+    """Whether a layer raises to the power of 2, which is a product: both are the number nearest to the square."""
+    if not isinstance(layer, Elementwise) or layer.op is not ElementWiseOperation.POW:
+        return False
+    exponent = layer.inputs[1].spec.value if layer.inputs[1] is not None else None
+    return exponent is not None and exponent.size == 1 and bool(exponent.reshape(-1)[0] == 2)
 
 
 def _is_operation(layer: Layer) -> bool:
@@ -180,6 +188,8 @@ def map_elements(binding: Binding) -> NativeStep:
     if form.inner != NO_FUNCTION:
         others = [tensor for tensor in tensors if tensor is not None and tensor.name not in inner]
         tensors = [first, *others]
+    if form.operation is not None and _is_square(form.operation) and form.inner == NO_FUNCTION:
+        tensors = [tensors[0], tensors[0]]
     operands = [bound_array(binding, tensor.name) for tensor in tensors if tensor is not None]
     if form.code == codes.MULTIPLY_ADD:
         operands += _coefficients(form, binding, output.shape)

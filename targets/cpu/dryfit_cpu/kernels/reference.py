@@ -16,7 +16,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.plugin import Plugin
 from dryfit.reference.plugin import ConfiguredPlugin
-from dryfit.reference.registry import evaluate
+from dryfit.reference.registry import evaluate, reference_of
 from dryfit.target.kernels import Array, Binding, EveryKind, Specs, kernel
 
 _WIDENED = (DataType.HALF, DataType.BF16)
@@ -67,18 +67,39 @@ def evaluate_layers(binding: Binding) -> Callable[[], None]:
     Inside a group of several layers FP16 and BF16 values are kept in FP32; each output is rounded once, to nearest
     even, when it is written.
     """
-    is_widened = len(binding.group.layers) > 1
+    if len(binding.group.layers) == 1:
+        return _one_layer(binding)
 
     def run() -> None:
         values: dict[str, Array] = {}
         for layer in binding.group.layers:
             inputs = [None if tensor is None else _value(binding, values, tensor.name) for tensor in layer.inputs]
-            if is_widened:
-                inputs = _with_rounded_kernel(layer, inputs, binding.specs)
+            inputs = _with_rounded_kernel(layer, inputs, binding.specs)
             for tensor, value in zip(layer.outputs, evaluate(layer, inputs), strict=True):
                 values[tensor.name] = value
                 if tensor.name in binding.arrays:
                     np.copyto(binding.arrays[tensor.name], value, casting="unsafe")
+
+    return run
+
+
+def _one_layer(binding: Binding) -> Callable[[], None]:
+    """A function that evaluates the only layer of a group.
+
+    All that does not change from run to run is looked up before: small networks have many small layers, and this takes
+    as long as what most of them compute.
+    """
+    layer = binding.group.main
+    function = reference_of(layer)
+    inputs = [None if tensor is None else _value(binding, {}, tensor.name) for tensor in layer.inputs]
+    outputs = [binding.arrays.get(tensor.name) for tensor in layer.outputs]
+
+    def run() -> None:
+        with np.errstate(all="ignore"):
+            values = function(layer, inputs)
+        for array, value in zip(outputs, values, strict=True):
+            if array is not None:
+                np.copyto(array, value, casting="unsafe")
 
     return run
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import attrs
 import numpy as np
 import pytest
@@ -13,13 +15,14 @@ from dryfit.builder.fusion import compilation
 from dryfit.builder.fusion.compilation import PHASE, CompilationPhase
 from dryfit.builder.stages import Stages
 from dryfit.building import Builder
+from dryfit.engine.progress import TerminalProgress
 from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network
 from dryfit.plugins import registry
 from dryfit.target.kernels import kernel
-from dryfit.target.machine_code import compiling
+from dryfit.target.machine_code import compiling, tell_expected
 
 
 def compile_two(recorder, cancel_at=None):
@@ -42,6 +45,31 @@ def test_the_first_function_begins_the_phase_and_each_is_a_step():
         ("finish", PHASE),
         ("finish", "whole"),
     ]
+
+
+def test_a_known_number_of_functions_begins_the_phase_before_the_first_is_ready():
+    recorder = Recorder()
+    with Stages("whole", 1, recorder) as stages, CompilationPhase(stages):
+        tell_expected(1)
+        recorder.events.append("waiting")
+        with compiling("first"):
+            pass
+    assert recorder.events == [
+        ("start", "whole", None, 1),
+        ("start", PHASE, "whole", 1),
+        "waiting",
+        ("step", PHASE, 0),
+        ("finish", PHASE),
+        ("finish", "whole"),
+    ]
+
+
+def test_a_pipe_is_told_what_takes_long_and_how_much_of_it():
+    stream = io.StringIO()
+    with TerminalProgress(stream) as progress:
+        progress.phase_start("Build", None, 3)
+        progress.phase_start(PHASE, "Build", 7)
+    assert stream.getvalue() == "Compiling kernels, once for this machine: 7\n"
 
 
 def test_a_build_that_compiles_nothing_has_no_such_phase():

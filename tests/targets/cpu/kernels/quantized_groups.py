@@ -74,8 +74,8 @@ class QuantizedChain:
         self.add(Quantize(), [self.value, *self.grid(scale, zero_point)])
         self._quantized = self.value
 
-    def convolve(self, weights, scales, bias, **parameters):
-        """A convolution with quantized weights.
+    def convolve(self, weights, scales, bias, *, zero_points=None, **parameters):
+        """A convolution with quantized weights, with a zero point each output channel or without.
 
         A bias of INT32 is in units of the products, and dequantized to FP32 as an ONNX model's is when it is read.
         """
@@ -84,11 +84,13 @@ class QuantizedChain:
         else:
             self.real_bias = bias
         layer = Convolution(num_output_maps=weights.shape[0], kernel_size_nd=weights.shape[2:], bias=bias, **parameters)
-        self.multiply(layer, weights, Dequantize(axis=0), scales)
+        self.multiply(layer, weights, Dequantize(axis=0), scales, zero_points)
 
-    def multiply(self, layer, weights, dequantize, scales):
+    def multiply(self, layer, weights, dequantize, scales, zero_points=None):
         """A layer with quantized weights."""
-        real = self.network.add_layer(dequantize, [self.constant(weights), self.constant(scales)])
+        inputs = [self.constant(weights), self.constant(scales)]
+        inputs += [] if zero_points is None else [self.constant(zero_points)]
+        real = self.network.add_layer(dequantize, inputs)
         self.layers.append(real)
         self.add(layer, [self.value, real.get_output(0)])
 
@@ -153,7 +155,10 @@ def exact_convolution(chain):
     """The INT32 sums of a chain's (de)convolution by its reference in FP64, the scales of sums, and a real bias."""
     weights, layer = integer_weights(chain.group), chain.group.main
     bare = copy_layer(layer)
-    bare.kernel = layer.inputs[1].producer.inputs[0].spec.value.astype(np.float64)
+    codes, _, *zeros = (tensor.spec.value for tensor in layer.inputs[1].producer.inputs)
+    bare.kernel = codes.astype(np.float64)
+    if zeros:
+        bare.kernel -= zeros[0].reshape(-1, *[1] * (codes.ndim - 1))
     bare.bias = None if chain.whole_bias is None else chain.whole_bias.astype(np.float64)
     network, zero_point = Network(), weights.source.zero_point
     network.add_layer(bare, [network.add_input("x", DataType.DOUBLE, chain.network.inputs[0].shape)])

@@ -13,12 +13,16 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.generators import Constant
+from dryfit.network.layers.quantization import Dequantize
 from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.network.network import Network
 from dryfit.reference.inference import infer_specs
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding
+from dryfit_cpu.kernels.dilated_windows import rectangles
+from dryfit_cpu.kernels.windows import WindowGeometry
 
 ACTIVATIONS = (
     ActivationType.RELU,
@@ -193,6 +197,51 @@ def test_large_weights_are_summed_in_blocks_of_k_but_not_where_tiles_overlap(wid
     assert_like_reference(network, [layer, total, relu], feeds, kernel_name="cpu.convolution")
 
 
+@settings(max_examples=40)
+@given(
+    st.integers(4, 19),
+    st.integers(4, 19),
+    st.tuples(st.integers(1, 24), st.integers(2, 24)),
+    st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    st.sampled_from([1, 2]),
+    st.sampled_from(LAYOUTS),
+    st.sampled_from([DataType.FLOAT, DataType.HALF]),
+    st.booleans(),
+)
+def test_places_that_fall_into_the_padding_are_left_out(H, W, dilation, kernel, groups, layout, dtype, with_residual):
+    network = Network()
+    x = network.add_input("x", dtype, (2, 16 * groups, H, W))
+    padding = [(k - 1) * d // 2 for k, d in zip(kernel, dilation, strict=True)]
+    behind = [(k - 1) * d - p for k, d, p in zip(kernel, dilation, padding, strict=True)]
+    layers = [
+        convolution(
+            network,
+            x,
+            40 * groups,
+            kernel,
+            groups=groups,
+            dilation_nd=dilation,
+            pre_padding=padding,
+            post_padding=behind,
+        )
+    ]
+    if with_residual:
+        y = network.add_input("y", dtype, layers[0].get_output(0).shape)
+        layers.append(network.add_elementwise(layers[0].get_output(0), y, ElementWiseOperation.SUM))
+    feeds = random_feeds(network, np.random.default_rng(0), layout)
+    assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution", layout=layout)
+
+
+@pytest.mark.parametrize(("dilation", "count", "places"), [(12, 9, 25), (16, 1, 1), (36, 1, 1), (1, 0, 0), (3, 0, 0)])
+def test_outputs_with_the_same_places_inside_the_image_are_rectangles(dilation, count, places):
+    around = ((dilation, dilation), (dilation, dilation))
+    image = (1, 64, 16, 16)
+    found = rectangles(WindowGeometry(image, image, (3, 3), (1, 1), (dilation, dilation), around, 1))
+    assert len(found) == count
+    assert sum(one.window.kernel[0] * one.window.kernel[1] for one in found) == places
+    assert all(not one.window.is_padded for one in found)
+
+
 def test_the_first_layer_of_a_picture_network_reads_planes():
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (1, 3, 41, 37))
@@ -229,6 +278,25 @@ def test_weights_may_be_constant_inputs():
     layer.set_input(1, weights.get_output(0))
     feeds = random_feeds(network, generator)
     assert_like_reference(network, [layer], feeds, kernel_name="cpu.convolution")
+
+
+@pytest.mark.parametrize("groups", [1, 24])
+def test_weights_may_be_dequantized_from_known_codes(groups):
+    generator, network = np.random.default_rng(3), Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 24, 9, 9))
+    codes = generator.integers(-128, 128, (24, 24 // groups, 3, 3)).astype(np.int8)
+    known = [
+        codes,
+        generator.uniform(2e-4, 9e-4, 24).astype(np.float32),
+        generator.integers(-99, 99, 24).astype(np.int8),
+    ]
+    known = [network.add_layer(Constant(shape=one.shape, weights=one), []).get_output(0) for one in known]
+    weights = network.add_layer(Dequantize(axis=0), known).get_output(0)
+    layer = network.add_layer(Convolution(num_output_maps=24, kernel_size_nd=(3, 3), num_groups=groups), [x, weights])
+    feeds = random_feeds(network, generator)
+    feeds[weights.name] = evaluate(weights.producer, [one.spec.value for one in weights.producer.inputs])[0]
+    name = "cpu.convolution" if groups == 1 else "cpu.depthwise_convolution"
+    assert_like_reference(network, [layer], feeds, kernel_name=name)
 
 
 def test_computed_weights_are_left_to_the_reference():

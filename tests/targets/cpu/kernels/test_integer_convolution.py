@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.targets.cpu.group_runner import LAYOUTS
+from tests.targets.cpu.group_runner import LAYOUTS, run_group
 from tests.targets.cpu.kernels.integer_definition import requantized
 from tests.targets.cpu.kernels.quantized_groups import (
     QuantizedChain,
@@ -17,26 +18,31 @@ from tests.targets.cpu.kernels.quantized_groups import (
     random_bytes,
 )
 
-from dryfit.errors import ExecutionError
+from dryfit.errors import EngineFileError, ExecutionError
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.inference import infer_specs
 from dryfit.target.kernels import Binding
 from dryfit_cpu import codes
+from dryfit_cpu.kernels import integer_products
 from dryfit_cpu.kernels.convolution import convolve_integers
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
-from dryfit_cpu.kernels.integer_weights import integer_weights
+from dryfit_cpu.kernels.integer_weights import REPEATED, UNIT, in_bytes, integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of
 
 
-def convolution(shape, K, kernel, *, seed=0, groups=1, bias="real", zero_point=0, **parameters):
+def convolution(shape, K, kernel, *, seed=0, groups=1, bias="real", zero_point=0, weight_zeros=None, **parameters):
     """A chain that begins with a convolution whose sums are spread over the range of its scales.
 
-    Its bias is "real", "whole" units of the products, or None.
+    Its bias is "real", "whole" units of the products, or None. The zero points of weights lie around a number; where
+    they have some, only a few weights are at the ends of the range.
     """
     generator = np.random.default_rng(seed)
     chain = QuantizedChain(shape, zero_point=zero_point)
     weights = generator.integers(-127, 128, (K, shape[1] // groups, *kernel)).astype(np.int8)
+    if weight_zeros is not None:
+        weights = np.where(generator.random(weights.shape) < 0.95, weights // 4, weights).astype(np.int8)
+        parameters["zero_points"] = np.clip(generator.integers(-9, 9, K) + weight_zeros, -128, 127).astype(np.int8)
     scales = generator.uniform(0.5, 1.5, K).astype(np.float32) / np.float32(30 * np.sqrt(weights[0].size))
     offsets = generator.standard_normal(K).astype(np.float32) if bias else None
     if bias == "whole":
@@ -91,6 +97,7 @@ def chains(draw):
         groups=groups,
         bias=draw(st.sampled_from([None, "real", "whole"])),
         zero_point=draw(st.sampled_from([0, 0, -128, 3, 127])),
+        weight_zeros=draw(st.sampled_from([None, None, 0, -128, 20, 127])) if groups < C else None,
         stride_nd=stride,
         dilation_nd=dilation,
         pre_padding=pre,
@@ -133,6 +140,54 @@ def test_every_convolution_of_volumes_equals_the_definition(case):
 def test_every_chain_in_every_layout_equals_the_definition(case):
     chain, layouts = case
     assert_like_definition(chain, convolve_integers, exact_convolution(chain), layouts)
+
+
+@pytest.mark.parametrize("C", [3, 16, 20, 100])
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("weight_zeros", [-128, 11])
+def test_weights_with_zero_points_are_summed_exactly(C, window, weight_zeros):
+    padding = (window // 2, window // 2)
+    chain = convolution(
+        (1, C, 9, 15), 40, (window, window), zero_point=-7, weight_zeros=weight_zeros, pre_padding=padding,
+        post_padding=padding,
+    )  # fmt: skip
+    chain.quantize(0.03, 5)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+@pytest.mark.parametrize("C", [3, 16, 100])
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("weight_zeros", [-128, 11])
+def test_pieces_of_k_that_come_again_give_the_same_sums(C, window, weight_zeros, monkeypatch):
+    # What machines with products of bytes do. Products of pairs can do it too, so every machine tests it.
+    monkeypatch.setattr(integer_products, "_multiplies_bytes", lambda: True)
+    chain = convolution((2, C, 9, 15), 40, (window, window), zero_point=-7, weight_zeros=weight_zeros)
+    chain.quantize(0.03, 5)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+@pytest.mark.parametrize("largest", [255, 131])
+def test_only_pieces_with_large_weights_come_again(largest):
+    weights = np.random.default_rng(0).integers(-90, 90, (8, 3, 64)).astype(np.int32)
+    weights[5, 1, 17] = largest
+    runs, (units, *pieces) = in_bytes(weights, 16)
+    assert runs.dtype == np.int8
+    assert set(pieces) == {(64 + 17) // (UNIT * units)}
+    assert len(pieces) == (2 if largest == 255 else 1)
+    joined = runs[:, : weights.size // 8 // (UNIT * units)].astype(np.int32)
+    for index, piece in enumerate(pieces):
+        joined[:, piece] += runs[:, joined.shape[1] + index]
+    np.testing.assert_array_equal(joined.reshape(weights.shape), weights)
+
+
+def test_a_table_of_pieces_that_does_not_fit_the_input_is_refused():
+    chain = convolution((1, 16, 9, 9), 32, (1, 1), weight_zeros=11)
+    chain.quantize(0.03)
+    weights = dict(convolve_integers.pack(chain.group))
+    weights[REPEATED] = np.array([weights[REPEATED][0], 99], np.int32)
+    damaged = attrs.evolve(convolve_integers, pack=lambda _: weights)
+    with pytest.raises(EngineFileError, match="do not match"):
+        run_group(chain.network, chain.layers, chain.feeds(), kernel=damaged)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 6, 7, 8, 12, 13, 14, 15, 20, 21, 22, 27, 28, 29, 35])

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds
+from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds, specs_of
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
+from dryfit.network.tensor import TensorSpec
+from dryfit.reference.registry import evaluate
+from dryfit.target.group import LayerGroup
+from dryfit.target.kernels import Binding
 
-TYPES = (DataType.FLOAT, DataType.HALF, DataType.INT8)
+TYPES = (DataType.FLOAT, DataType.HALF, DataType.INT8, DataType.INT32, DataType.BOOL)
 EXTENTS = st.lists(st.sampled_from([1, 2, 3, 4, 6, 17]), min_size=1, max_size=5).map(tuple)
 LAYOUT = st.sampled_from(LAYOUTS)
 
@@ -112,8 +116,25 @@ def test_a_slice_that_may_leave_its_input_is_no_mere_movement(mode):
     assert chosen_kernel(network, [layer]).name == "cpu.picking"
 
 
-def test_a_reshape_to_extents_of_the_moment_is_left_to_the_reference():
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_reshape_to_extents_of_the_moment_takes_those_of_its_output(turned):
     network = Network()
     layer = network.add_shuffle(network.add_input("x", DataType.FLOAT, (4, 6)))
-    layer.set_input(1, network.add_input("extents", DataType.INT64, (2,)))
+    layer.set_input(1, network.add_input("extents", DataType.INT64, (3,)))
+    layer.second_transpose = (2, 0, 1) if turned else ()
+    kernel, x = chosen_kernel(network, [layer]), np.arange(24, dtype=np.float32).reshape(4, 6)
+    feeds = {"x": x, "extents": np.array([2, 3, 4])}
+    (expected,) = evaluate(layer, list(feeds.values()))
+    output = np.empty(expected.shape, np.float32)
+    specs = {**specs_of(network), layer.get_output(0).name: TensorSpec.of(output)}
+    arrays = {**feeds, layer.get_output(0).name: output}
+    kernel.bind(Binding(LayerGroup([layer]), specs, arrays, {}, np.empty(0, np.uint8))).run()
+    assert kernel.name == "cpu.movement"
+    np.testing.assert_array_equal(output, expected)
+
+
+def test_integers_of_64_bits_are_left_to_the_reference():
+    network = Network()
+    layer = network.add_shuffle(network.add_input("x", DataType.INT64, (4, 6)))
+    layer.first_transpose = (1, 0)
     assert chosen_kernel(network, [layer]).name == "cpu.reference"

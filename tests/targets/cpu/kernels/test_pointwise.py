@@ -59,6 +59,22 @@ def test_special_values_are_combined_as_numpy_does(op):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+def test_a_square_is_a_product(dtype):
+    network = Network()
+    x = network.add_input("x", dtype, (3, 50))
+    two = network.add_constant((1, 1), np.full((1, 1), 2, dtype.numpy)).get_output(0)
+    total = network.add_elementwise(x, x, ElementWiseOperation.SUM)
+    square = network.add_elementwise(total.get_output(0), two, ElementWiseOperation.POW)
+    for layers in ([square], [square, network.add_unary(square.get_output(0), UnaryOperation.SQRT)]):
+        feeds = random_feeds(network, np.random.default_rng(0), "linear")
+        feeds[total.get_output(0).name] = random_feeds(network, np.random.default_rng(1), "linear")["x"]
+        assert_like_reference(network, layers, feeds, kernel_name="cpu.pointwise", layout="linear", tolerance=0)
+    special = np.array([np.nan, np.inf, -np.inf, -0.0, 6e4, 1e-7], dtype.numpy)
+    feeds[total.get_output(0).name] = np.resize(special, (3, 50))
+    assert_like_reference(network, [square], feeds, kernel_name="cpu.pointwise", layout="linear", tolerance=0)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("kind", FUNCTIONS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_activation_is_computed_as_the_reference_does(dtype, kind, layout):

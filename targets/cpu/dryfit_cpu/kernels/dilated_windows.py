@@ -1,0 +1,157 @@
+"""Windows whose places lie so far apart that most of them fall into the padding.
+
+A 3 x 3 window with a dilation of 12 over an image of 16 x 16 has two and a quarter of its nine places inside the image
+on average, and with 16 and more only the one in the middle. Such windows end segmentation networks. So the outputs are
+cut into rectangles that have the same places inside the image, and each is convolved with these places alone, without
+padding:
+
+    dilation 12, 16 rows     rows 0 to 3      middle and lower place
+                             rows 4 to 11     middle place
+                             rows 12 to 15    upper and middle place
+
+What is left out are products with zeros. Rectangles need panels of their own, with the weights of their places, which
+are copied when an engine is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from dryfit.target.kernels import Array, Binding
+from dryfit_cpu.codes import PANEL_CHANNELS
+from dryfit_cpu.compiler.native import NativeStep
+from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
+from dryfit_cpu.kernels.epilogues import required_epilogue
+from dryfit_cpu.kernels.operands import ImageOperand, Workspace, aligned_empty, fp32_bytes
+from dryfit_cpu.kernels.window_products import WindowInput, bind_product
+from dryfit_cpu.kernels.windows import WindowGeometry
+
+_WORTHWHILE = 0.5
+"""The part of the products that may be left. Our choice: short rows and small tiles cost some of what is won."""
+
+
+@attrs.frozen
+class _Band:
+    """Neighbouring outputs along one axis that have the same places of the window inside the image.
+
+    Attributes:
+        outputs: the outputs.
+        places: of the window.
+        inputs: of the image, that they read.
+    """
+
+    outputs: slice
+    places: slice
+    inputs: slice
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Outputs and places."""
+        return self.outputs.stop - self.outputs.start, self.places.stop - self.places.start
+
+
+def _bands(extent: int, outputs: int, kernel: int, dilation: int, before: int) -> Sequence[_Band]:
+    """The bands along an axis, for a stride of 1; of outputs that read nothing but padding there are none."""
+    bands: list[_Band] = []
+    first = 0
+    inside = [[place for place in range(kernel) if 0 <= o - before + place * dilation < extent] for o in range(outputs)]
+    for output in range(1, outputs + 1):
+        if output < outputs and inside[output] == inside[first]:
+            continue
+        places = inside[first]
+        if places:
+            begin = first - before + places[0] * dilation
+            end = output - 1 - before + places[-1] * dilation + 1
+            bands.append(_Band(slice(first, output), slice(places[0], places[-1] + 1), slice(begin, end)))
+        first = output
+    return bands
+
+
+@attrs.frozen
+class Rectangle:
+    """Outputs that have the same places inside the image.
+
+    Attributes:
+        rows, columns: which.
+        window: over the part of the image that they read.
+    """
+
+    rows: _Band
+    columns: _Band
+    window: WindowGeometry
+
+    def outputs(self, images: Array) -> Array:
+        """Its part of images `[N, K, H, W]`."""
+        return images[:, :, self.rows.outputs, self.columns.outputs]
+
+    def inputs(self, images: Array) -> Array:
+        """What it reads of images `[N, C, H, W]`."""
+        return images[:, :, self.rows.inputs, self.columns.inputs]
+
+    def panels(self, panels: Array, kernel: tuple[int, int]) -> Array:
+        """The weights of its places, of panels `[groups, panels, k, 32]`."""
+        groups, count, depth, _ = panels.shape
+        by_place = panels.reshape(groups, count, *kernel, depth // (kernel[0] * kernel[1]), PANEL_CHANNELS)
+        own = by_place[:, :, self.rows.places, self.columns.places]
+        copy = aligned_empty(own.shape, np.float32)
+        copy[...] = own
+        return copy.reshape(groups, count, -1, PANEL_CHANNELS)
+
+
+def rectangles(window: WindowGeometry) -> Sequence[Rectangle]:
+    """The rectangles that a window's outputs are cut into; none where the window is better convolved as a whole."""
+    if max(window.dilation) == 1 or window.stride != (1, 1) or not window.slices.is_one or 0 in window.output:
+        return ()
+    N, C, *image = window.input
+    axes = [
+        _bands(
+            image[axis], window.output[2 + axis], window.kernel[axis], window.dilation[axis], window.padding[axis][0]
+        )
+        for axis in range(2)
+    ]
+    covers = all(sum(band.size[0] for band in bands) == window.output[2 + axis] for axis, bands in enumerate(axes))
+    left = 1.0
+    for axis, bands in enumerate(axes):
+        left *= sum(band.size[0] * band.size[1] for band in bands) / (window.output[2 + axis] * window.kernel[axis])
+    if not covers or left > _WORTHWHILE:
+        return ()
+    found = []
+    for rows in axes[0]:
+        for columns in axes[1]:
+            extents = tuple(band.inputs.stop - band.inputs.start for band in (rows, columns))
+            one = attrs.evolve(
+                window,
+                input=(N, C, *extents),
+                output=(*window.output[:2], rows.size[0], columns.size[0]),
+                kernel=(rows.size[1], columns.size[1]),
+                padding=((0, 0), (0, 0)),
+            )
+            if one.workspace_bytes + fp32_bytes(one.staged_shape) > window.workspace_bytes:
+                return ()
+            found.append(Rectangle(rows, columns, one))
+    return found
+
+
+def bind_rectangles(binding: Binding, window: WindowGeometry, parts: Sequence[Rectangle], source: str) -> NativeStep:
+    """A step that convolves images rectangle by rectangle."""
+    epilogue, threads = required_epilogue(binding), binding.num_threads
+    residual = epilogue.residual.name if epilogue.residual is not None else ""
+    count = -(-window.output[1] // window.groups // PANEL_CHANNELS)
+    depth = window.input[1] // window.groups * window.kernel[0] * window.kernel[1]
+    panels = binding.weight("panels", (window.groups, count, depth, PANEL_CHANNELS))
+    made = []
+    for images in Images.of(binding, source, residual).batches():
+        dense = DenseOperands.between(images.output, images.residual, threads, np.float32)
+        steps = []
+        for part in parts:
+            own = attrs.evolve(binding, weights={**binding.weights, "panels": part.panels(panels, window.kernel)})
+            # One after the other, and so in the same scratch memory.
+            read = WindowInput.of(part.window, part.inputs(images.source), Workspace(binding), threads)
+            target = ImageOperand.of(part.outputs(dense.output.array))
+            added = ImageOperand.of(part.outputs(dense.residual.array)) if dense.residual is not None else None
+            steps.append(bind_product(own, part.window, read, target, added, epilogue))
+        made.append(dense.around(steps))
+    return NativeStep.joined(binding.group.name, made)

@@ -1,0 +1,137 @@
+"""Batches that run a few images at a time: the same bits, and only where no layer looks from one image to another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dryfit
+from dryfit.engine import batch_slices
+from dryfit.engine.batch_slices import SlicedEngine
+from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.reduction import ReduceOperation
+
+BATCH = 6
+
+
+def network_of(end, shape=(BATCH, 8, 12, 12)):
+    """A convolution, an activation, a sum of both, and what `end` makes of it."""
+    generator, network = np.random.default_rng(0), dryfit.Network("batch")
+    x = network.add_input("x", dryfit.DataType.FLOAT, shape)
+    weights = generator.standard_normal((8, 8, 3, 3)).astype(np.float32) / 9
+    convolved = network.add_convolution_nd(x, 8, (3, 3), weights)
+    convolved.padding_nd = (1, 1)
+    active = network.add_activation(convolved.get_output(0), dryfit.ActivationType.RELU).get_output(0)
+    total = network.add_elementwise(active, x, ElementWiseOperation.SUM).get_output(0)
+    network.mark_output(end(network, total))
+    return network
+
+
+def engine_of(network):
+    config = dryfit.BuilderConfig()
+    config.default_device_type = dryfit.DeviceType.CPU
+    if any(-1 in tensor.shape for tensor in network.inputs):
+        profile = dryfit.Builder().create_optimization_profile()
+        profile.set_shape("x", (1, 8, 12, 12), (BATCH, 8, 12, 12), (BATCH, 8, 12, 12))
+        config.add_optimization_profile(profile)
+    return dryfit.Builder().build_engine(network, config)
+
+
+def run(engine, x, monkeypatch, slice_bytes, threads=1):
+    """The output, and how many slices it came in."""
+    monkeypatch.setattr(batch_slices, "SLICE_BYTES", slice_bytes)
+    context = engine.create_execution_context(num_threads=threads)
+    (result,) = context.run({"x": x}).values()
+    (bound,) = context._bindings.values()
+    return result, len(bound._slices) if isinstance(bound, SlicedEngine) else 1
+
+
+def softmax_of_means(network, x):
+    means = network.add_reduce(x, ReduceOperation.AVG, 0b1100, keep_dims=False).get_output(0)
+    softmax = network.add_softmax(means)
+    softmax.axes = 0b10
+    return softmax.get_output(0)
+
+
+def flattened(network, x):
+    layer = network.add_shuffle(x)
+    layer.reshape_dims = (0, -1)
+    return layer.get_output(0)
+
+
+def joined(network, x):
+    return network.add_concatenation([x, x]).get_output(0)
+
+
+@pytest.mark.parametrize("end", [softmax_of_means, flattened, joined])
+@pytest.mark.parametrize("batch", [BATCH, -1])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_slices_of_a_batch_give_the_bits_of_the_whole(end, batch, threads, monkeypatch):
+    engine = engine_of(network_of(end, (batch, 8, 12, 12)))
+    x = np.random.default_rng(1).standard_normal((BATCH, 8, 12, 12)).astype(np.float32)
+    whole, slices = run(engine, x, monkeypatch, 1 << 30)
+    assert slices == 1
+    for slice_bytes, expected in ((1, 6), (2 * 2 * 8 * 144 * 4, 3)):
+        result, slices = run(engine, x, monkeypatch, slice_bytes, threads)
+        np.testing.assert_array_equal(result, whole)
+        assert slices == expected or end is joined
+
+
+def mean_of_images(network, x):
+    return network.add_reduce(x, ReduceOperation.AVG, 0b0001, keep_dims=True).get_output(0)
+
+
+def softmax_over_images(network, x):
+    softmax = network.add_softmax(x)
+    softmax.axes = 0b0001
+    return softmax.get_output(0)
+
+
+def images_behind_each_other(network, x):
+    layer = network.add_concatenation([x, x])
+    layer.axis = 0
+    return layer.get_output(0)
+
+
+def turned(network, x):
+    layer = network.add_shuffle(x)
+    layer.first_transpose = (1, 0, 2, 3)
+    return layer.get_output(0)
+
+
+def of_all_images(network, x):
+    layer = network.add_shuffle(x)
+    layer.reshape_dims = (1, BATCH * 8, 12, 12)
+    return layer.get_output(0)
+
+
+def convolved_by_images(network, x):
+    kernel = network.add_shuffle(x)
+    kernel.reshape_dims = (BATCH, 8, 12, 12)
+    layer = network.add_convolution_nd(x, BATCH, (12, 12))
+    layer.set_input(1, kernel.get_output(0))
+    return layer.get_output(0)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [mean_of_images, softmax_over_images, images_behind_each_other, turned, of_all_images, convolved_by_images],
+)
+def test_a_network_whose_images_meet_runs_whole(end, monkeypatch):
+    engine = engine_of(network_of(end))
+    x = np.random.default_rng(1).standard_normal((BATCH, 8, 12, 12)).astype(np.float32)
+    assert run(engine, x, monkeypatch, 1)[1] == 1
+
+
+def test_a_profiler_adds_the_slices_up(monkeypatch):
+    engine, seen = engine_of(network_of(flattened)), []
+
+    class Names(dryfit.Profiler):
+        def report_layer_time(self, layer_name, ms):
+            seen.append(layer_name)
+
+    monkeypatch.setattr(batch_slices, "SLICE_BYTES", 1)
+    context = engine.create_execution_context(num_threads=1)
+    context.profiler = Names()
+    context.run({"x": np.zeros((BATCH, 8, 12, 12), np.float32)})
+    assert len(seen) == len(set(seen))
