@@ -56,7 +56,7 @@ public_names(
         "dryfit.engine.runtime": "Runtime",
         "dryfit.errors": (
             "BuildError CalibrationError ConfigError DryfitError EngineFileError ExecutionError NetworkError "
-            "OnnxImportError PlacementError PluginError UnknownNameError"
+            "ModelImportError OnnxImportError PlacementError PluginError UnknownNameError"
         ),
         "dryfit.network.creation_flags": "NetworkDefinitionCreationFlag",
         "dryfit.network.data_types": "DataType",

@@ -157,8 +157,12 @@ class UnfinishedLayerError(NetworkError):
     """
 
 
-class OnnxImportError(DryfitError):
+class ModelImportError(DryfitError):
     """A model cannot be imported: the file is corrupt, or has unsupported operators."""
+
+
+class OnnxImportError(ModelImportError):
+    """An ONNX model cannot be imported."""
 
 
 class ConfigError(DryfitError):

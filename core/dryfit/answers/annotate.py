@@ -142,21 +142,22 @@ def annotate(
     if path is not None:
         _require_free(model, path, force=force)
     subject = asked(model, config, options, defaults=with_scales, needs_shapes=False)
-    if subject.source is None:
+    if subject.onnx_source is None:
         raise ConfigError(
             "Only an ONNX model can be annotated",
             where="model",
-            found="a network",
+            found=subject.form,
             remedy="Pass the path of an ONNX model, or an onnx.ModelProto",
         )
     subject.name_board()
     with quiet_log():
         design = design_for_assessment(subject.network, subject.config)
         cost = _cost(subject, design)
-    copy, external = read_model(subject.source, subject.folder)
-    if copy is subject.source:  # the caller's; what was read from a file is ours, and its weights need no second copy
+    copy, external = read_model(subject.onnx_source, subject.folder)
+    # The caller's message stays as it is; what was read from a file is ours, and its weights need no second copy.
+    if copy is subject.onnx_source:
         copy = ModelProto()
-        copy.CopyFrom(subject.source)
+        copy.CopyFrom(subject.onnx_source)
     marks = NodeMarks(color)
     described = list(node_facts(copy.graph, design, cost))
     heading = _heading(subject)

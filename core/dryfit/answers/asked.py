@@ -1,4 +1,7 @@
-"""The model that a question is about, with its config: a path, an ONNX model, a network or a PyTorch module."""
+"""The model that a question is about, with its config: a path, an ONNX model, a network or a PyTorch module.
+
+Every question that takes a model imports it here: `import_model` picks the importer of the file's format.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,11 @@ from dryfit.errors import ConfigError, NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.onnx.model_file import ModelSource
-from dryfit.onnx.parser import network_from_onnx
+from dryfit.plugins.contributions import ImportedModel, ImportOptions, ModelImporter
+from dryfit.plugins.model_importers import DEFAULT_FORMAT, importer_of, model_importers
 
 Model = Any
-"""A path, the bytes of an ONNX file, an `onnx.ModelProto`, a `dryfit.Network`, or, with PyTorch, a module or exported
+"""A path, the bytes of a model file, an `onnx.ModelProto`, a `dryfit.Network`, or, with PyTorch, a module or exported
 program: PyTorch need not be installed, so that the type cannot be named."""
 
 EXAMPLE_INPUTS = "example_inputs"
@@ -43,8 +47,9 @@ class Asked:
         options: the given options with defaults filled in; None if a config was given.
         assumed: defaults that were applied, as command-line options.
         notes: remarks on options that were adjusted.
-        source: ONNX model that the network was imported from; None for a network.
+        source: model that the network was imported from; None for a network.
         folder: folder of the model's external data.
+        format: name of the importer that read the model, such as `onnx` or `tflite`; "" for a network.
     """
 
     name: str
@@ -55,6 +60,17 @@ class Asked:
     notes: Sequence[str] = ()
     source: ModelSource | None = None
     folder: Path | None = None
+    format: str = ""
+
+    @property
+    def onnx_source(self) -> ModelSource | None:
+        """The ONNX model that the network was imported from; None for a network or a model of another format."""
+        return self.source if self.format == DEFAULT_FORMAT else None
+
+    @property
+    def form(self) -> str:
+        """What the model is, for messages: `a network`, `an ONNX model`, `a TFLite model`."""
+        return "a network" if self.source is None else form_of(self.source)
 
     @property
     def precisions(self) -> Sequence[str]:
@@ -100,7 +116,7 @@ def asked(
     """Load a model and resolve its settings.
 
     Args:
-        model: a path, the bytes of an ONNX file, an ONNX model, a network, or a PyTorch module or exported program.
+        model: a path, the bytes of a model file, an ONNX model, a network, or a PyTorch module or exported program.
         config: the user's config; None to use the options.
         options: keyword arguments, see `Options`; None if a config is given.
         defaults: fills in the options that were not given.
@@ -121,16 +137,25 @@ def asked(
                 found=", ".join(said),
                 remedy="Pass either options or a config",
             )
-        network = source if isinstance(source, Network) else network_from_onnx(source, folder=folder)
-        onnx_source = None if isinstance(source, Network) else source
-        return Asked(name or network.name, network, config, None, source=onnx_source, folder=folder)
+        network = source if isinstance(source, Network) else import_model(source, ImportOptions(folder=folder)).network
+        model_file = None if isinstance(source, Network) else source
+        return Asked(
+            name or network.name, network, config, None, source=model_file, folder=folder, format=format_of(source)
+        )
     stated = NetworkOptions.said(said)
+    # Defaults fill in devices, precisions and shapes, on which the import does not depend.
+    is_open = not (stated.quantize_method or stated.names_device or stated.platform)
+    imported = load_model(source, stated, folder, may_imply_method=is_open)
+    network = imported.network
+    implied: list[str] = []
+    if imported.implied_method:
+        stated = attrs.evolve(stated, quantize_method=imported.implied_method)
+        implied = [f"--quantize-method {imported.implied_method}"]
     if defaults_of is None:
         filled, assumed = defaults(stated)
-        network = load_network(source, filled, folder)
+        set_shapes(network, filled.shape)
     else:
-        # Defaults fill in devices and precisions, on which the import does not depend.
-        network = load_network(source, stated, folder)
+        set_shapes(network, stated.shape)
         filled, assumed = defaults_of(network)(stated)
     if needs_shapes or filled.shape_values or any(len(shapes) == 3 for shapes in filled.shape.values()):
         require_shapes(network, filled.shape)
@@ -141,18 +166,19 @@ def asked(
         network=network,
         config=described,
         options=filled,
-        assumed=assumed,
+        assumed=[*implied, *assumed],
         notes=notes,
         source=None if isinstance(source, Network) else source,
         folder=folder,
+        format=format_of(source),
     )
 
 
 def load_network(source: ModelSource | Network, options: NetworkOptions, folder: Path | None = None) -> Network:
-    """Return the network of an ONNX model, or a copy of a network, with the requested input shapes set.
+    """Return the network of a model, or a copy of a network, with the requested input shapes set.
 
     Args:
-        source: a path, a loaded ONNX model, or a network.
+        source: a path, the bytes of a file, a loaded ONNX model, or a network.
         options: shapes, creation flags and the quantize method of the network.
         folder: folder of the external data of a loaded model.
 
@@ -160,16 +186,61 @@ def load_network(source: ModelSource | Network, options: NetworkOptions, folder:
         OnnxImportError: The file is corrupt or has unsupported operators.
         ConfigError: A named input does not exist, or its shape does not fit.
     """
-    if isinstance(source, Network):
-        network = copy_network(source)
-        if options.network_method:
-            network.quantize_method = options.network_method
-    else:
-        network = network_from_onnx(
-            source, folder=folder, flags=options.creation_flags, quantize_method=options.network_method
-        )
+    network = load_model(source, options, folder).network
     set_shapes(network, options.shape)
     return network
+
+
+def load_model(
+    source: ModelSource | Network,
+    options: NetworkOptions,
+    folder: Path | None = None,
+    *,
+    may_imply_method: bool = False,
+) -> ImportedModel:
+    """As `load_network`, without setting shapes, together with what the importer says about the model.
+
+    Args:
+        source: as for `load_network`.
+        options: as for `load_network`.
+        folder: as for `load_network`.
+        may_imply_method: whether a model that is quantized for the arithmetic of a library gets its quantize method.
+    """
+    if isinstance(source, Network):
+        found = ImportedModel(copy_network(source))
+        if options.network_method:
+            found.network.quantize_method = options.network_method
+    else:
+        flags, method = options.creation_flags, None if may_imply_method else options.network_method
+        found = import_model(source, ImportOptions(flags=flags, quantize_method=method, folder=folder))
+    return found
+
+
+def import_model(source: ModelSource, options: ImportOptions | None = None) -> ImportedModel:
+    """Import a model with the importer of its format: the one that recognises its content, or else has its suffix.
+
+    Raises:
+        OnnxImportError: The file is corrupt or has unsupported operators.
+        PluginError: The importer of the format is switched off or broken.
+    """
+    return _importer(source).read(source, options or ImportOptions())
+
+
+def format_of(source: ModelSource | Network) -> str:
+    """Return the name of the importer that reads a model; "" for a network."""
+    return "" if isinstance(source, Network) else _importer(source).name
+
+
+def form_of(source: ModelSource | Network) -> str:
+    """Return what a model is, for messages: `a network`, `an ONNX model`, `a TFLite model`."""
+    if isinstance(source, Network):
+        return "a network"
+    title = _importer(source).title
+    return f"{'an' if title[:1] in 'AEIOU' else 'a'} {title} model"
+
+
+def _importer(source: ModelSource) -> ModelImporter:
+    return model_importers()[DEFAULT_FORMAT] if isinstance(source, onnx.ModelProto) else importer_of(source)
 
 
 def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:

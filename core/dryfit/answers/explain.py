@@ -245,10 +245,10 @@ def _edits(
     nodes: set[str] | None,
     progress: ProgressMonitor | None,
 ) -> EditReport | None:
-    """Return the suggested edits; None for a network, which has no ONNX nodes to edit."""
-    if subject.source is None:
+    """Return the suggested edits; None without an ONNX model, whose nodes the edits rewrite."""
+    if subject.onnx_source is None:
         return None
-    model, external = read_model(subject.source, subject.folder)
+    model, external = read_model(subject.onnx_source, subject.folder)
     return propose_edits(
         model,
         external,

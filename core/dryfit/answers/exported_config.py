@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from dryfit.answers.asked import Asked, Model, asked
+from dryfit.answers.asked import Asked, Model, asked, import_model
 from dryfit.answers.builder_config import refuse_quantize_methods
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.options import NetworkOptions
@@ -24,7 +24,7 @@ from dryfit.engine.engine import Engine
 from dryfit.engine.plan import LayerPlacement
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
-from dryfit.onnx.parser import network_from_onnx
+from dryfit.plugins.contributions import ImportOptions
 
 
 def config_for_board(model: Model, config: BuilderConfig | None, options: Mapping[str, Any]) -> Asked:
@@ -98,7 +98,7 @@ def _of_engine(engine: Engine, onnx: Path) -> tuple[Network, BuilderConfig]:
     """Return the network and config that an engine was built from, as far as it contains them."""
     plan = engine.plan
     built = plan.network if plan.refit is None else plan.refit.network
-    network = network_from_onnx(onnx, flags=built.flags)
+    network = import_model(onnx, ImportOptions(flags=built.flags)).network
     config = config_from_settings(plan.settings, network)
     inputs = {tensor.name: tensor for tensor in plan.network.inputs}
     borders = {**inputs, **{tensor.name: tensor for tensor in plan.network.outputs}}

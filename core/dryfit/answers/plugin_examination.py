@@ -23,6 +23,7 @@ from dryfit.plugins.discovery import (
     HOOKS,
     IMPORTERS,
     LAYERS,
+    ONNX_OPERATORS,
     PASSES,
     TARGETS,
     installed_entry_points,
@@ -30,6 +31,7 @@ from dryfit.plugins.discovery import (
 )
 from dryfit.plugins.failures import PluginFailure
 from dryfit.plugins.layer_plugins import find_layer_plugin, layer_plugin_titles
+from dryfit.plugins.model_importers import model_importers
 from dryfit.target.target import Target
 
 
@@ -74,6 +76,8 @@ def _use(entry: EntryPoint, commands: Collection[str]) -> None:
         with contextlib.suppress(PluginError):  # it is recorded
             find_layer_plugin((name, "1", namespace))
     elif entry.group == IMPORTERS:
+        model_importers()
+    elif entry.group == ONNX_OPERATORS:
         domain, _, op_type = entry.name.rpartition("::")
         facade.onnx_operators(domain, op_type)
     elif entry.group == PASSES:

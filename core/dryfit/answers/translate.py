@@ -13,7 +13,7 @@ from typing import Literal, Unpack
 
 import attrs
 
-from dryfit.answers.asked import EXAMPLE_INPUTS, Model, load_network, model_source, require_shapes
+from dryfit.answers.asked import EXAMPLE_INPUTS, Model, form_of, format_of, load_network, model_source, require_shapes
 from dryfit.answers.builder_config import config_of, refuse_quantize_methods
 from dryfit.answers.conditions import TRANSLATE_SUBJECTS, FailCondition, counted_outcomes
 from dryfit.answers.options import ALGORITHMS, NetworkOptions, Options, one_of
@@ -38,6 +38,7 @@ from dryfit.onnx.translation.explicit_model import ExplicitModel, explicit_model
 from dryfit.onnx.translation.implicit_model import ImplicitModel, ImplicitPolicy, implicit_model, write_implicit_files
 from dryfit.onnx.translation.implicit_precisions import ImplicitPrecision, inlined, prepared_model
 from dryfit.plugins import registry
+from dryfit.plugins.model_importers import DEFAULT_FORMAT
 from dryfit.quantization.cache_header import CacheHeader, parse_version
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.scale_table import RangeOrigin
@@ -145,11 +146,11 @@ def translate(
     refuse_quantize_methods(said, "Both forms are compared with the arithmetic of the device")
     _require_scales(said, to)
     source, folder, name = model_source(model, options.get(EXAMPLE_INPUTS))
-    if isinstance(source, Network):
+    if isinstance(source, Network) or format_of(source) != DEFAULT_FORMAT:
         raise ConfigError(
             "Only ONNX models can be translated",
             where="model",
-            found="a network",
+            found=form_of(source),
             remedy="Pass the path of the ONNX model, or an onnx.ModelProto",
         )
     asked = _Translation(

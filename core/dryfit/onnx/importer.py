@@ -43,6 +43,7 @@ from dryfit.onnx.registry import (
     unseen_operand,
 )
 from dryfit.onnx.tensors import NodeInput, array_of
+from dryfit.plugins.contributions import ImportedModel, ImportOptions, ModelImporter
 
 DEEPEST_NESTING = 64
 """Functions and subgraphs inside each other. Our choice: real models have a few, and a file can let a function call
@@ -423,3 +424,23 @@ def _domain(domain: str) -> str:
 
 def _as_list(result: Result) -> list[NodeInput]:
     return [result] if isinstance(result, NodeInput) else list(result)
+
+
+# The importer as a plugin ---------------------------------------------------------------------------------------------
+
+
+def _read(source: ModelSource, options: ImportOptions) -> ImportedModel:
+    network = network_from_onnx(
+        source, folder=options.folder, flags=options.flags, quantize_method=options.quantize_method or ""
+    )
+    return ImportedModel(network)
+
+
+IMPORTER = ModelImporter(
+    name="onnx",
+    title="ONNX",
+    suffixes=(".onnx",),
+    recognises=lambda first: False,  # a protobuf message has no signature
+    read=_read,
+)
+"""The entry point `onnx` of the group `dryfit.importers`. It reads an `onnx.ModelProto`, too."""

@@ -25,7 +25,7 @@ from dryfit.onnx.problems import NodeRefusedError
 from dryfit.onnx.registry import NEWEST_OPSET, OLDEST_OPSET, OperatorFunction, find_importer
 from dryfit.onnx.tensors import NodeInput
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import HOOKS, IMPORTERS, LAYERS, PluginOwner, owner_of
+from dryfit.plugins.discovery import HOOKS, IMPORTERS, LAYERS, ONNX_OPERATORS, PluginOwner, owner_of
 from dryfit.plugins.layer_plugins import why_no_layer_plugin
 
 
@@ -110,7 +110,7 @@ def integer_operator(op_type: str, domain: str) -> NodeRefusedError | None:
     )
 
 
-_GROUPS = (LAYERS, IMPORTERS, HOOKS)
+_GROUPS = (LAYERS, ONNX_OPERATORS, HOOKS)
 
 
 def unknown_operator(proto: NodeProto, domain: str, opset: int) -> NodeRefusedError:
@@ -154,12 +154,10 @@ def _unusable(domain: str, op_type: str) -> list[str]:
     """What is switched off or failed, and might have brought the operator: its importer, or any module of hooks."""
 
     def might_bring_it(plugin: PluginOwner) -> bool:
-        return plugin.group == HOOKS or (plugin.group, plugin.name) == (
-            IMPORTERS,
-            f"{domain}::{op_type}",
-        )
+        is_named = plugin.name == f"{domain}::{op_type}" and plugin.group in (ONNX_OPERATORS, IMPORTERS)
+        return plugin.group == HOOKS or is_named
 
-    owners = [owner_of(entry) for group in (IMPORTERS, HOOKS) for entry in registry.all_entries(group)]
+    owners = [owner_of(entry) for group in (ONNX_OPERATORS, HOOKS) for entry in registry.all_entries(group)]
     off = {owner: registry.switches.reason(owner) for owner in owners if might_bring_it(owner)}
     return [
         *(f"{owner} is switched off: {reason}" for owner, reason in off.items() if reason),

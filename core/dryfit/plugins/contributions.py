@@ -8,6 +8,7 @@ module loads quickly.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -103,6 +104,60 @@ class OnnxOperator:
                 allowed="a domain of your own, such as com.acme",
                 remedy="Register the operator in a domain of your own",
             )
+
+
+@attrs.frozen(kw_only=True)
+class ImportOptions:
+    """What a model importer is asked for, besides the model.
+
+    Attributes:
+        flags: creation flags of the network: a mask of `NetworkDefinitionCreationFlag`.
+        quantize_method: quantize method of the network; "" for none, None for the one that the format implies.
+        folder: folder of files beside a model that is given as bytes or as an object; None if there is none.
+    """
+
+    flags: int = 0
+    quantize_method: str | None = ""
+    folder: Path | None = None
+
+
+@attrs.frozen(eq=False)
+class ImportedModel:
+    """What a model importer makes of a file.
+
+    Attributes:
+        network: the network, with the names of the file. Each layer has the names of the nodes or operators that it
+            was made of in `onnx_nodes`.
+        implied_method: the quantize method that the importer chose, because the options left it open and the model is
+            quantized for the arithmetic of a library; "" if none.
+    """
+
+    network: Network
+    implied_method: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class ModelImporter:
+    """A model format that dryfit reads: an entry point of the group `dryfit.importers` names such a record.
+
+    Attributes:
+        name: name of the format in lower case, which is the entry point's name, such as `onnx`.
+        title: name of the format in messages, such as `ONNX`.
+        suffixes: file name suffixes of the format, such as `(".onnx",)`.
+        recognises: `(first_bytes) -> bool`: whether a file that begins with these bytes (up to `FIRST_BYTES`) is of
+            this format. Content counts before the suffix; a format without a signature returns False.
+        read: `(source, options) -> ImportedModel`: reads a path or the bytes of a file, with `ImportOptions`. Rejects
+            a file that is damaged or has unsupported parts with a `ModelImportError`, before memory is committed.
+
+    Raises:
+        PluginError: A field has the wrong type.
+    """
+
+    name: str = attrs.field(validator=_of_type(str))
+    title: str = attrs.field(validator=_of_type(str))
+    suffixes: Sequence[str] = attrs.field(validator=_of_type(tuple, list))
+    recognises: Callable[[bytes], bool] = attrs.field(validator=_callable)
+    read: Callable[[Any, ImportOptions], ImportedModel] = attrs.field(validator=_callable)
 
 
 @attrs.frozen

@@ -30,6 +30,7 @@ package as `DRYFIT_API_LEVEL`; an older dryfit then says what is missing instead
 TARGETS = "dryfit.targets"
 LAYERS = "dryfit.layers"
 IMPORTERS = "dryfit.importers"
+ONNX_OPERATORS = "dryfit.onnx_operators"
 PASSES = "dryfit.passes"
 CALIBRATORS = "dryfit.calibrators"
 QUANTIZE_METHODS = "dryfit.quantize_methods"
@@ -38,7 +39,8 @@ HOOKS = "dryfit.hooks"
 GROUPS = {
     TARGETS: "the device's name in any case, `-` for `_`: `acme-npu` is the device `ACME_NPU`; names a `Target`",
     LAYERS: "a layer plugin's name, `Name` or `namespace::Name`; names a `LayerPlugin`",
-    IMPORTERS: "an ONNX operator, `domain::OpType`; names an `OnnxOperator`",
+    IMPORTERS: "the name of a model format, such as `onnx`; names a `ModelImporter`",
+    ONNX_OPERATORS: "an ONNX operator, `domain::OpType`; names an `OnnxOperator`",
     PASSES: "any name; names a `PassContribution`",
     CALIBRATORS: "the calibrator's name; names a `Calibrator`",
     QUANTIZE_METHODS: "the method's name",

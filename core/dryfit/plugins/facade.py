@@ -21,8 +21,9 @@ from dryfit.plugins.contributions import (
     PlacementVote,
     RunObserver,
 )
-from dryfit.plugins.discovery import IMPORTERS, PASSES, owner_of
+from dryfit.plugins.discovery import ONNX_OPERATORS, PASSES, owner_of
 from dryfit.plugins.hook_modules import Owned, unexpected
+from dryfit.plugins.model_importers import record_moved_operators
 
 if TYPE_CHECKING:
     import click
@@ -50,21 +51,22 @@ def is_implemented(hook: str) -> bool:
 
 
 def registered_layers() -> list[Owned[LayerPlugin | OnnxOperator]]:
-    """The layer plugins that hooks bring, and all importers of ONNX operators, of hooks and of `dryfit.importers`.
+    """The layer plugins that hooks bring, and all importers of ONNX operators, of hooks and of `dryfit.onnx_operators`.
 
     Layer plugins of `dryfit.layers` are not among them: those are looked up by name.
     """
-    entries = registry.entries(IMPORTERS)
+    entries = registry.entries(ONNX_OPERATORS)
     return _in_order(_operators(entries), registry.hooks.once("register_layers", _layer_or_operator))
 
 
 def onnx_operators(domain: str, op_type: str) -> list[Owned[OnnxOperator]]:
-    """The importers of one operator; of `dryfit.importers` only the entries of its name are loaded."""
-    entries = [one for one in registry.entries(IMPORTERS) if one.name == f"{domain}::{op_type}"]
+    """The importers of one operator; of `dryfit.onnx_operators` only the entries of its name are loaded."""
+    entries = [one for one in registry.entries(ONNX_OPERATORS) if one.name == f"{domain}::{op_type}"]
     hooked = (
         one for one in registry.hooks.once("register_layers", _layer_or_operator) if isinstance(one.value, OnnxOperator)
     )
     found = _in_order(_operators(entries), hooked)
+    record_moved_operators()
     return [one for one in found if (one.value.domain, one.value.op_type) == (domain, op_type)]
 
 

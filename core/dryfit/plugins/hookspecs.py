@@ -58,8 +58,8 @@ def register_targets() -> Sequence[Target]:
 def register_layers() -> Sequence[LayerPlugin | OnnxOperator]:
     """Add layer plugins, and importers of custom ONNX operators.
 
-    When: a network has a plugin layer or a custom operator that no entry point of `dryfit.layers` or `dryfit.importers`
-    names; once per process.
+    When: a network has a plugin layer or a custom operator that no entry point of `dryfit.layers` or
+    `dryfit.onnx_operators` names; once per process.
     Returns: layer plugins with their own name, version and namespace, and `OnnxOperator` records.
     Answers: all. A name that two packages claim is rejected, with an error that names both packages.
     Implemented by: packages with custom layers.

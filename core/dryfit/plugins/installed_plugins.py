@@ -16,6 +16,7 @@ from dryfit.plugins.discovery import (
     HOOKS,
     IMPORTERS,
     LAYERS,
+    ONNX_OPERATORS,
     PASSES,
     QUANTIZE_METHODS,
     TARGETS,
@@ -31,7 +32,8 @@ State = Literal["available", "loaded", "disabled", "failed", "duplicate"]
 _THINGS = {
     TARGETS: "device",
     LAYERS: "layer plugin",
-    IMPORTERS: "ONNX operator",
+    IMPORTERS: "model format",
+    ONNX_OPERATORS: "ONNX operator",
     PASSES: "pass",
     CALIBRATORS: "calibrator",
     QUANTIZE_METHODS: "quantize method",

@@ -16,10 +16,11 @@ from typing import Any
 import attrs
 import onnx
 
-from dryfit.answers.asked import Model, model_source
+from dryfit.answers.asked import Model, form_of, format_of, model_source
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
 from dryfit.onnx.parser import network_from_onnx
+from dryfit.plugins.model_importers import DEFAULT_FORMAT
 from dryfit.quantization.cache_forms import read_ranges_file, write_ranges_file
 
 BY_PATTERN = ("placement", "layer_device_types", "layer_precisions", "layer_output_types", "quantize_method")
@@ -39,11 +40,11 @@ def anonymous(model: Model, options: Mapping[str, Any]) -> Iterator[tuple[onnx.M
     """
     source, folder, _ = model_source(model, options.get("example_inputs"))
     named = [name for name in BY_PATTERN if options.get(name)]
-    if isinstance(source, Network) or named:
+    if isinstance(source, Network) or format_of(source) != DEFAULT_FORMAT or named:
         raise ConfigError(
             "A report without names needs an ONNX model, and no options that name layers",
             where="anonymous",
-            found=", ".join(named) or "a network",
+            found=", ".join(named) or form_of(source),
             remedy="Leave out the options, or the anonymity",
         )
     own = [tensor.name for tensor in _tensors(network_from_onnx(source, folder=folder))]

@@ -18,7 +18,7 @@ from dryfit.network.tensor import TensorSpec
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.problems import ErrorCode, ModelRefusedError
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import HOOKS, IMPORTERS, LAYERS
+from dryfit.plugins.discovery import HOOKS, LAYERS, ONNX_OPERATORS
 from dryfit.plugins.plugin_registry import PluginRegistry
 from dryfit.reference.executor import run_reference
 
@@ -175,29 +175,29 @@ def test_attributes_that_are_no_values_are_refused(attribute, kind):
 
 
 def test_an_installed_importer_adds_the_layers(install):
-    install((IMPORTERS, "com.acme::Bend", "acme_onnx:TWICE"))
+    install((ONNX_OPERATORS, "com.acme::Bend", "acme_onnx:TWICE"))
     assert run(model()) == [2, 4, 6]
 
 
 def test_the_newest_importer_that_is_not_newer_than_the_model_is_taken(install):
-    entries = [(IMPORTERS, "com.acme::Bend", f"acme_onnx:{name}", name) for name in ("TWICE", "NEGATIVE")]
+    entries = [(ONNX_OPERATORS, "com.acme::Bend", f"acme_onnx:{name}", name) for name in ("TWICE", "NEGATIVE")]
     install(*entries)
     assert [run(model(opset=opset)) for opset in (1, 2, 3)] == [[2, 4, 6], [-1, -2, -3], [-1, -2, -3]]
 
 
 def test_only_the_operators_own_importer_is_loaded(install):
-    install((IMPORTERS, "com.acme::Bend", "acme_onnx:TWICE"), (IMPORTERS, "com.acme::Fold", "acme_fire:X"))
+    install((ONNX_OPERATORS, "com.acme::Bend", "acme_onnx:TWICE"), (ONNX_OPERATORS, "com.acme::Fold", "acme_fire:X"))
     run(model())
     assert "acme_fire" not in sys.modules
 
 
 def test_onnxs_own_operators_are_not_replaced(install):
-    install((IMPORTERS, "::Relu", "acme_onnx:RELU"), (IMPORTERS, "Relu", "acme_onnx:RELU"))
+    install((ONNX_OPERATORS, "::Relu", "acme_onnx:RELU"), (ONNX_OPERATORS, "Relu", "acme_onnx:RELU"))
     assert run(model("Relu", "")) == [1, 2, 3]
 
 
 def test_two_importers_of_one_operator_are_refused_with_both_owners(install):
-    install(*((IMPORTERS, "com.acme::Bend", "acme_onnx:TWICE", name) for name in ("acme", "other")))
+    install(*((ONNX_OPERATORS, "com.acme::Bend", "acme_onnx:TWICE", name) for name in ("acme", "other")))
     assert "found com.acme::Bend 1.2 (acme), com.acme::Bend 1.2 (other)" in refusal(model()).reason
 
 
@@ -209,7 +209,7 @@ def test_two_importers_of_one_operator_are_refused_with_both_owners(install):
     ],
 )
 def test_an_importer_that_fails_is_told_with_its_package(install, value, reason):
-    install((IMPORTERS, "com.acme::Bend", f"acme_onnx:{value}"))
+    install((ONNX_OPERATORS, "com.acme::Bend", f"acme_onnx:{value}"))
     problem = refusal(model())
     assert reason in problem.reason
     assert problem.reason.endswith("the authors of the plugin com.acme::Bend 1.2 (acme)")
@@ -234,7 +234,7 @@ def test_an_unknown_operator_is_told_with_what_was_looked_for_and_who_brings_lay
 
 @pytest.mark.parametrize(
     ("group", "name"),
-    [(LAYERS, "Bend"), (LAYERS, "com.acme::Bend"), (IMPORTERS, "com.acme::Bend"),
+    [(LAYERS, "Bend"), (LAYERS, "com.acme::Bend"), (ONNX_OPERATORS, "com.acme::Bend"),
      (HOOKS, "acme")],
 )  # fmt: skip
 def test_a_broken_plugin_that_might_have_brought_it_is_named(install, group, name):
@@ -245,7 +245,7 @@ def test_a_broken_plugin_that_might_have_brought_it_is_named(install, group, nam
     assert "1.2" in problem.reason
 
 
-@pytest.mark.parametrize(("group", "name"), [(LAYERS, "Bend"), (IMPORTERS, "com.acme::Bend"), (HOOKS, "hooks")])
+@pytest.mark.parametrize(("group", "name"), [(LAYERS, "Bend"), (ONNX_OPERATORS, "com.acme::Bend"), (HOOKS, "hooks")])
 def test_a_plugin_that_is_switched_off_is_named(install, group, name):
     install((group, name, "acme_fire:X"), disabled="acme")
     assert f"{name} 1.2 (acme) is switched off" in refusal(model()).reason

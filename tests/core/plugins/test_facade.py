@@ -8,7 +8,7 @@ import pytest
 
 from dryfit.plugins import facade, registry
 from dryfit.plugins.contributions import PassContribution
-from dryfit.plugins.discovery import HOOKS, IMPORTERS, PASSES
+from dryfit.plugins.discovery import HOOKS, ONNX_OPERATORS, PASSES
 from dryfit.plugins.plugin_registry import PluginRegistry
 
 HEAD = "import dryfit\nfrom dryfit.plugins.contributions import *\n"
@@ -116,7 +116,7 @@ def test_only_the_operator_that_is_asked_for_is_loaded(install_package: Any) -> 
     }
     hooked = "[OnnxOperator('Swish', 'com.acme', print, since=2), OnnxOperator('X', 'y', print)]"
     text = f"def register_layers(): return {hooked}\nSWISH = OnnxOperator('Swish', 'com.acme', print)"
-    plugins = plugins_with(install_package, {"acme": {IMPORTERS: names}}, acme=text)
+    plugins = plugins_with(install_package, {"acme": {ONNX_OPERATORS: names}}, acme=text)
     found = facade.onnx_operators("com.acme", "Swish")
     assert [(one.value.since, one.plugin) for one in found] == [
         (2, "acme 1.2 (acme)"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.core.plugins.packages import target_module
 
-from dryfit.plugins.discovery import CALIBRATORS, GROUPS, HOOKS, IMPORTERS, LAYERS, PASSES, TARGETS
+from dryfit.plugins.discovery import CALIBRATORS, GROUPS, HOOKS, LAYERS, ONNX_OPERATORS, PASSES, TARGETS
 from dryfit.plugins.installed_plugins import installed_plugins
 from dryfit.plugins.plugin_registry import PluginRegistry
 
@@ -30,7 +30,7 @@ def test_everything_is_listed_with_what_it_brings_and_nothing_is_imported(instal
         {
             TARGETS: {"acme-npu": "acme:TARGET"},
             LAYERS: {"acme::Swish": "acme:SWISH"},
-            IMPORTERS: {"com.acme::Swish": "acme:IMPORT"},
+            ONNX_OPERATORS: {"com.acme::Swish": "acme:IMPORT"},
             PASSES: {"widen": "acme:PASS"},
             CALIBRATORS: {"Fraction": "acme:CALIBRATOR"},
             HOOKS: {"acme": "acme.hooks", "gone": "acme.gone"},

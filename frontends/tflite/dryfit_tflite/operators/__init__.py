@@ -1,0 +1,1 @@
+"""The functions that import operators: one file per family."""
