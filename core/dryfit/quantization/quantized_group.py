@@ -153,7 +153,7 @@ def code_type(layer: Layer) -> DataType | None:
     The type is that of the step's codes: of those it reads, else of those it gives. A layer without real numbers has
     the type of its first tensor.
     """
-    tensors = [tensor for tensor in (*layer.outputs, *layer.inputs) if tensor is not None]
+    tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
     if layer.is_quantization:
         return _codes_of(layer).dtype
     if not any(tensor.dtype.is_floating_point for tensor in tensors):

@@ -22,7 +22,8 @@ def tflite_operator(layer: Layer) -> str | None:
     """Return the name of the TFLite operator that a layer comes from; None for layers of other models."""
     if "[TFLite Operator:" not in layer.metadata:
         return None
-    return layer.onnx_nodes[0].split(":")[1] if layer.onnx_nodes else None
+    name = layer.onnx_nodes[0].split(":")[1] if layer.onnx_nodes else "OUTPUT"
+    return None if name == "OUTPUT" else name
 
 
 def is_channels_last(question: Question, tensor: Tensor) -> bool:

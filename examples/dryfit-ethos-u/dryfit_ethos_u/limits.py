@@ -116,17 +116,16 @@ _ALL = rules(
 @check("type")
 def is_not_32_bit(question: Question) -> Finding | None:
     """Feature maps must have 8 or 16 bits."""
-    grids = [*asked_inputs(question)[:1], *asked_outputs(question)[:1]]
-    wide = [one.dtype for one in grids if one.dtype.bits > 16 and not one.is_constant]
-    return Finding(wide[0].name, "INT8, UINT8 or INT16") if wide and not _is_wide_operation(question) else None
+    return None if _is_wide_operation(question) else Finding("INT32", "INT8, UINT8 or INT16")
 
 
 def _is_wide_operation(question: Question) -> bool:
     """Whether the report has no constraint on 32 bits for the operator."""
     if _is(question, "top_k"):
         return True
-    if tflite_operator(question.layer) == "SQUARED_DIFFERENCE":
-        return False
+    name = tflite_operator(question.layer)
+    if name in ("SQUARED_DIFFERENCE", "MIRROR_PAD"):
+        return name == "MIRROR_PAD"
     wide = {"elementwise": ("SUM", "SUB", "PROD"), "reduce": ("SUM",)}
     operation = getattr(getattr(parameters(question.layer), "op", None), "name", "")
     return operation in wide.get(kind_of(question.layer), ())
@@ -141,6 +140,7 @@ _TYPES = _of(
     rule(
         "types_32",
         is_not_32_bit,
+        precisions=(DataType.INT32,),
         families=SMALL,
         source=f"{REPORT}: 32-bit feature-maps are not supported",
         remedy="Quantize to 8 or 16 bits",
@@ -157,12 +157,13 @@ def strides(question: Question) -> Sequence[int]:
     if not _is(question, "convolution", "pooling"):
         return ()
     shape = asked_inputs(question)[0].shape
-    if not _is_depthwise(question, layer, shape):
-        is_plain = set(layer.dilation_nd) <= {1} if hasattr(layer, "dilation_nd") else True
-        if is_plain and not has_padding(layer, shape[2:]):
-            return ()
-    covers = [out == 1 for out in asked_outputs(question)[0].shape[2:]]
-    return [step for step, is_one in zip(layer.stride_nd, covers, strict=False) if not is_one or True]
+    if _is_depthwise(question, layer, shape):
+        return tuple(layer.stride_nd)
+    is_plain = set(layer.dilation_nd) <= {1} if hasattr(layer, "dilation_nd") else True
+    if is_plain and not has_padding(layer, shape[2:]):
+        return ()
+    counts = [extent > 1 for extent in asked_outputs(question)[0].shape[2:]]
+    return [step for step, is_taken in zip(layer.stride_nd, counts, strict=False) if is_taken]
 
 
 def _is_depthwise(question: Question, layer: Any, shape: Sequence[int]) -> bool:
@@ -674,6 +675,16 @@ def method(question: Question) -> str:
     return str(question.layer.method)  # type: ignore[attr-defined]
 
 
+@check("types")
+def is_cast_of_an_index(question: Question) -> Finding | None:
+    """A cast must be the end of ARG_MAX, whose indices may have 64 bits."""
+    if tflite_operator(question.layer) == "ARG_MAX":
+        return None
+    types = [question.spec(one).dtype.text for one in (*question.inputs[:1], *question.outputs)]
+    return Finding(" to ".join(types), "an index of ARG_MAX")
+
+
+_CAST = rules("cast", rule("cast", is_cast_of_an_index, families=SMALL, source=f"{REPORT}: ARG_MAX", remedy=ELSEWHERE))
 _METHOD = rules(
     QUANTIZED_OPERATOR,
     rule(
@@ -700,10 +711,11 @@ LIMITS = LimitTable(
         *_RESIZE,
         *_MOVES,
         *_QUANTIZATION,
+        *_CAST,
         *_METHOD,
     ],
     supported_kinds=frozenset(
-        """activation concatenation convolution deconvolution dequantize elementwise fully_connected identity
+        """activation cast concatenation convolution deconvolution dequantize elementwise fully_connected identity
         matrix_multiply padding parametric_relu pooling quantize quantized_operator reduce resize shuffle slice softmax
         squeeze top_k unary unsqueeze""".split()
     ),

@@ -77,7 +77,7 @@ def _bias(draw: random.Random, x: Tensor, weights: Tensor, channels: int) -> Ten
     kind = "int64" if x.type == "int16" else "int32"
     values = np.arange(channels)
     if kind == "int64" and draw.random() < 0.2:
-        values = values + draw.choice(((1 << 39) - 40000, 1 << 40, (1 << 40) - 1 - channels, 1 << 41))
+        values = values + draw.choice(((1 << 40) - (1 << 20), (1 << 40) + (1 << 20), 1 << 41, 1 << 47))  # FP32 tells these apart
     scale = np.asarray(weights.scale, np.float32) * np.float32(x.scale)
     return Tensor((channels,), kind, scale, values=values)
 
@@ -216,7 +216,7 @@ def binary(name: str, types: Sequence[str] = ("int8",) * 5 + ("uint8", "int16", 
             b = Tensor(b.shape, kind, b.scale, b.zero_point, values=np.full(b.shape, 3))
         y = _tensor(draw, shape, kind, a if draw.random() < 0.6 else None)
         has_options = name in ("ADD", "SUB", "MUL")
-        options = dict(fusedActivationFunction=draw.choice((0, 0, 1, 3))) if has_options else {}
+        options = dict(fusedActivationFunction=draw.choice((0, 0, 1, 3)) * (kind != "int32")) if has_options else {}
         return Operator(name, [a, b] if draw.random() < 0.8 else [b, a], [y], options)
 
     return draw_it
@@ -364,7 +364,8 @@ def resize(name: str) -> Draw:
 
 def quantize(draw: random.Random) -> Operator:
     shape, kinds = _shape(draw), ("int8", "uint8", "int16", "int32", "float32")
-    source, to = draw.choice(kinds), draw.choice(kinds[:3])
+    to = draw.choice(kinds[:3])
+    source = draw.choice(kinds)
     x = Tensor(shape, source, None) if source == "float32" else _tensor(draw, shape, source)
     return Operator("QUANTIZE", [x], [_tensor(draw, shape, to)])
 
@@ -411,7 +412,7 @@ def squeeze(draw: random.Random) -> Operator:
     return Operator("SQUEEZE", [x], [_tensor(draw, shape[1:], kind, x)], dict(squeezeDims=[0]))
 
 
-INT8_ONLY = ("int8", "int8", "int8", "uint8", "int16")
+NARROW = ("int8", "int8", "int8", "uint8", "int16")
 KINDS: Mapping[str, Draw] = {
     "CONV_2D": convolution,
     "DEPTHWISE_CONV_2D": depthwise,
@@ -421,9 +422,10 @@ KINDS: Mapping[str, Draw] = {
     "MAX_POOL_2D": pooling("MAX_POOL_2D"),
     **{name: binary(name) for name in ("ADD", "SUB", "MUL", "MINIMUM", "MAXIMUM", "SQUARED_DIFFERENCE")},
     "DIV": binary("DIV", ("int8", "int32")),
-    **{name: unary(name) for name in ("RELU", "RELU6", "RELU_N1_TO_1", "ABS", "LOGISTIC", "TANH", "HARD_SWISH")},
-    "LEAKY_RELU": unary("LEAKY_RELU", alpha=0.1),
-    **{name: unary(name, INT8_ONLY) for name in ("ELU", "EXP", "LOG", "GELU", "RSQRT", "NEG", "SQRT", "FLOOR")},
+    "ABS": unary("ABS"),
+    "LEAKY_RELU": unary("LEAKY_RELU", NARROW, alpha=0.1),
+    **{name: unary(name, NARROW) for name in ("RELU", "RELU6", "RELU_N1_TO_1", "LOGISTIC", "TANH", "HARD_SWISH")},
+    **{name: unary(name, NARROW) for name in ("ELU", "EXP", "LOG", "GELU", "RSQRT", "NEG", "SQRT", "FLOOR")},
     "PRELU": prelu,
     "SOFTMAX": softmax,
     **{name: reduction(name) for name in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")},

@@ -62,6 +62,7 @@ def _options_name(operator: Operator) -> str | None:
         "Sum": "ReducerOptions",
         "ReduceMax": "ReducerOptions",
         "ReduceMin": "ReducerOptions",
+        "BatchMatmul": "BatchMatMulOptions",
     }
     name = special.get(made, f"{made}Options")
     return name if hasattr(schema, f"{name}T") else None
