@@ -15,6 +15,7 @@ import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
+from dryfit.network.tensor import Tensor
 from dryfit.target.checks import at_most, between, check, each, one_of, parameter, quantity
 from dryfit.target.limits import LimitTable, rule, rules
 from dryfit.target.question import Finding, Question
@@ -99,6 +100,62 @@ def int32_has_no_zero_point(question: Question) -> Finding | None:
     return Finding(str(int(np.ravel(wrong[0])[0])), "0") if wrong else None
 
 
+_ASKED_BY_STEP = "ethos_u_step"
+"""Option of the questions about the other layers of a step, which do not ask again."""
+
+
+def _real(layer: Layer) -> list[Tensor]:
+    """The tensors of real numbers by which a layer belongs to a step: none of a constant, and no scale."""
+    tensors = [*layer.connected_inputs, *layer.outputs]
+    if layer.is_quantization:
+        tensors = [layer.outputs[0] if layer.kind == "dequantize" else layer.connected_inputs[0]]
+    return [one for one in tensors if one.dtype.is_floating_point and not one.is_constant]
+
+
+def _step(layer: Layer) -> list[Layer]:
+    """The layers that real numbers connect with a layer, from dequantize to quantize layers: one TFLite operator.
+
+    What is dequantized may be read by several operators, so a step ends there.
+    """
+    found, waiting = {layer.name: layer}, [layer]
+    while waiting:
+        for tensor in _real(waiting.pop()):
+            near = [tensor.producer, *(reader for reader, _ in tensor.consumers)]
+            if tensor.producer is not None and tensor.producer.kind == "dequantize":
+                continue
+            new = [one for one in near if one is not None and one.name not in found]
+            found.update((one.name, one) for one in new)
+            waiting += new
+    return list(found.values())
+
+
+def _step_problem(question: Question, step: Sequence[Layer]) -> Finding | None:
+    ends = [one for each in step for one in _real(each) if one.is_network_input or one.is_network_output]
+    if ends:
+        return Finding(f"{ends[0].name!r} in real numbers", "an operator on codes")
+    options = {**question.options, _ASKED_BY_STEP: True}
+    for other in step:
+        if other is not question.layer:
+            verdict = LIMITS.evaluate(attrs.evolve(question, layer=other, options=options))
+            if not verdict:
+                return Finding(f"{other.name!r}, refused by {verdict.violations[0].rule}", "whole on the NPU")
+    return None
+
+
+@check("operator")
+def step_runs_here(question: Question) -> Finding | None:
+    """All layers of an operator must run here: real numbers are never stored."""
+    layer = question.layer
+    if question.options.get(_ASKED_BY_STEP) or layer.kind == QUANTIZED_OPERATOR:
+        return None
+    if layer.kind != "dequantize":
+        return _step_problem(question, _step(layer))
+    if layer.outputs[0].is_network_output:
+        return Finding(f"{layer.outputs[0].name!r} in real numbers", "an operator on codes")
+    problems = [_step_problem(question, _step(reader)) for reader, _ in layer.outputs[0].consumers]
+    return None if None in problems else next(iter(problems), None)
+
+
 _ALL = rules(
     (),
     rule("operator", operator_is_listed, source=f"{REPORT}: summary tables", remedy=ELSEWHERE),
@@ -108,6 +165,12 @@ _ALL = rules(
         dimensions_are_static,
         source=f"{REPORT}: generic constraints",
         remedy="Fix the shapes (--shape)",
+    ),
+    rule(
+        "step",
+        step_runs_here,
+        source=f"{VELA}: an operator runs on the NPU or on the CPU as a whole",
+        remedy="Change what refuses the other layer, or let the operator run on the CPU (--fallback CPU)",
     ),
     rule("zero_point", int32_has_no_zero_point, source=f"{REPORT}: generic constraints", remedy=ELSEWHERE),
 )
@@ -131,10 +194,22 @@ def _is_wide_operation(question: Question) -> bool:
     return operation in wide.get(kind_of(question.layer), ())
 
 
-_NARROW = (
-    "activation average_pool concatenation convolution deconvolution elementwise padding parametric_relu pooling reduce "
-    "resize slice softmax unary"
-).split()
+_NARROW = [
+    "activation",
+    "average_pool",
+    "concatenation",
+    "convolution",
+    "deconvolution",
+    "elementwise",
+    "padding",
+    "parametric_relu",
+    "pooling",
+    "reduce",
+    "resize",
+    "slice",
+    "softmax",
+    "unary",
+]
 _TYPES = _of(
     [kind for kind in _NARROW if kind != "average_pool"],
     rule(
@@ -345,8 +420,14 @@ def grids_are_equal(question: Question) -> Finding | None:
     return None if holds else Finding("different ones", "one scale and one zero point")
 
 
-_OPERATIONS = {"elementwise": "SUM SUB PROD MAX MIN".split(), "unary": "ABS EXP LOG NEG RECIP SQRT".split()}
-_MORE = {"elementwise": "DIV EQUAL GREATER LESS AND OR GREATER_EQUAL LESS_EQUAL".split(), "unary": ["NOT"]}
+_OPERATIONS = {
+    "elementwise": ["SUM", "SUB", "PROD", "MAX", "MIN"],
+    "unary": ["ABS", "EXP", "LOG", "NEG", "RECIP", "SQRT"],
+}
+_MORE = {
+    "elementwise": ["DIV", "EQUAL", "GREATER", "LESS", "AND", "OR", "GREATER_EQUAL", "LESS_EQUAL"],
+    "unary": ["NOT"],
+}
 
 
 @check("operation")
@@ -500,7 +581,7 @@ _PRODUCT = _of(
 @check("scale factor")
 def factors_are_supported(question: Question) -> Finding | None:
     """An image must grow by 2, 4 or 8 along both axes (half-pixel centers, bilinear: by 2), or keep its size."""
-    if not _is(question, "resize"):
+    if not _is(question, "resize") or len(file_shape(question)) < 3:
         return None
     layer = parameters(question.layer)
     (_, height, width, _), result = _image(question), file_shape(question, of_output=True)
@@ -526,7 +607,7 @@ def factors_are_supported(question: Question) -> Finding | None:
 @check("scale factor")
 def factors_are_powers_of_two(question: Question) -> Finding | None:
     """A bilinear factor must be a power of two, and any factor at most 1024 (2048 with aligned corners)."""
-    if not _is(question, "resize"):
+    if not _is(question, "resize") or len(file_shape(question)) < 3:
         return None
     layer = parameters(question.layer)
     less = int(layer.coordinate_transformation.name == "ALIGN_CORNERS")
@@ -622,39 +703,14 @@ _MOVES = [
 # Quantization ------------------------------------------------------------------------------------------------------
 
 
-def _others(layer: Layer) -> Sequence[Layer]:
-    """The layers on real numbers beside a quantize or dequantize layer."""
-    if layer.kind == "quantize":
-        source = layer.inputs[0]
-        return [] if source is None or source.producer is None else [source.producer]
-    return [reader for reader, _ in layer.outputs[0].consumers]
-
-
-@check("layer beside it")
-def neighbor_runs_here(question: Question) -> Finding | None:
-    """Quantization must be the begin or end of an operator that runs here: real numbers are never stored."""
-    layer = question.layer
-    if question.is_constant(layer.inputs[0]):  # type: ignore[arg-type]
-        return None
-    if layer.outputs[0].is_network_output and layer.kind == "dequantize":
-        return Finding("a network output", "an operator on codes")
-    others = _others(layer)
-    if not others:
-        return Finding("a network input", "an operator on codes")
-    for other in others:
-        if other.kind not in ("quantize", "dequantize"):
-            verdict = LIMITS.evaluate(attrs.evolve(question, layer=other))
-            if not verdict:
-                return Finding(f"{other.name!r}, refused by {verdict.violations[0].rule}", "an operator that runs here")
-    return None
-
-
 @check("type")
 def requantization_is_narrow(question: Question) -> Finding | None:
     """Codes that only change their scale must have at most 16 bits."""
+    layer = question.layer
     types = [question.spec(one).dtype for one in (*question.inputs[:1], *question.outputs)]
     wide = [one for one in types if one is DataType.INT32]
-    is_alone = all(other.kind in ("quantize", "dequantize") for other in _others(question.layer))
+    others = [reader for reader, _ in layer.outputs[0].consumers] if layer.kind == "dequantize" else _step(layer)
+    is_alone = all(other.kind in ("quantize", "dequantize") for other in others)
     return (
         Finding("INT32", "8 or 16 bits") if wide and is_alone and not question.is_constant(question.inputs[0]) else None
     )
@@ -662,7 +718,6 @@ def requantization_is_narrow(question: Question) -> Finding | None:
 
 _QUANTIZATION = rules(
     ("quantize", "dequantize"),
-    rule("quantization.neighbor", neighbor_runs_here, source=f"{REPORT}: QUANTIZE", remedy=ELSEWHERE),
     rule(
         "quantization.types", requantization_is_narrow, families=SMALL, source=f"{REPORT}: QUANTIZE", remedy=ELSEWHERE
     ),
@@ -672,7 +727,7 @@ _QUANTIZATION = rules(
 @quantity("quantize method")
 def method(question: Question) -> str:
     """Name of the arithmetic of a quantized operator."""
-    return str(question.layer.method)  # type: ignore[attr-defined]
+    return str(getattr(question.layer, "method", ""))
 
 
 @check("types")
@@ -715,9 +770,32 @@ LIMITS = LimitTable(
         *_METHOD,
     ],
     supported_kinds=frozenset(
-        """activation cast concatenation convolution deconvolution dequantize elementwise fully_connected identity
-        matrix_multiply padding parametric_relu pooling quantize quantized_operator reduce resize shuffle slice softmax
-        squeeze top_k unary unsqueeze""".split()
+        [
+            "activation",
+            "cast",
+            "concatenation",
+            "convolution",
+            "deconvolution",
+            "dequantize",
+            "elementwise",
+            "fully_connected",
+            "identity",
+            "matrix_multiply",
+            "padding",
+            "parametric_relu",
+            "pooling",
+            "quantize",
+            "quantized_operator",
+            "reduce",
+            "resize",
+            "shuffle",
+            "slice",
+            "softmax",
+            "squeeze",
+            "top_k",
+            "unary",
+            "unsqueeze",
+        ]
     ),
     source=f"{REPORT}: summary tables",
     precisions_source=f"{REPORT}: generic constraints",

@@ -77,7 +77,9 @@ def _bias(draw: random.Random, x: Tensor, weights: Tensor, channels: int) -> Ten
     kind = "int64" if x.type == "int16" else "int32"
     values = np.arange(channels)
     if kind == "int64" and draw.random() < 0.2:
-        values = values + draw.choice(((1 << 40) - (1 << 20), (1 << 40) + (1 << 20), 1 << 41, 1 << 47))  # FP32 tells these apart
+        values = values + draw.choice(
+            ((1 << 40) - (1 << 20), (1 << 40) + (1 << 20), 1 << 41, 1 << 47)
+        )  # FP32 tells these apart
     scale = np.asarray(weights.scale, np.float32) * np.float32(x.scale)
     return Tensor((channels,), kind, scale, values=values)
 

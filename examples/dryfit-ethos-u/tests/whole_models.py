@@ -28,7 +28,9 @@ class Model:
         self.operators.append(Operator(name, inputs, [y], options))
         return y
 
-    def like(self, name: str, x: Tensor, *others: Tensor, shape: tuple[int, ...] | None = None, **options: object) -> Tensor:
+    def like(
+        self, name: str, x: Tensor, *others: Tensor, shape: tuple[int, ...] | None = None, **options: object
+    ) -> Tensor:
         y = Tensor(x.shape if shape is None else tuple(shape), "int8", x.scale, x.zero_point)
         self.operators.append(Operator(name, [x, *others], [y], options))
         return y
@@ -41,7 +43,15 @@ class Model:
         scale = np.asarray(weights.scale, np.float32) * np.float32(x.scale)
         return Tensor((channels,), "int32", scale, values=self.random.integers(-500, 500, channels))
 
-    def conv(self, x: Tensor, channels: int, kernel: int | tuple[int, int], stride: int | tuple[int, int] = 1, act: int = RELU, padding: int = SAME) -> Tensor:
+    def conv(
+        self,
+        x: Tensor,
+        channels: int,
+        kernel: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        act: int = RELU,
+        padding: int = SAME,
+    ) -> Tensor:
         size, step = (one if isinstance(one, tuple) else (one, one) for one in (kernel, stride))
         weights = self.weights((channels, *size, x.shape[3]), channels, 0)
         spatial = self.spatial(x, size, step, padding)
@@ -53,7 +63,9 @@ class Model:
         channels = x.shape[3]
         weights = self.weights((1, kernel, kernel, channels), channels, 3)
         spatial = self.spatial(x, (kernel, kernel), (stride, stride), SAME)
-        options = dict(padding=SAME, strideH=stride, strideW=stride, dilationHFactor=1, dilationWFactor=1, depthMultiplier=1)
+        options = dict(
+            padding=SAME, strideH=stride, strideW=stride, dilationHFactor=1, dilationWFactor=1, depthMultiplier=1
+        )
         inputs = [x, weights, self.bias(x, weights, channels)]
         return self.add("DEPTHWISE_CONV_2D", inputs, (1, *spatial, channels), fusedActivationFunction=act, **options)
 
@@ -62,7 +74,9 @@ class Model:
         inputs = [x, weights, self.bias(x, weights, channels)]
         return self.add("FULLY_CONNECTED", inputs, (*x.shape[:-1], channels), fusedActivationFunction=act)
 
-    def pool(self, name: str, x: Tensor, size: tuple[int, int], stride: tuple[int, int], padding: int = VALID) -> Tensor:
+    def pool(
+        self, name: str, x: Tensor, size: tuple[int, int], stride: tuple[int, int], padding: int = VALID
+    ) -> Tensor:
         options = dict(padding=padding, strideH=stride[0], strideW=stride[1], filterHeight=size[0], filterWidth=size[1])
         return self.like(name, x, shape=(1, *self.spatial(x, size, stride, padding), x.shape[3]), **options)
 
@@ -80,7 +94,13 @@ class Model:
 
     def resize(self, x: Tensor, name: str = "RESIZE_BILINEAR") -> Tensor:
         new = (x.shape[1] * 2, x.shape[2] * 2)
-        return self.like(name, x, Tensor((2,), "int32", None, values=np.asarray(new)), shape=(1, *new, x.shape[3]), halfPixelCenters=True)
+        return self.like(
+            name,
+            x,
+            Tensor((2,), "int32", None, values=np.asarray(new)),
+            shape=(1, *new, x.shape[3]),
+            halfPixelCenters=True,
+        )
 
     @staticmethod
     def spatial(x: Tensor, size: tuple[int, int], stride: tuple[int, int], padding: int) -> tuple[int, ...]:
@@ -123,7 +143,9 @@ def mobilenet_v1() -> Model:
     """MLPerf Tiny, visual wake words: MobileNetV1 of width 0.25 at 96 x 96."""
     model = Model()
     x = model.conv(_image(1, 96, 96, 3), 8, 3, 2)
-    for channels, stride in zip((16, 32, 32, 64, 64, *[128] * 6, 256, 256), (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1), strict=True):
+    for channels, stride in zip(
+        (16, 32, 32, 64, 64, *[128] * 6, 256, 256), (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1), strict=True
+    ):
         x = model.conv(model.depthwise(x, 3, stride), channels, 1)
     x = model.pool("AVERAGE_POOL_2D", x, (3, 3), (3, 3))
     model.softmax(model.dense(model.reshape(x, 1, 256), 2))
@@ -144,7 +166,15 @@ def mobilenet_v2() -> Model:
     """MobileNetV2 of width 0.5 at 128 x 128, with a mean instead of a pooling."""
     model = Model()
     x = model.conv(_image(1, 128, 128, 3), 16, 3, 2, RELU6)
-    for expansion, channels, count, stride in ((1, 8, 1, 1), (6, 16, 2, 2), (6, 16, 3, 2), (6, 32, 4, 2), (6, 48, 3, 1), (6, 80, 3, 2), (6, 160, 1, 1)):
+    for expansion, channels, count, stride in (
+        (1, 8, 1, 1),
+        (6, 16, 2, 2),
+        (6, 16, 3, 2),
+        (6, 32, 4, 2),
+        (6, 48, 3, 1),
+        (6, 80, 3, 2),
+        (6, 160, 1, 1),
+    ):
         for index in range(count):
             y = model.conv(x, x.shape[3] * expansion, 1, act=RELU6) if expansion > 1 else x
             y = model.conv(model.depthwise(y, 3, stride if index == 0 else 1, RELU6), channels, 1, act=0)
@@ -193,16 +223,33 @@ def with_cpu_operators() -> Model:
     x = model.conv(x, 32, 5, 4)
     x = model.like("LEAKY_RELU", x, alpha=0.1)
     x = model.depthwise(x, 3)
-    y = model.like("RESIZE_NEAREST_NEIGHBOR", x, Tensor((2,), "int32", None, values=np.array([36, 36])), shape=(1, 36, 36, 32))
+    y = model.like(
+        "RESIZE_NEAREST_NEIGHBOR", x, Tensor((2,), "int32", None, values=np.array([36, 36])), shape=(1, 36, 36, 32)
+    )
     y = model.pool("AVERAGE_POOL_2D", y, (9, 9), (3, 3), SAME)
     x = model.add("MAXIMUM", [x, y], x.shape)
     x = model.like("TANH", model.conv(x, 8, 1))
-    y = model.like("MIRROR_PAD", x, Tensor((4, 2), "int32", None, values=np.array([[0, 0], [1, 1], [1, 1], [0, 0]])), shape=(1, 14, 14, 8), mode=0)
+    y = model.like(
+        "MIRROR_PAD",
+        x,
+        Tensor((4, 2), "int32", None, values=np.array([[0, 0], [1, 1], [1, 1], [0, 0]])),
+        shape=(1, 14, 14, 8),
+        mode=0,
+    )
     model.softmax(model.dense(model.mean(model.conv(y, 24, 3, 2)), 5))
     return model
 
 
 MODELS: Mapping[str, Callable[[], Model]] = {
     made.__name__: made
-    for made in (resnet_8, ds_cnn, mobilenet_v1, autoencoder, mobilenet_v2, u_net, squeeze_and_excite, with_cpu_operators)
+    for made in (
+        resnet_8,
+        ds_cnn,
+        mobilenet_v1,
+        autoencoder,
+        mobilenet_v2,
+        u_net,
+        squeeze_and_excite,
+        with_cpu_operators,
+    )
 }
