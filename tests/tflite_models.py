@@ -32,6 +32,8 @@ _TYPES = {
 }
 _LARGEST_OLD_CODE = 127
 _VERSIONS = {
+    "NEG": 1,
+    "RELU_N1_TO_1": 1,
     "CONV_2D": 3,
     "DEPTHWISE_CONV_2D": 3,
     "FULLY_CONNECTED": 4,

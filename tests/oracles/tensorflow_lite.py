@@ -18,6 +18,9 @@ _VERSIONS = {
     "FULLY_CONNECTED": (4, 1),
     "TRANSPOSE_CONV": (3, 3),
     "RESIZE_BILINEAR": (3, 3),
+    "HARD_SWISH": (1, 1),
+    "PRELU": (1, 1),
+    "TANH": (2, 1),
 }
 """Operator to its version for INT8 and for UINT8; the others have version 2."""
 _GROUPED_VERSION = 6

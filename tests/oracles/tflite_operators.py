@@ -19,8 +19,13 @@ from tests.oracles.windows import (
     window_layer,
 )
 
+from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
+from dryfit.network.layers.reduction import ReduceOperation
+from dryfit.network.layers.shape_inference import axes_in
 from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.quantization.methods.call import Operand, OperatorCall
+from dryfit.quantization.methods.definitions.functions_of_codes import function_of
 
 Array = np.ndarray[Any, Any]
 _ACTIVATIONS = {(-math.inf, math.inf): 0, (0.0, math.inf): 1, (-1.0, 1.0): 2, (0.0, 6.0): 3}
@@ -186,6 +191,59 @@ def _add(call: OperatorCall) -> _Authored:
     return "ADD", options, inputs, _output(call, to(np.empty(call.output_shape)).shape), back
 
 
+_PAIRS = {
+    ElementWiseOperation.SUB: ("SUB", "SubOptions"),
+    ElementWiseOperation.PROD: ("MUL", "MulOptions"),
+    ElementWiseOperation.MAX: ("MAXIMUM", "MaximumMinimumOptions"),
+    ElementWiseOperation.MIN: ("MINIMUM", "MaximumMinimumOptions"),
+}
+
+
+def _pair(call: OperatorCall) -> _Authored:
+    operator, kind = _PAIRS[call.layer.op]  # type: ignore[attr-defined]  # an elementwise layer
+    options: dict[str, Any] = {"kind": kind}
+    if kind == "MaximumMinimumOptions":
+        _no_activation(call)
+    else:
+        options["fusedActivationFunction"] = _activation(call)
+    inputs = [_input(one, one.values) for one in call.present]
+    return operator, options, inputs, _output(call, call.output_shape), _unchanged
+
+
+_FUNCTIONS: dict[Any, tuple[str, dict[str, Any]]] = {
+    ActivationType.TANH: ("TANH", {}),
+    ActivationType.GELU_ERF: ("GELU", {"kind": "GeluOptions"}),
+    ActivationType.HARD_SWISH: ("HARD_SWISH", {"kind": "HardSwishOptions"}),
+    UnaryOperation.EXP: ("EXP", {"kind": "ExpOptions"}),
+    UnaryOperation.ABS: ("ABS", {"kind": "AbsOptions"}),
+    UnaryOperation.LOG: ("LOG", {}),
+    UnaryOperation.SQRT: ("SQRT", {}),
+}
+
+
+def _function(call: OperatorCall) -> _Authored:
+    operator, options = _FUNCTIONS[function_of(call)]
+    return _unary(operator, lambda _: options)(call)
+
+
+def _parametric_relu(call: OperatorCall) -> _Authored:
+    _no_activation(call)
+    x, slopes = call.operand(0), call.operand(1)
+    inputs = [_input(x, channels_last(x.values)), _constant(slopes, channels_last(slopes.values)[0])]
+    shape = channels_last(np.empty(call.output_shape)).shape
+    return "PRELU", {}, inputs, _output(call, shape), channels_second
+
+
+def _reduce(call: OperatorCall) -> _Authored:
+    _no_activation(call)
+    x, layer = call.operand(0), call.layer
+    axes = np.asarray(axes_in(layer.axes), np.int32)  # type: ignore[attr-defined]  # a reduction
+    operator = "REDUCE_MAX" if layer.op is ReduceOperation.MAX else "REDUCE_MIN"  # type: ignore[attr-defined]
+    inputs = [_input(x, x.values), (LiteTensor(axes.shape, "int32", constant=axes), axes)]
+    options = {"kind": "ReducerOptions", "keepDims": layer.keep_dims}  # type: ignore[attr-defined]
+    return operator, options, inputs, _output(call, call.output_shape), _unchanged
+
+
 def _concat(call: OperatorCall) -> _Authored:
     _no_activation(call)
     axis = call.layer.axis  # type: ignore[attr-defined]  # a concatenation has it
@@ -247,11 +305,17 @@ AUTHORS: dict[str, Callable[[OperatorCall], _Authored]] = {
     "convolution": _convolution,
     "deconvolution": _deconvolution,
     "dequantize": _unary("DEQUANTIZE", lambda _: {}),
+    "eltwise_difference": _pair,
+    "eltwise_extreme": _pair,
+    "eltwise_product": _pair,
     "eltwise_sum": _add,
+    "function": _function,
     "global_average_pool": _mean,
     "inner_product": _inner_product,
     "leaky_relu": _unary("LEAKY_RELU", _leaky_relu_options),
+    "parametric_relu": _parametric_relu,
     "quantize": _unary("QUANTIZE", lambda _: {}),
+    "reduce": _reduce,
     "relu": _relu,
     "requantize": _unary("QUANTIZE", lambda _: {}),
     "resize_bilinear": _resize,

@@ -72,6 +72,7 @@ _FUNCTIONS: dict[ActivationType, Callable[[Array, float, float], Array]] = {
     ActivationType.CLIP: lambda x, a, b: np.minimum(np.maximum(x, a), b),
     ActivationType.HARD_SIGMOID: lambda x, a, b: np.clip(a * x + b, 0, 1),
     ActivationType.SCALED_TANH: lambda x, a, b: a * np.tanh(b * x),
+    ActivationType.HARD_SWISH: lambda x, a, b: x * np.clip(x + 3, 0, 6) / 6,
     ActivationType.THRESHOLDED_RELU: lambda x, a, b: np.where(x > a, x, 0),
     ActivationType.GELU_ERF: lambda x, a, b: 0.5 * x * (1 + erf(x / math.sqrt(2))),
     ActivationType.GELU_TANH: lambda x, a, b: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),

@@ -30,8 +30,8 @@ from dryfit_tflite.model_file import Quantization, TfliteOperator, TfliteTensor
 CHANNELS_FIRST = (0, 3, 1, 2)
 """The axes of `[N, H, W, C]` in the order of `[N, C, H, W]`."""
 CHANNELS_LAST = (0, 2, 3, 1)
-_LARGEST_FOLDED = 1 << 12
-"""Elements of results that are computed during the import if their inputs are known: shapes, axes and the like."""
+_LARGEST_FOLDED = 1 << 20
+"""Elements of results that are computed during the import if their inputs are known: shapes, axes, small constants."""
 
 CODES = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.INT4)
 """The types of tensors whose scale says what they stand for."""
@@ -357,6 +357,12 @@ class Operator:
             )
         return self.add(Quantize(to_type=dtype), *self._with_grid(tensor, grid, dtype))
 
+    def give_known(self, values: Array, index: int = 0) -> None:
+        """Give an output whose values are known; layers take them over as weights."""
+        self._spend(values.nbytes)
+        self._check_stated(self.output(index).tensor, DataType.from_numpy(values.dtype), values.shape)
+        self.output(index).known = values
+
     def give_codes(self, tensor: Tensor, index: int = 0, *, first: bool = False) -> None:
         """Give an output as it is stored.
 
@@ -364,12 +370,19 @@ class Operator:
             OperatorRefusedError: Its type or shape is not what the file states.
         """
         value = self.output(index)
-        stated = value.tensor
         shape = tuple(tensor.shape[axis] for axis in CHANNELS_LAST) if first else tuple(tensor.shape)
-        if stated.dtype is not None and tensor.dtype is not stated.dtype:
+        self._check_stated(value.tensor, tensor.dtype, shape)
+        if first:
+            value.first, value.stored = tensor, None
+        else:
+            value.stored, value.first = tensor, None
+        value.known = None if first else tensor.spec.value
+
+    def _check_stated(self, stated: TfliteTensor, dtype: DataType, shape: tuple[int, ...]) -> None:
+        if stated.dtype is not None and dtype is not stated.dtype:
             raise self.refusal(
                 "The output has another type than the file states",
-                found=f"{tensor.dtype.text} for {stated.where} of {stated.dtype.text}",
+                found=f"{dtype.text} for {stated.where} of {stated.dtype.text}",
                 remedy="Convert the model again",
             )
         if shape != stated.shape and stated.shape:
@@ -378,11 +391,6 @@ class Operator:
                 found=f"{shape} for {stated.where} of {stated.shape}",
                 remedy="Convert the model again",
             )
-        if first:
-            value.first, value.stored = tensor, None
-        else:
-            value.stored, value.first = tensor, None
-        value.known = None if first else tensor.spec.value
 
     def refusal(
         self, message: str, *, found: object = None, allowed: object = None, remedy: str | None = None

@@ -25,11 +25,13 @@ from dryfit.quantization.methods.conditions import (
 )
 from dryfit.quantization.methods.definitions.activations import FRACTION_BITS, leaky_relu_by_shift, sigmoid_in_double
 from dryfit.quantization.methods.definitions.averages import mean_of_scaled_codes
+from dryfit.quantization.methods.definitions.pairs import product
 from dryfit.quantization.methods.definitions.requantized import requantized_by_shift
 from dryfit.quantization.methods.definitions.resized import resized_by_whole_weights
-from dryfit.quantization.methods.definitions.sums import SHIFT_BITS, sum_by_common_shift
+from dryfit.quantization.methods.definitions.sums import IS_DIFFERENCE, SHIFT_BITS, sum_by_common_shift
 from dryfit.quantization.methods.definitions.weighted import LIMIT_ROUNDING, LIMIT_ZERO_POINT_FIRST, weighted
 from dryfit.quantization.methods.method import Definition, MethodRule, QuantizeMethod, Requirement
+from dryfit_plugins.quantize_methods import tflite_elementwise as elementwise
 from dryfit_plugins.quantize_methods import tflite_unweighted as unweighted
 from dryfit_plugins.quantize_methods.records import D1, EVEN, F2, REAL_FLOAT, UP, fixed, formula_of, real, rule_of
 from dryfit_plugins.quantize_methods.tflite_weighted import BATCH_MATMUL, REQUANTIZE
@@ -194,11 +196,33 @@ _UNWEIGHTED = (
 )
 
 
+_DIFFERENCE = attrs.evolve(
+    _SUM,
+    operator="eltwise_difference",
+    formula=_SUM.formula.replace("+ B", "- B"),
+    options={**_SUM.options, IS_DIFFERENCE: True},
+    source=f"{_LITERT}: SUB, all pairs of codes; 0 differ",
+)
+_LEFT_ELEMENTWISE = tuple(_left(rule) for rule in elementwise.TFLITE)
+_ELEMENTWISE = (
+    _DIFFERENCE,
+    _rule(
+        "eltwise_product",
+        product,
+        formula_of(REAL_FLOAT, sums="(a - za) * (b - zb)"),
+        "MUL, all pairs of codes",
+        requantization=REAL_FLOAT,
+        options=LIMITS,
+    ),
+    *_LEFT_ELEMENTWISE,
+)
+
+
 METHOD = QuantizeMethod(
     name="tflite-xnnpack",
     title="TensorFlow Lite, default delegate XNNPACK",
     library="ai-edge-litert 2.3.0",
-    rules=(*_WEIGHTED, *_UNWEIGHTED),
+    rules=(*_WEIGHTED, *_UNWEIGHTED, *_ELEMENTWISE),
     source="measured against ai-edge-litert 2.3.0 on x86-64",
 )
 """What the default resolver runs: XNNPACK, requantization in FP32."""

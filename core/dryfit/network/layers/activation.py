@@ -16,7 +16,7 @@ from dryfit.network.tensor import Shape, Tensor, TensorSpec
 
 
 class ActivationType(enum.Enum):
-    """TensorRT's `ActivationType`; `alpha` and `beta` are the layer's parameters."""
+    """TensorRT's `ActivationType`, and HARD_SWISH, host only; `alpha` and `beta` are the layer's parameters."""
 
     RELU = "relu"
     SIGMOID = "sigmoid"
@@ -32,6 +32,12 @@ class ActivationType(enum.Enum):
     THRESHOLDED_RELU = "thresholded_relu"
     GELU_ERF = "gelu_erf"
     GELU_TANH = "gelu_tanh"
+    HARD_SWISH = "hard_swish"
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether TensorRT lacks the function."""
+        return self is ActivationType.HARD_SWISH
 
 
 @layer_kind("activation")
@@ -46,6 +52,11 @@ class Activation(Layer):
     activation_type: ActivationType
     alpha: float = 0.0
     beta: float = 0.0
+
+    @property
+    def is_host_only(self) -> bool:
+        """Whether TensorRT lacks the function."""
+        return self.activation_type.is_host_only
 
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """Return the input's shape and type."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize
 from dryfit.network.layers.window_layer import Pooling, PoolingType
@@ -17,8 +17,14 @@ OPERATORS = {
     "convolution": "convolution: groups, depthwise, pointwise",
     "deconvolution": "transposed convolution",
     "eltwise_sum": "sum of two tensors",
+    "eltwise_difference": "difference of two tensors",
+    "eltwise_product": "product of two tensors",
+    "eltwise_extreme": "larger or smaller of two tensors",
+    "function": "a function of one number: TANH, GELU, HARD_SWISH, EXP, LOG, SQRT, ABS",
     "inner_product": "fully connected, matrix product with a constant",
     "leaky_relu": "x, or alpha * x below zero",
+    "parametric_relu": "x, or slope * x below zero, with slopes from a tensor",
+    "reduce": "sum, largest or smallest element over axes",
     "quantize": "floating-point values to codes",
     "dequantize": "codes to floating-point values",
     "requantize": "codes to codes of another scale, zero point or type",
@@ -35,6 +41,7 @@ _BY_KIND = {
     "deconvolution": "deconvolution",
     "fully_connected": "inner_product",
     "matrix_multiply": "inner_product",
+    "parametric_relu": "parametric_relu",
     "softmax": "softmax",
     "quantize": "quantize",
     "dequantize": "dequantize",
@@ -45,6 +52,23 @@ _ACTIVATIONS = {
     ActivationType.CLIP: "relu",
     ActivationType.SIGMOID: "sigmoid",
     ActivationType.LEAKY_RELU: "leaky_relu",
+    ActivationType.TANH: "function",
+    ActivationType.GELU_ERF: "function",
+    ActivationType.HARD_SWISH: "function",
+}
+_FUNCTIONS = frozenset({UnaryOperation.EXP, UnaryOperation.LOG, UnaryOperation.SQRT, UnaryOperation.ABS})
+_PAIRS = {
+    ElementWiseOperation.SUM: "eltwise_sum",
+    ElementWiseOperation.SUB: "eltwise_difference",
+    ElementWiseOperation.PROD: "eltwise_product",
+    ElementWiseOperation.MAX: "eltwise_extreme",
+    ElementWiseOperation.MIN: "eltwise_extreme",
+}
+_REDUCTIONS = {
+    ReduceOperation.AVG: "global_average_pool",
+    ReduceOperation.SUM: "reduce",
+    ReduceOperation.MAX: "reduce",
+    ReduceOperation.MIN: "reduce",
 }
 
 
@@ -56,11 +80,13 @@ def operator_of(layer: Layer) -> str | None:
     if isinstance(layer, Activation):
         return _ACTIVATIONS.get(layer.activation_type)
     if isinstance(layer, Elementwise):
-        return "eltwise_sum" if layer.op is ElementWiseOperation.SUM else None
+        return _PAIRS.get(layer.op)
+    if isinstance(layer, Unary):
+        return "function" if layer.op in _FUNCTIONS else None
     if isinstance(layer, Pooling):
         return "average_pool" if layer.pooling_type is PoolingType.AVERAGE else None
     if isinstance(layer, Reduce):
-        return "global_average_pool" if layer.op is ReduceOperation.AVG else None
+        return _REDUCTIONS.get(layer.op)
     if isinstance(layer, Resize):
         return "resize_bilinear" if layer.resize_mode is InterpolationMode.LINEAR else None
     return _BY_KIND.get(layer.kind)

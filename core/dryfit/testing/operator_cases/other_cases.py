@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import Activation, ActivationType
-from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
 from dryfit.network.layers.movement import Concatenation, Identity
 from dryfit.network.layers.normalization import Softmax
 from dryfit.network.layers.quantization import Dequantize, Quantize
@@ -27,7 +27,7 @@ from dryfit.testing.operator_cases.drawn_grids import (
     tie_seeking_numbers,
     tie_seeking_sigmoid_scale,
 )
-from dryfit.testing.operator_cases.habits import CaseTrial
+from dryfit.testing.operator_cases.habits import NONE, CaseTrial
 from dryfit.testing.operator_cases.operator_case import OperatorCase, case_of
 
 Array = np.ndarray[Any, Any]
@@ -122,6 +122,78 @@ def eltwise_sum_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
         layer = Elementwise(op=ElementWiseOperation.SUM)
         shape = (1, 1, *first.shape)
         yield case_of(layer, [first.reshape(shape), second.reshape(shape)], [a, b], y, limits=limits)
+
+
+def _pair_cases(
+    trial: CaseTrial, operations: Sequence[ElementWiseOperation], *, is_one_grid: bool = False
+) -> Iterator[OperatorCase]:
+    """Of all pairs of codes, or of one code in seven with one in five."""
+    for operation, dtype, _ in itertools.product(operations, trial.habits.types, range(trial.count)):
+        a, b, y = _sum_grids(trial, dtype)
+        first, second = all_pairs(dtype.numpy)
+        if not trial.is_exhaustive:
+            first, second = first[::7, ::5], second[::7, ::5]
+        shape = (1, 1, *first.shape)
+        grids, output = ([y, y], y) if is_one_grid else ([a, b], y)
+        limits = trial.habits.limits[int(trial.random.integers(len(trial.habits.limits)))]
+        limits = NONE if is_one_grid else limits
+        yield case_of(
+            Elementwise(op=operation), [first.reshape(shape), second.reshape(shape)], grids, output, limits=limits
+        )
+
+
+def eltwise_difference_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """As those of sums."""
+    yield from _pair_cases(trial, [ElementWiseOperation.SUB])
+
+
+def eltwise_product_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """As those of sums."""
+    yield from _pair_cases(trial, [ElementWiseOperation.PROD])
+
+
+def eltwise_extreme_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """Of one grid."""
+    yield from _pair_cases(trial, [ElementWiseOperation.MAX, ElementWiseOperation.MIN], is_one_grid=True)
+
+
+_SAFE_FUNCTIONS = (ActivationType.TANH, ActivationType.GELU_ERF, ActivationType.HARD_SWISH)
+_OF_POSITIVE = (UnaryOperation.LOG, UnaryOperation.SQRT)
+
+
+def function_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """Of all codes: activations, then functions that some libraries have for INT8 only."""
+    for kind, dtype, _ in itertools.product(_SAFE_FUNCTIONS, trial.habits.types, range(trial.count)):
+        x, y = drawn_grid(trial.random, dtype), drawn_grid(trial.random, dtype)
+        if kind is ActivationType.TANH:
+            y = (np.float32(1 / 128), 0 if dtype is DataType.INT8 else 128)
+        yield case_of(Activation(activation_type=kind), [all_codes(dtype.numpy)], [x], y)
+    if DataType.INT8 not in trial.habits.types:
+        return
+    for operation, _ in itertools.product((UnaryOperation.EXP, UnaryOperation.ABS, *_OF_POSITIVE), range(trial.count)):
+        x, y = drawn_grid(trial.random, DataType.INT8), drawn_grid(trial.random, DataType.INT8)
+        if operation in _OF_POSITIVE:
+            x = (x[0], -128)
+        yield case_of(Unary(op=operation), [all_codes(np.int8)], [x], y)
+
+
+def parametric_relu_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """Of all codes, with a slope for each channel."""
+    for dtype, _ in itertools.product(trial.habits.types, range(trial.count)):
+        a, b, y = _sum_grids(trial, dtype)
+        channels = 6
+        x = np.broadcast_to(all_codes(dtype.numpy).reshape(1, 1, 16, 16), (1, channels, 16, 16)).copy()
+        slopes = _codes(trial, dtype, (1, channels, 1, 1), b[1], 90)
+        yield case_of(ParametricRelu(), [x, slopes], [a, b], y)
+
+
+def reduce_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """Extremes over the last two axes or all but the first."""
+    for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
+        x = drawn_grid(trial.random, dtype)
+        operation = ReduceOperation.MAX if index % 2 else ReduceOperation.MIN
+        layer = Reduce(op=operation, axes=0b1100 if index % 3 else 0b1110, keep_dims=bool(index % 2))
+        yield case_of(layer, [_codes(trial, dtype, (2, 5, 4, 3), x[1], 100)], [x], x)
 
 
 def bias_add_cases(trial: CaseTrial) -> Iterator[OperatorCase]:

@@ -51,11 +51,9 @@ def gelu(op: Operator) -> None:
 
 @operator("HARD_SWISH")
 def hard_swish(op: Operator) -> None:
-    """`x * hard_sigmoid(x)`."""
+    """Activation HARD_SWISH."""
     first = op.works_channels_first(0)
-    x = op.real(0, first=first)
-    gate = op.add(Activation(activation_type=ActivationType.HARD_SIGMOID, alpha=1 / 6, beta=0.5), x)
-    op.give(op.add(Elementwise(op=ElementWiseOperation.PROD), x, gate), first=first)
+    op.give(op.add(Activation(activation_type=ActivationType.HARD_SWISH), op.real(0, first=first)), first=first)
 
 
 @operator("PRELU")

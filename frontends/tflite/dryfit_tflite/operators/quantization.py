@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dryfit.network.layers.quantization import Cast
 from dryfit_tflite.operator_view import Operator
 from dryfit_tflite.registry import operator
@@ -16,7 +18,11 @@ def quantize(op: Operator) -> None:
 
 @operator("DEQUANTIZE")
 def dequantize(op: Operator) -> None:
-    """Dequantize; of FP16, a cast to FP32."""
+    """Dequantize; of FP16, a cast to FP32, done at once for weights."""
+    value = op.value(0)
+    if value.known is not None and value.known.dtype == np.float16:
+        op.give_known(value.known.astype(np.float32))
+        return
     first = op.works_channels_first(0)
     op.give(op.real(0, first=first), first=first)
 

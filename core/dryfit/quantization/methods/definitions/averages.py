@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dryfit.network.layers.reduction import Reduce
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.shape_inference import axes_in
 from dryfit.network.layers.window_layer import Pooling
 from dryfit.network.tensor import Array
@@ -121,6 +121,14 @@ def mean_of_codes(call: OperatorCall, rule: MethodRule) -> Array:
     sums = total + count * operand.one_zero_point
     codes = with_tail(rule, sums.shape, lambda record: two_step(sums, factor, record.rounding)) + offset
     return _codes(codes, call, rule)
+
+
+def extreme_over_axes(call: OperatorCall, rule: MethodRule) -> Array:
+    """The largest or smallest code over axes; input and output have one grid."""
+    del rule
+    layer = cast("Reduce", call.layer)
+    function = np.max if layer.op is ReduceOperation.MAX else np.min
+    return np.asarray(function(call.operand(0).values, axis=axes_in(layer.axes), keepdims=layer.keep_dims))
 
 
 def _codes(values: Array, call: OperatorCall, rule: MethodRule) -> Array:

@@ -27,6 +27,8 @@ SHIFT_BITS = "shift_bits"
 """The option of `sum_by_common_shift`: bits behind the point of the larger ratio, of which one is 1 to 2."""
 CUT_OPERANDS = "cut_operands"
 """The option of `sum_by_three_multipliers`: whether vectors, of as many elements as `vector_elements` says, cut."""
+IS_DIFFERENCE = "is_difference"
+"""The option of `sum_by_common_shift`: whether the second operand is subtracted."""
 _LEFT_SHIFT = 20
 
 
@@ -40,13 +42,13 @@ def sum_by_three_multipliers(call: OperatorCall, rule: MethodRule) -> Array:
     scale, zero_point = call.output_grid
     operands = (call.operand(0), call.operand(1))
     twice = 2 * max(float(one.one_scale) for one in operands)
-    total = sum(_scaled(one, float(one.one_scale) / twice, call, rule) for one in operands)
+    total = sum(scaled_operand(one, float(one.one_scale) / twice, call, rule) for one in operands)
     factors = encoded(rule.record, twice / (2**_LEFT_SHIFT * float(scale)))
     codes = requantize(rule.record, np.asarray(total), factors, zero_point, output_range(call, rule))
     return codes.astype(call.to_type.numpy)
 
 
-def _scaled(operand: Operand, factor: float, call: OperatorCall, rule: MethodRule) -> Array:
+def scaled_operand(operand: Operand, factor: float, call: OperatorCall, rule: MethodRule) -> Array:
     """Distances from the zero point with 20 bits behind the point, times a factor of at most 1/2."""
     multiplier = fixed_point(factor)
     distances = operand.distances.astype(np.int64) << _LEFT_SHIFT
@@ -60,8 +62,8 @@ def _scaled(operand: Operand, factor: float, call: OperatorCall, rule: MethodRul
 def sum_by_common_shift(call: OperatorCall, rule: MethodRule) -> Array:
     """Both operands with whole multipliers of one power of two: A = rte(f32(sa / sy) * 2**h), B likewise.
 
-    h = shift_bits - floor(log2(larger ratio));  y = round((A (a - za) + B (b - zb)) / 2**h) + zy. Reads the option
-    `shift_bits` and the rounding of the rule's requantization.
+    h = shift_bits - floor(log2(larger ratio));  y = round((A (a - za) + B (b - zb)) / 2**h) + zy. Reads the options
+    `shift_bits` and `is_difference`, and the rounding of the rule's requantization.
     """
     scale, zero_point = call.output_grid
     operands = (call.operand(0), call.operand(1))
@@ -69,6 +71,8 @@ def sum_by_common_shift(call: OperatorCall, rule: MethodRule) -> Array:
     _, exponent = np.frexp(max(ratios))  # a fraction from 1/2 to 1: the logarithm's floor is one less
     shift = rule.options[SHIFT_BITS] - (int(exponent) - 1)
     factors = [int(np.rint(np.ldexp(np.float64(ratio), shift))) for ratio in ratios]
+    if rule.options.get(IS_DIFFERENCE):
+        factors[1] = -factors[1]
     total = sum(one.distances.astype(np.int64) * factor for one, factor in zip(operands, factors, strict=True))
     codes = shifted_right(np.asarray(total), shift, rule.record.rounding) + zero_point
     return np.asarray(np.clip(codes, *output_range(call, rule)).astype(call.to_type.numpy))
