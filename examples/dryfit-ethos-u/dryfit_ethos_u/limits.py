@@ -152,6 +152,8 @@ def step_runs_here(question: Question) -> Finding | None:
         return _step_problem(question, _step(layer))
     if layer.outputs[0].is_network_output:
         return Finding(f"{layer.outputs[0].name!r} in real numbers", "an operator on codes")
+    if question.precision is DataType.INT32:  # a bias, which goes where the layer on narrow codes goes
+        question = attrs.evolve(question, precision=DataType.INT8)
     problems = [_step_problem(question, _step(reader)) for reader, _ in layer.outputs[0].consumers]
     return None if None in problems else next(iter(problems), None)
 
