@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from dryfit.network.layer import Layer
+from dryfit.network.tensor import TensorSpec
 from dryfit.target.cost import CostEstimate, CostQuestion, StepCost, TransferQuestion
 from dryfit_ethos_u.layouts import tflite_operator
 from dryfit_ethos_u.machines import CACHES, MODE_OF, VELA, Accelerator, System, system
@@ -22,8 +23,8 @@ from dryfit_ethos_u.operators import Grid, inputs_of, is_depthwise, kind_of, out
 
 BASIS = "cycles of Vela's model: the slowest of multiply array, output unit and memories for each operation"
 SOURCE = f"{VELA}: per-operation cycles of its performance report; fitted to them, not measured"
-ERROR = 1.2
-"""The mean error against Vela over the models of the package's tests is smaller; Vela's own error is unknown."""
+ERRORS = {"u55": 1.2, "u65": 1.2, "u85": 1.4}
+"""Above the mean error against Vela over the models of the package's tests; Vela's own error is unknown."""
 
 START_CYCLES = 150
 """Until the first block of an operation arrives. Fitted to Vela's cycles of small operations."""
@@ -64,7 +65,7 @@ def estimate_cost(question: CostQuestion) -> CostEstimate | None:
         basis=f"{BASIS}; {memories.name}, {mode}",
         source=SOURCE,
         steps=steps,
-        error_factor=ERROR,
+        error_factor=ERRORS[accelerator.family],
     )
 
 
@@ -120,7 +121,12 @@ def _step(
     other = 0.0 if is_in_cache else work.feature_bytes / memories.other_bytes_per_cycle * _BURSTS
     constants = work.constant_bytes if mode != "Sram_Only" else 0
     sram += (work.constant_bytes - constants) / memories.sram_bytes_per_cycle
-    other += constants / memories.other_bytes_per_cycle
+    other += constants / memories.other_bytes_per_cycle * _WEIGHT_STREAMS.get(accelerator.family, 1.0)
+    if mode in CACHES:  # what comes from outside lies in the arena, and narrow pixels waste its bursts
+        other += sum(
+            one.dtype.bytes_of(math.prod(one.shape)) * max(_LONG_BURSTS[accelerator.family] / min(one.shape[1], one.shape[3]), _BURSTS)
+            for one in _from_outside(layers, question)
+        ) / memories.other_bytes_per_cycle
     is_work = work.array + work.output > 0
     start = START_CYCLES if is_work else 0
     compute = max(work.array, work.output) + min(work.array, work.output) * _OVERLAP
@@ -137,11 +143,23 @@ def _step(
     )
 
 
+_LONG_BURSTS = {"u65": 64, "u85": 128}
+"""Bytes of a burst to DRAM. Source: Vela, Dram_burst_length; on the U65 half of it, fitted."""
+_WEIGHT_STREAMS = {"u85": 3.3}
+"""How much longer short streams of weights take than their bytes. Fitted."""
 _BURSTS = 1.5
 """Bytes of bursts over bytes of feature maps: bricks of 16 channels use half of a burst of 32 bytes where they are
 written, and all where rows are read. Fitted to Vela's access cycles."""
 _OVERLAP = 0.03
 """Part of the faster unit's cycles that the slower one waits for, at the first and last block. Fitted."""
+
+
+def _from_outside(layers: Sequence[Layer], question: CostQuestion) -> list[TensorSpec]:
+    """Images that an operation reads and that no layer of the segment makes."""
+    made = {tensor.name for layer in question.layers for tensor in layer.outputs}
+    found = {one.name: question.specs[one.name] for layer in layers for one in layer.connected_inputs}
+    known = {name for name, spec in found.items() if name in made or spec.value is not None or len(spec.shape) != 4}
+    return [spec for name, spec in found.items() if name not in known]
 
 
 def work_of(layer: Layer, question: CostQuestion, accelerator: Accelerator) -> Work:
