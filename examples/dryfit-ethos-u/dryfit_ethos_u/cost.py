@@ -121,7 +121,7 @@ def _step(
     other = 0.0 if is_in_cache else work.feature_bytes / memories.other_bytes_per_cycle * _BURSTS
     constants = work.constant_bytes if mode != "Sram_Only" else 0
     sram += (work.constant_bytes - constants) / memories.sram_bytes_per_cycle
-    other += constants / memories.other_bytes_per_cycle * _WEIGHT_STREAMS.get(accelerator.family, 1.0)
+    other += constants / memories.other_bytes_per_cycle * _WEIGHT_STREAMS.get(accelerator.name, 1.0)
     if mode in CACHES:  # what comes from outside lies in the arena, and narrow pixels waste its bursts
         other += sum(
             one.dtype.bytes_of(math.prod(one.shape)) * max(_LONG_BURSTS[accelerator.family] / min(one.shape[1], one.shape[3]), _BURSTS)
@@ -145,7 +145,7 @@ def _step(
 
 _LONG_BURSTS = {"u65": 64, "u85": 128}
 """Bytes of a burst to DRAM. Source: Vela, Dram_burst_length; on the U65 half of it, fitted."""
-_WEIGHT_STREAMS = {"u85": 3.3}
+_WEIGHT_STREAMS = {"u85-128": 3.3, "u85-256": 3.3, "u85-512": 2.2, "u85-1024": 2.2, "u85-2048": 2.2}
 """How much longer short streams of weights take than their bytes. Fitted."""
 _BURSTS = 1.5
 """Bytes of bursts over bytes of feature maps: bricks of 16 channels use half of a burst of 32 bytes where they are
