@@ -123,10 +123,14 @@ def _step(
     sram += (work.constant_bytes - constants) / memories.sram_bytes_per_cycle
     other += constants / memories.other_bytes_per_cycle * _WEIGHT_STREAMS.get(accelerator.name, 1.0)
     if mode in CACHES:  # what comes from outside lies in the arena, and narrow pixels waste its bursts
-        other += sum(
-            one.dtype.bytes_of(math.prod(one.shape)) * max(_LONG_BURSTS[accelerator.family] / min(one.shape[1], one.shape[3]), _BURSTS)
-            for one in _from_outside(layers, question)
-        ) / memories.other_bytes_per_cycle
+        other += (
+            sum(
+                one.dtype.bytes_of(math.prod(one.shape))
+                * max(_LONG_BURSTS[accelerator.family] / min(one.shape[1], one.shape[3]), _BURSTS)
+                for one in _from_outside(layers, question)
+            )
+            / memories.other_bytes_per_cycle
+        )
     is_work = work.array + work.output > 0
     start = START_CYCLES if is_work else 0
     compute = max(work.array, work.output) + min(work.array, work.output) * _OVERLAP

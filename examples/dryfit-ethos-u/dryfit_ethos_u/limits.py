@@ -100,6 +100,7 @@ def int32_has_no_zero_point(question: Question) -> Finding | None:
     return Finding(str(int(np.ravel(wrong[0])[0])), "0") if wrong else None
 
 
+_QUANTIZE = "Quantize the model: TFLite with integers, or ONNX with Q/DQ nodes"
 _ASKED_BY_STEP = "ethos_u_step"
 """Option of the questions about the other layers of a step, which do not ask again."""
 
@@ -132,7 +133,7 @@ def _step(layer: Layer) -> list[Layer]:
 def _step_problem(question: Question, step: Sequence[Layer]) -> Finding | None:
     ends = [one for each in step for one in _real(each) if one.is_network_input or one.is_network_output]
     if ends:
-        return Finding(f"{ends[0].name!r} in real numbers", "an operator on codes")
+        return Finding(f"{ends[0].name!r}, in real numbers", "quantized at its inputs and outputs", remedy=_QUANTIZE)
     options = {**question.options, _ASKED_BY_STEP: True}
     for other in step:
         if other is not question.layer:
@@ -151,7 +152,7 @@ def step_runs_here(question: Question) -> Finding | None:
     if layer.kind != "dequantize":
         return _step_problem(question, _step(layer))
     if layer.outputs[0].is_network_output:
-        return Finding(f"{layer.outputs[0].name!r} in real numbers", "an operator on codes")
+        return Finding(f"{layer.outputs[0].name!r}, in real numbers", "quantized at its inputs and outputs")
     if question.precision is DataType.INT32:  # a bias, which goes where the layer on narrow codes goes
         question = attrs.evolve(question, precision=DataType.INT8)
     problems = [_step_problem(question, _step(reader)) for reader, _ in layer.outputs[0].consumers]

@@ -109,7 +109,14 @@ def test_depthwise_convolution(dtype, multiplier):
     kernel = (1, 3, 3, 5 * multiplier)
     options = {**CONVOLUTION, "depthMultiplier": multiplier, "strideH": 2, "strideW": 2}
     data = weighted(
-        "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", dtype, (1, 8, 7, 5), kernel, (1, 4, 4, kernel[3]), axis=3, **options
+        "DEPTHWISE_CONV_2D",
+        "DepthwiseConv2DOptions",
+        dtype,
+        (1, 8, 7, 5),
+        kernel,
+        (1, 4, 4, kernel[3]),
+        axis=3,
+        **options,
     )
     agree(data, drawn((1, 8, 7, 5), dtype))
 
@@ -141,7 +148,9 @@ def test_transposed_convolution(dtype, padding, out):
         codes = random.integers(0, 120, (3, 3, 3, 2)).astype(dtype)
         weights = model.constant("w", codes, scale=0.01, zero_point=0 if dtype == "int8" else 60)
     y = model.tensor("y", (1, *out, 3), dtype, **grid(dtype, (0.1, 3)))
-    model.operator("TRANSPOSE_CONV", [shape, weights, x], [y], "TransposeConvOptions", strideH=2, strideW=2, padding=padding)
+    model.operator(
+        "TRANSPOSE_CONV", [shape, weights, x], [y], "TransposeConvOptions", strideH=2, strideW=2, padding=padding
+    )
     agree(model.to_bytes([y]), drawn((1, 5, 4, 2), dtype))
 
 
@@ -231,7 +240,9 @@ def test_parametric_relu(dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize(("axes", "keeps"), [((1, 2), True), ((1, 2), False), ((3,), True), ((1,), False), ((0, 1, 2, 3), True)])
+@pytest.mark.parametrize(
+    ("axes", "keeps"), [((1, 2), True), ((1, 2), False), ((3,), True), ((1,), False), ((0, 1, 2, 3), True)]
+)
 def test_mean(dtype, axes, keeps):
     shape = (2, 5, 6, 4)
     out = [1 if axis in axes else extent for axis, extent in enumerate(shape) if keeps or axis not in axes]
@@ -242,7 +253,9 @@ def test_mean(dtype, axes, keeps):
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("operator", ["REDUCE_MAX", "REDUCE_MIN"])
 def test_extremes_over_axes(operator, dtype):
-    data = of_one(operator, (2, 5, 6, 4), (2, 5, 6), dtype, "ReducerOptions", y=X, constants=[np.asarray([3], np.int32)])
+    data = of_one(
+        operator, (2, 5, 6, 4), (2, 5, 6), dtype, "ReducerOptions", y=X, constants=[np.asarray([3], np.int32)]
+    )
     agree(data, drawn((2, 5, 6, 4), dtype))
 
 
@@ -306,7 +319,9 @@ def test_parts_and_concatenations(dtype):
     agree(model.to_bytes([joined, packed, *parts]), drawn((1, 4, 4, 6), dtype))
 
 
-@pytest.mark.parametrize(("dtype", "to_type"), [("int8", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("float32", "int8")])
+@pytest.mark.parametrize(
+    ("dtype", "to_type"), [("int8", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("float32", "int8")]
+)
 def test_quantize(dtype, to_type):
     model = TfliteModel()
     x = model.input("x", (4, 64), dtype, **grid(dtype, X))
