@@ -50,7 +50,7 @@ def _image(draw: random.Random, batches: Sequence[int] = (1, 1, 1, 1, 2, 3)) -> 
 def _shape(draw: random.Random) -> tuple[int, ...]:
     rank = draw.choice((1, 2, 3, 4, 4, 4, 4, 5))
     return (
-        *(draw.choice((1, 1, 1, 2)),) * (rank == 4 or rank == 5),
+        *(draw.choice((1, 1, 1, 2)),) * (rank in {4, 5}),
         *(_extent(draw) for _ in range(min(rank, 4) - (rank >= 4))),
         *((2,) * (rank == 5)),
     )
@@ -114,8 +114,8 @@ def convolution(draw: random.Random) -> Operator:
     )
     spatial = [_output(*one, padding) for one in zip(shape[1:3], extents, stride, strict=True)]
     y = _tensor(draw, (shape[0], *spatial, channels), kind)
-    options = dict(padding=padding, strideH=stride[0], strideW=stride[1], dilationHFactor=dilation[0])
-    options |= dict(dilationWFactor=dilation[1], fusedActivationFunction=draw.choice((0, 0, 1, 2, 3)))
+    options = {"padding": padding, "strideH": stride[0], "strideW": stride[1], "dilationHFactor": dilation[0]}
+    options |= {"dilationWFactor": dilation[1], "fusedActivationFunction": draw.choice((0, 0, 1, 2, 3))}
     return Operator("CONV_2D", [x, weights, _bias(draw, x, weights, channels)], [y], options)
 
 
@@ -135,10 +135,12 @@ def depthwise(draw: random.Random) -> Operator:
     weights = _weights(draw, (1, *kernel, channels), channels, 3, "uint8" if kind == "uint8" else "int8")
     spatial = [_output(*one, padding) for one in zip(shape[1:3], extents, stride, strict=True)]
     y = _tensor(draw, (shape[0], *spatial, channels), kind)
-    options = dict(padding=padding, strideH=stride[0], strideW=stride[1], depthMultiplier=multiplier)
-    options |= dict(
-        dilationHFactor=dilation[0], dilationWFactor=dilation[1], fusedActivationFunction=draw.choice((0, 1, 3))
-    )
+    options = {"padding": padding, "strideH": stride[0], "strideW": stride[1], "depthMultiplier": multiplier}
+    options |= {
+        "dilationHFactor": dilation[0],
+        "dilationWFactor": dilation[1],
+        "fusedActivationFunction": draw.choice((0, 1, 3)),
+    }
     return Operator("DEPTHWISE_CONV_2D", [x, weights, _bias(draw, x, weights, channels)], [y], options)
 
 
@@ -167,7 +169,7 @@ def transposed_convolution(draw: random.Random) -> Operator:
         "TRANSPOSE_CONV",
         inputs + ([bias] if bias else []),
         [y],
-        dict(padding=padding, strideH=stride[0], strideW=stride[1]),
+        {"padding": padding, "strideH": stride[0], "strideW": stride[1]},
     )
 
 
@@ -184,7 +186,7 @@ def fully_connected(draw: random.Random) -> Operator:
     x = _tensor(draw, (*leading, inputs), kind)
     weights = _weights(draw, (outputs, inputs), outputs, 0, "uint8" if kind == "uint8" else "int8")
     y = _tensor(draw, (*leading, outputs), kind)
-    options = dict(fusedActivationFunction=draw.choice((0, 0, 1, 3)), keepNumDims=len(leading) > 1)
+    options = {"fusedActivationFunction": draw.choice((0, 0, 1, 3)), "keepNumDims": len(leading) > 1}
     return Operator("FULLY_CONNECTED", [x, weights, _bias(draw, x, weights, outputs)], [y], options)
 
 
@@ -198,8 +200,8 @@ def pooling(name: str) -> Draw:
         x = _tensor(draw, shape, kind)
         spatial = [_output(*one, padding) for one in zip(shape[1:3], kernel, stride, strict=True)]
         y = _tensor(draw, (shape[0], *spatial, shape[3]), kind, x)
-        options = dict(padding=padding, strideH=stride[0], strideW=stride[1], filterHeight=kernel[0])
-        options |= dict(filterWidth=kernel[1], fusedActivationFunction=draw.choice((0, 0, 0, 1, 3)))
+        options = {"padding": padding, "strideH": stride[0], "strideW": stride[1], "filterHeight": kernel[0]}
+        options |= {"filterWidth": kernel[1], "fusedActivationFunction": draw.choice((0, 0, 0, 1, 3))}
         return Operator(name, [x], [y], options)
 
     return draw_it
@@ -218,7 +220,7 @@ def binary(name: str, types: Sequence[str] = ("int8",) * 5 + ("uint8", "int16", 
             b = Tensor(b.shape, kind, b.scale, b.zero_point, values=np.full(b.shape, 3))
         y = _tensor(draw, shape, kind, a if draw.random() < 0.6 else None)
         has_options = name in ("ADD", "SUB", "MUL")
-        options = dict(fusedActivationFunction=draw.choice((0, 0, 1, 3)) * (kind != "int32")) if has_options else {}
+        options = {"fusedActivationFunction": draw.choice((0, 0, 1, 3)) * (kind != "int32")} if has_options else {}
         return Operator(name, [a, b] if draw.random() < 0.8 else [b, a], [y], options)
 
     return draw_it
@@ -245,7 +247,7 @@ def softmax(draw: random.Random) -> Operator:
     if draw.random() < 0.15:
         shape = draw.choice(((1, 256, 256, 2), (1, 255, 257, 2), (65535, 2), (65536, 2), (70000, 3), (1, 65536, 1, 1)))
     low, scale = {"int8": (-128, 1 / 256), "uint8": (0, 1 / 256), "int16": (0, 1 / 32768)}[kind]
-    return Operator("SOFTMAX", [_tensor(draw, shape, kind)], [Tensor(shape, kind, scale, low)], dict(beta=1.0))
+    return Operator("SOFTMAX", [_tensor(draw, shape, kind)], [Tensor(shape, kind, scale, low)], {"beta": 1.0})
 
 
 def reduction(name: str, types: Sequence[str] = ("int8",) * 4 + ("uint8", "int16", "int32")) -> Draw:
@@ -260,7 +262,7 @@ def reduction(name: str, types: Sequence[str] = ("int8",) * 4 + ("uint8", "int16
         kept = [1 if axis in axes else extent for axis, extent in enumerate(shape) if keep or axis not in axes]
         x = _tensor(draw, shape, kind)
         y = _tensor(draw, kept, kind, x if draw.random() < 0.5 or name.startswith("REDUCE") else None)
-        return Operator(name, [x, _integers(axes)], [y], dict(keepDims=keep))
+        return Operator(name, [x, _integers(axes)], [y], {"keepDims": keep})
 
     return draw_it
 
@@ -273,7 +275,7 @@ def concatenation(draw: random.Random) -> Operator:
     inputs = [a, *(_tensor(draw, one, kind, a if draw.random() < 0.7 else None) for one in shapes)]
     total = sum(one.shape[axis] for one in inputs)
     y = _tensor(draw, (*shape[:axis], total, *shape[axis + 1 :]), kind, a)
-    return Operator("CONCATENATION", inputs, [y], dict(axis=axis, fusedActivationFunction=0))
+    return Operator("CONCATENATION", inputs, [y], {"axis": axis, "fusedActivationFunction": 0})
 
 
 def reshape(draw: random.Random) -> Operator:
@@ -281,7 +283,7 @@ def reshape(draw: random.Random) -> Operator:
     size = math.prod(shape)
     new = draw.choice(((size,), (1, size), (size, 1), (1, 1, 1, size), (1, size, 1)))
     x = _tensor(draw, shape, kind)
-    return Operator("RESHAPE", [x, _integers(new)], [_tensor(draw, new, kind, x)], dict(newShape=list(new)))
+    return Operator("RESHAPE", [x, _integers(new)], [_tensor(draw, new, kind, x)], {"newShape": list(new)})
 
 
 def padding(name: str) -> Draw:
@@ -297,7 +299,7 @@ def padding(name: str) -> Draw:
         inputs = [x, _integers(pads, draw.choice(("int32", "int32", "int64")))]
         if name == "PADV2":
             inputs.append(Tensor((1,), kind, x.scale, x.zero_point, values=np.asarray([x.zero_point])))
-        return Operator(name, inputs, [_tensor(draw, new, kind, x)], dict(mode=0) if name == "MIRROR_PAD" else {})
+        return Operator(name, inputs, [_tensor(draw, new, kind, x)], {"mode": 0} if name == "MIRROR_PAD" else {})
 
     return draw_it
 
@@ -331,7 +333,7 @@ def strided_slice(draw: random.Random) -> Operator:
     end = [draw.randint(start + 1, extent) for extent, start in zip(shape, begin, strict=True)]
     new = [-(-(last - first) // step) for first, last, step in zip(begin, end, steps, strict=True)]
     x = _tensor(draw, shape, kind)
-    options = dict(beginMask=0, endMask=0, ellipsisMask=0, newAxisMask=0, shrinkAxisMask=0)
+    options = {"beginMask": 0, "endMask": 0, "ellipsisMask": 0, "newAxisMask": 0, "shrinkAxisMask": 0}
     inputs = [x, _integers(begin), _integers(end), _integers(steps)]
     return Operator("STRIDED_SLICE", inputs, [_tensor(draw, new, kind, x)], options)
 
@@ -344,7 +346,7 @@ def split(draw: random.Random) -> Operator:
     x = _tensor(draw, shape, kind)
     new = [*shape[:axis], part, *shape[axis + 1 :]]
     outputs = [_tensor(draw, new, kind, x) for _ in range(parts)]
-    return Operator("SPLIT", [_integers(axis), x], outputs, dict(numSplits=parts))
+    return Operator("SPLIT", [_integers(axis), x], outputs, {"numSplits": parts})
 
 
 def resize(name: str) -> Draw:
@@ -359,7 +361,7 @@ def resize(name: str) -> Draw:
             new[1] = draw.choice((1, new[1] + 1, shape[2] * 2))
         x = _tensor(draw, shape, kind)
         y = _tensor(draw, (shape[0], *new, shape[3]), kind, x)
-        return Operator(name, [x, _integers(new)], [y], dict(alignCorners=corners, halfPixelCenters=centers))
+        return Operator(name, [x, _integers(new)], [y], {"alignCorners": corners, "halfPixelCenters": centers})
 
     return draw_it
 
@@ -386,7 +388,7 @@ def arg_max(draw: random.Random) -> Operator:
     kept = [extent for index, extent in enumerate(shape) if index != axis % 4]
     y = Tensor(tuple(kept), draw.choice(("int32", "int64")), None)
     return Operator(
-        "ARG_MAX", [_tensor(draw, shape, kind), _integers(axis)], [y], dict(outputType={"int32": 2, "int64": 4}[y.type])
+        "ARG_MAX", [_tensor(draw, shape, kind), _integers(axis)], [y], {"outputType": {"int32": 2, "int64": 4}[y.type]}
     )
 
 
@@ -398,7 +400,7 @@ def matrix_product(draw: random.Random) -> Operator:
     a = _tensor(draw, (*batch, rows, inner), kind)
     b = _tensor(draw, (*batch, columns, inner) if turned else (*batch, inner, columns), kind)
     y = _tensor(draw, (*batch, rows, columns), kind)
-    return Operator("BATCH_MATMUL", [a, b], [y], dict(adjX=False, adjY=turned, asymmetricQuantizeInputs=False))
+    return Operator("BATCH_MATMUL", [a, b], [y], {"adjX": False, "adjY": turned, "asymmetricQuantizeInputs": False})
 
 
 def expand_dims(draw: random.Random) -> Operator:
@@ -411,7 +413,7 @@ def expand_dims(draw: random.Random) -> Operator:
 def squeeze(draw: random.Random) -> Operator:
     kind, shape = _type(draw), (1, *_shape(draw)[:3])
     x = _tensor(draw, shape, kind)
-    return Operator("SQUEEZE", [x], [_tensor(draw, shape[1:], kind, x)], dict(squeezeDims=[0]))
+    return Operator("SQUEEZE", [x], [_tensor(draw, shape[1:], kind, x)], {"squeezeDims": [0]})
 
 
 NARROW = ("int8", "int8", "int8", "uint8", "int16")
@@ -459,6 +461,6 @@ WEIGHTS = {
 
 def drawn(seed: int) -> Operator:
     """Return the layer with this number."""
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311  layers, no secrets
     name = draw.choices(list(KINDS), [WEIGHTS.get(one, 1) for one in KINDS])[0]
     return KINDS[name](draw)

@@ -55,7 +55,13 @@ class Model:
         size, step = (one if isinstance(one, tuple) else (one, one) for one in (kernel, stride))
         weights = self.weights((channels, *size, x.shape[3]), channels, 0)
         spatial = self.spatial(x, size, step, padding)
-        options = dict(padding=padding, strideH=step[0], strideW=step[1], dilationHFactor=1, dilationWFactor=1)
+        options = {
+            "padding": padding,
+            "strideH": step[0],
+            "strideW": step[1],
+            "dilationHFactor": 1,
+            "dilationWFactor": 1,
+        }
         inputs = [x, weights, self.bias(x, weights, channels)]
         return self.add("CONV_2D", inputs, (1, *spatial, channels), fusedActivationFunction=act, **options)
 
@@ -63,9 +69,14 @@ class Model:
         channels = x.shape[3]
         weights = self.weights((1, kernel, kernel, channels), channels, 3)
         spatial = self.spatial(x, (kernel, kernel), (stride, stride), SAME)
-        options = dict(
-            padding=SAME, strideH=stride, strideW=stride, dilationHFactor=1, dilationWFactor=1, depthMultiplier=1
-        )
+        options = {
+            "padding": SAME,
+            "strideH": stride,
+            "strideW": stride,
+            "dilationHFactor": 1,
+            "dilationWFactor": 1,
+            "depthMultiplier": 1,
+        }
         inputs = [x, weights, self.bias(x, weights, channels)]
         return self.add("DEPTHWISE_CONV_2D", inputs, (1, *spatial, channels), fusedActivationFunction=act, **options)
 
@@ -77,7 +88,13 @@ class Model:
     def pool(
         self, name: str, x: Tensor, size: tuple[int, int], stride: tuple[int, int], padding: int = VALID
     ) -> Tensor:
-        options = dict(padding=padding, strideH=stride[0], strideW=stride[1], filterHeight=size[0], filterWidth=size[1])
+        options = {
+            "padding": padding,
+            "strideH": stride[0],
+            "strideW": stride[1],
+            "filterHeight": size[0],
+            "filterWidth": size[1],
+        }
         return self.like(name, x, shape=(1, *self.spatial(x, size, stride, padding), x.shape[3]), **options)
 
     def reshape(self, x: Tensor, *shape: int) -> Tensor:
