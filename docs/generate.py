@@ -76,6 +76,7 @@ PAGES = {
     "|dryfit.answers.targets:TargetDifferences",
     "tensor-formats.md": "docs.pages.tensor_formats:formats_page",
     "tensorrt-members.md": "docs.pages.tensorrt_members:members_page",
+    "tflite-operators.md": "docs.pages.tflite_operators:tflite_operators_page",
     "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
     "translate.schema.json": "dryfit.answers.translation:TranslateAnswer",
     "warmup.schema.json": "dryfit.answers.warmup:WarmupAnswer",

@@ -40,9 +40,14 @@ _VERSIONS = {
     "TRANSPOSE_CONV": 3,
     "RESIZE_BILINEAR": 3,
     "RESIZE_NEAREST_NEIGHBOR": 3,
+    "BROADCAST_TO": 2,
+    "DEPTH_TO_SPACE": 1,
     "RESHAPE": 1,
+    "SQUEEZE": 1,
     "EXPAND_DIMS": 1,
 }
+_OF_ALL_TYPES = frozenset({"BROADCAST_TO"})
+"""Operators that LiteRT registers with one version only."""
 _OF_INT16 = {"CONV_2D": 4, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 7, "TRANSPOSE_CONV": 3}
 """Versions of operators for INT8, and for INT16; the others have version 2, and of INT16 version 4."""
 
@@ -160,7 +165,7 @@ class TfliteModel:
         if first == "int16" or any(one is not None and self.types[one] == "int16" for one in inputs):
             return _OF_INT16.get(name, 4)
         if first == "float32":
-            return 1
+            return _VERSIONS[name] if name in _OF_ALL_TYPES else 1
         return _VERSIONS.get(name, 2)
 
     def _code(self, name: str, version: int, custom: str) -> int:

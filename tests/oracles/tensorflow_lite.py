@@ -20,6 +20,8 @@ _VERSIONS = {
     "RESIZE_BILINEAR": (3, 3),
     "HARD_SWISH": (1, 1),
     "PRELU": (1, 1),
+    "RELU_0_TO_1": (1, 1),
+    "RELU_N1_TO_1": (1, 1),
     "TANH": (2, 1),
 }
 """Operator to its version for INT8 and for UINT8; the others have version 2."""

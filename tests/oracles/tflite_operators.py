@@ -170,10 +170,19 @@ def _average_pool(call: OperatorCall) -> _Authored:
     return "AVERAGE_POOL_2D", options, [_input(x, channels_last(x.values))], output, channels_second
 
 
+def _mean_over_axes(call: OperatorCall) -> _Authored:
+    x, layer = call.operand(0), call.layer
+    axes = np.asarray(axes_in(layer.axes), np.int32)  # type: ignore[attr-defined]  # a reduction
+    inputs = [_input(x, x.values), (LiteTensor(axes.shape, "int32", constant=axes), axes)]
+    options = {"kind": "ReducerOptions", "keepDims": layer.keep_dims}  # type: ignore[attr-defined]
+    return "MEAN", options, inputs, _output(call, call.output_shape), _unchanged
+
+
 def _mean(call: OperatorCall) -> _Authored:
     _no_activation(call)
     x, layer = call.operand(0), call.layer
-    require(x.values.ndim == 4 and layer.axes == 0b1100, "MEAN is asked over two spatial axes only")  # type: ignore[attr-defined]
+    if not (x.values.ndim == 4 and layer.axes == 0b1100):  # type: ignore[attr-defined]  # a reduction
+        return _mean_over_axes(call)
     axes = np.asarray([1, 2], np.int32)
     inputs = [_input(x, channels_last(x.values)), (LiteTensor((2,), "int32", constant=axes), axes)]
     batch, channels = x.values.shape[:2]
@@ -261,12 +270,15 @@ def _unary(operator: str, options: Callable[[OperatorCall], dict[str, Any]]) -> 
     return author
 
 
+_CLIPS = {(0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1", (0.0, 1.0): "RELU_0_TO_1"}
+
+
 def _relu(call: OperatorCall) -> _Authored:
     activation = call.layer
     limits = (activation.alpha, activation.beta)  # type: ignore[attr-defined]  # an activation has them
     is_plain = activation.activation_type.name == "RELU"  # type: ignore[attr-defined]
-    require(is_plain or limits == (0.0, 6.0), f"TensorFlow Lite has no quantized activation that clips to {limits}")
-    return _unary("RELU" if is_plain else "RELU6", lambda _: {})(call)
+    require(is_plain or limits in _CLIPS, f"TensorFlow Lite has no quantized activation that clips to {limits}")
+    return _unary("RELU" if is_plain else _CLIPS[limits], lambda _: {})(call)
 
 
 def _softmax(call: OperatorCall) -> _Authored:

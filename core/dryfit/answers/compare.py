@@ -26,6 +26,7 @@ from dryfit.engine.plan import Plan
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
+from dryfit.plugins.model_importers import is_model_file
 from dryfit.quantization.calibration_data import source_of
 
 RANKED = 5
@@ -107,7 +108,7 @@ def _built(
     model: Model | Engine, config: BuilderConfig | None, options: Mapping[str, object]
 ) -> tuple[str, Plan, Sequence[str]]:
     """Return (name, plan, notes) of an engine, or of a model that is built and keeps its network with ranges."""
-    is_file = isinstance(model, str | os.PathLike) and Path(model).suffix != ".onnx"
+    is_file = isinstance(model, str | os.PathLike) and not is_model_file(model)
     if is_file or isinstance(model, Engine):
         if options or config is not None:
             raise ConfigError(

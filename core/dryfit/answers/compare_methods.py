@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import ClassVar, Unpack
 
 import attrs
@@ -22,6 +21,7 @@ from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
+from dryfit.plugins.model_importers import is_model_file
 from dryfit.short_text import count_text
 
 _COLUMNS = ["layer", "operator", "type", "codes that differ", "largest", "own", "own largest"]
@@ -176,7 +176,7 @@ def compare_methods(
         >>> dryfit.compare_methods("digits-qdq.onnx", ["tflite", "onnx"], data="images.npy").methods[1].first_parting
         'relu1_out_QuantizeLinear_Output'
     """
-    if isinstance(model, str | os.PathLike) and Path(model).suffix != ".onnx":
+    if isinstance(model, str | os.PathLike) and not is_model_file(model):
         raise ConfigError(
             "The quantize methods of a built engine cannot be changed",
             where=f"--methods, {model}",

@@ -38,7 +38,15 @@ def config_for_board(model: Model, config: BuilderConfig | None, options: Mappin
     Raises:
         ConfigError: The options conflict with each other or with the model, or require other weights than it has.
     """
-    return asked(model, config, options, defaults=_as_board_takes_them)
+    subject = asked(model, config, options, defaults=_as_board_takes_them)
+    if subject.source is not None and subject.onnx_source is None:
+        raise ConfigError(
+            "The tools of a board with TensorRT read ONNX models only",
+            where="model",
+            found=subject.form,
+            remedy="Convert the model to ONNX, for example with tflite2onnx, and export that",
+        )
+    return subject
 
 
 def _as_board_takes_them(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:

@@ -32,6 +32,7 @@ from dryfit.engine.profiler import LayerTimes
 from dryfit.engine.progress import ProgressMonitor, run_many
 from dryfit.errors import ConfigError, ExecutionError
 from dryfit.plugins import registry
+from dryfit.plugins.model_importers import is_model_file
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.short_text import count_text
 
@@ -260,7 +261,7 @@ def _write(outputs: Mapping[str, Array], folder: Path) -> dict[str, str]:
 
 def _engine_of(model: Model, options: Mapping[str, Any]) -> tuple[Engine, Sequence[str], Sequence[str]]:
     """Return (engine, defaults of its build, notes); the latter are empty for an existing engine."""
-    if not isinstance(model, str | os.PathLike) or Path(model).suffix.lower() == ".onnx":
+    if not isinstance(model, str | os.PathLike) or is_model_file(model):
         subject = asked(model, None, options)
         return Builder().build_engine(subject.network, subject.config), subject.assumed, subject.notes
     said = NetworkOptions.said(options)

@@ -53,6 +53,12 @@ def importer_of(source: str | os.PathLike[str] | bytes) -> ModelImporter:
     return _named(DEFAULT_FORMAT)
 
 
+def is_model_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is a model by its content or suffix, and not an engine or something else."""
+    first, suffix = _first_bytes(path), Path(path).suffix.lower()
+    return any((first and one.recognises(first)) or suffix in one.suffixes for one in model_importers().values())
+
+
 def _named(name: str) -> ModelImporter:
     """Return the importer of a format.
 

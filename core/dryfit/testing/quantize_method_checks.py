@@ -21,7 +21,7 @@ from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.quantization.methods.operators import OPERATORS
 from dryfit.rule import FIDELITIES
-from dryfit.testing.operator_cases.case_table import trial_cases
+from dryfit.testing.operator_cases.case_table import further_cases, trial_cases
 from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
@@ -105,7 +105,9 @@ def _covers(before: MethodRule, later: MethodRule) -> bool:
 def drawn_examples(operator: str) -> Sequence[OperatorCase]:
     """Return uses of an operator in all forms and types, with grids of several libraries; always the same."""
     by_family = [trial_cases(operator, family, count=4, is_exhaustive=False) for family in FAMILIES]
-    return [case for row in itertools.zip_longest(*by_family) for case in row if case is not None]
+    further = [further_cases(operator, family, count=4) for family in FAMILIES]
+    rows = itertools.chain(itertools.zip_longest(*by_family), itertools.zip_longest(*further))
+    return [case for row in rows for case in row if case is not None]
 
 
 def cases_of(method: QuantizeMethod, rule: MethodRule, more: Sequence[OperatorCase] = ()) -> list[OperatorCase]:

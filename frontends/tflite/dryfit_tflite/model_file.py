@@ -270,8 +270,9 @@ class _Reader:
             raise self._damaged(f"{where} is in buffer {table.Buffer()} of {len(buffers)}")
         raw = self._bytes(buffers[table.Buffer()])
         is_sparse = table.Sparsity() is not None
-        is_read = raw is not None and dtype is not None and not is_sparse
-        values = self._values(raw, dtype, shape, where) if is_read else None
+        values = None
+        if raw is not None and dtype is not None and not is_sparse:
+            values = self._values(raw, dtype, shape, where)
         grid = self._grid(table.Quantization(), shape, where)
         is_variable = bool(table.IsVariable())
         return TfliteTensor(index, name, type_name, dtype, shape, grid, values, is_variable, is_sparse)

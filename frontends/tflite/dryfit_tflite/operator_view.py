@@ -190,7 +190,16 @@ class Operator:
 
     def option(self, name: str, default: Any = 0) -> Any:
         """Return a field of the options; a default if the file has no options."""
-        return default if self.record.options is None else getattr(self.record.options, name)()
+        if self.record.options is None:
+            return default
+        try:
+            return getattr(self.record.options, name)()
+        except AttributeError as error:
+            raise self.refusal(
+                "The options must be those of the operator",
+                found=self.record.options_kind,
+                remedy="Convert the model again",
+            ) from error
 
     def works_channels_first(self, *indices: int) -> bool:
         """Whether an operator that can compute in both layouts does so with channels first, to save a transpose."""
@@ -210,6 +219,8 @@ class Operator:
 
     def tensor_of(self, value: Value, *, first: bool = False) -> Tensor:
         """Return the network's tensor of a value, in a layout."""
+        if value.stored is None and value.first is None and value.known is None:
+            raise self.refusal("The tensor is not computed", found=value.tensor.where, remedy="Convert the model again")
         if first and value.first is None:
             if value.known is not None:
                 value.first = self.constant_tensor(np.transpose(value.known, CHANNELS_FIRST), value.tensor.name)

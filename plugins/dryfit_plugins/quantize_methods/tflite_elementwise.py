@@ -9,7 +9,8 @@ from dryfit.network.layers.elementwise import UnaryOperation
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.conditions import ONE_GRID, SUM_BELOW_ONE, both, has_one_type
-from dryfit.quantization.methods.definitions.averages import extreme_over_axes
+from dryfit.quantization.methods.definitions.activations import activation_limits, relu
+from dryfit.quantization.methods.definitions.averages import extreme_over_axes, mean_by_divided_multiplier
 from dryfit.quantization.methods.definitions.functions_of_codes import (
     absolute,
     function_by_table,
@@ -38,6 +39,10 @@ def _is_function(*kinds: ActivationType | UnaryOperation) -> Callable[[OperatorC
 
 def _is_extreme(call: OperatorCall) -> bool:
     return isinstance(call.layer, Reduce) and call.layer.op in (ReduceOperation.MAX, ReduceOperation.MIN)
+
+
+def _is_clip_to_one(call: OperatorCall) -> bool:
+    return activation_limits(call) in ((-1.0, 1.0), (0.0, 1.0))
 
 
 _TABLE = "clamp(raz(f32(f32({}) * f32(1 / sy))) + zy), x = f32(sx * (q - zx))"
@@ -72,6 +77,22 @@ TFLITE = (
         "qmul(f32(f32(sx * sa) / sy))) + zy), v = x - zx",
         f"{_LITERT}: PRELU, all codes",
         requantization=_FLOAT,
+    ),
+    rule_of(
+        "relu",
+        relu,
+        "clamp(two_step(x - zx, qmul(f32(sx / sy))) + zy) to [zy + raz(f32(low / sy)), zy + raz(f32(1 / sy))]",
+        f"{_LITERT}: RELU_N1_TO_1 and RELU_0_TO_1, all codes",
+        requantization=_FLOAT,
+        case=both(has_one_type, _is_clip_to_one),
+        case_text="to the input's type, from -1 or 0 to 1",
+    ),
+    rule_of(
+        "global_average_pool",
+        mean_by_divided_multiplier,
+        "as over all spatial axes, n: the elements of the axes",
+        f"{_LITERT}: MEAN over other axes",
+        requantization=_DOUBLE,
     ),
     rule_of(
         "reduce",

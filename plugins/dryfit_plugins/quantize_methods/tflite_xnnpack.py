@@ -203,7 +203,9 @@ _DIFFERENCE = attrs.evolve(
     options={**_SUM.options, IS_DIFFERENCE: True},
     source=f"{_LITERT}: SUB, all pairs of codes; 0 differ",
 )
-_LEFT_ELEMENTWISE = tuple(_left(rule) for rule in elementwise.TFLITE)
+_OWN = frozenset({"eltwise_difference", "eltwise_product", "global_average_pool"})
+_LEFT_ELEMENTWISE = tuple(_left(rule) for rule in elementwise.TFLITE if rule.operator not in _OWN)
+_MEAN = next(rule for rule in _UNWEIGHTED if rule.operator == "global_average_pool")
 _ELEMENTWISE = (
     _DIFFERENCE,
     _rule(
@@ -213,6 +215,9 @@ _ELEMENTWISE = (
         "MUL, all pairs of codes",
         requantization=REAL_FLOAT,
         options=LIMITS,
+    ),
+    attrs.evolve(
+        _MEAN, case=has_one_type, case_text="to the input's type", source=f"{_LITERT}: MEAN over other axes; 0 differ"
     ),
     *_LEFT_ELEMENTWISE,
 )

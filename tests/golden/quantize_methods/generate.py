@@ -44,6 +44,11 @@ ROUNDS = {
     "sigmoid": 8,
     "softmax": 5,
     "dequantize": 3,
+    "eltwise_difference": 3,
+    "eltwise_extreme": 1,
+    "eltwise_product": 3,
+    "function": 3,
+    "parametric_relu": 2,
 }
 """Of each operator, for each type of codes; `_ROUNDS` of the others."""
 _ROUNDS = 6

@@ -9,8 +9,11 @@ import attrs
 import numpy as np
 
 from dryfit.errors import ConfigError
+from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.shape_inference import axes_in
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.quantization.methods.call import OperatorCall
+from dryfit.reference.registry import evaluate
 from dryfit.testing.operator_cases.habits import family_of
 from dryfit.testing.operator_cases.operator_case import OperatorCase
 
@@ -65,7 +68,52 @@ _OF_METHOD: dict[str, dict[str, str]] = {
     },
 }
 _OTHERWISE = {"tflite": "onnx", "onnx": "tflite", "caffe2": "tflite"}
-WRONG_DEFINITIONS: dict[tuple[str, str], Callable[[OperatorCall], Array]] = {("caffe2", "relu"): relu_of_bytes}
+
+
+def in_real_numbers(call: OperatorCall) -> Array:
+    """The layer of real numbers between a dequantize and a quantize that rounds ties to even."""
+    values = [None if one is None else one.distances.astype(np.float32) * one.one_scale for one in call.operands]
+    scale, zero_point = call.output_grid
+    with np.errstate(all="ignore"):
+        real = np.clip(evaluate(call.layer, values)[0], *call.limits)
+        codes = np.rint(np.nan_to_num(real / scale)) + zero_point
+    return np.asarray(np.clip(codes, *call.code_range).astype(call.to_type.numpy))
+
+
+def product_of_bytes(call: OperatorCall) -> Array:
+    """The product of the codes, as if every zero point were 0."""
+    a, b = (one.values.astype(np.float32) * one.one_scale for one in call.present)
+    codes = np.rint(a * b / call.output_grid[0])
+    return np.asarray(np.clip(codes, *call.code_range).astype(call.to_type.numpy))
+
+
+def other_extreme(call: OperatorCall) -> Array:
+    """The smaller in the place of the larger, and the other way round."""
+    first, second = (one.values for one in call.present)
+    is_larger = call.layer.op is ElementWiseOperation.MAX  # type: ignore[attr-defined]
+    return (np.minimum if is_larger else np.maximum)(first, second)
+
+
+def mean_of_extremes(call: OperatorCall) -> Array:
+    """The mean over the axes in the place of an extreme."""
+    layer = call.layer
+    axes, keeps = axes_in(layer.axes), layer.keep_dims  # type: ignore[attr-defined]
+    return np.asarray(call.operand(0).values.mean(axis=axes, keepdims=keeps).astype(call.to_type.numpy))
+
+
+_IN_LITERT = ("tflite", "tflite-xnnpack")
+_WRONG_IN_LITERT: dict[str, Callable[[OperatorCall], Array]] = {
+    "eltwise_difference": in_real_numbers,
+    "eltwise_extreme": other_extreme,
+    "eltwise_product": product_of_bytes,
+    "function": in_real_numbers,
+    "parametric_relu": in_real_numbers,
+    "reduce": mean_of_extremes,
+}
+WRONG_DEFINITIONS: dict[tuple[str, str], Callable[[OperatorCall], Array]] = {
+    ("caffe2", "relu"): relu_of_bytes,
+    **{(method, operator): wrong for method in _IN_LITERT for operator, wrong in _WRONG_IN_LITERT.items()},
+}
 """Where all methods that answer agree."""
 
 

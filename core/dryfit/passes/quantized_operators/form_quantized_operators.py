@@ -160,7 +160,7 @@ class _Forming:
         """Keep why a layer has no operator: an error where it asks for one, told where methods could be meant."""
         if asks_itself(layer):
             self.problems.append(f"{layer.where} asks for the quantize method {method!r}: {reason}")
-        elif isinstance(layer, (Quantize, Dequantize)) or operator_of(layer) is not None or _is_quantized(layer):
+        elif isinstance(layer, (Quantize, Dequantize)) or _is_usually_quantized(layer) or _is_quantized(layer):
             self.left.append(LeftLayer(layer.name, method, reason))
 
     def _take(self, operator: QuantizedOperator, members: Sequence[Layer]) -> None:
@@ -213,6 +213,16 @@ def _codes_are_known_to_methods(layer: Quantize | Dequantize) -> bool:
     source = layer.inputs[0]
     codes = layer.to_type if isinstance(layer, Quantize) else None if source is None else source.dtype
     return codes in CODE_TYPES
+
+
+_OFTEN_IN_REAL_NUMBERS = frozenset(
+    {"eltwise_difference", "eltwise_extreme", "eltwise_product", "function", "parametric_relu", "reduce"}
+)
+"""Operators that are told of only between quantizations: composites in real numbers are made of them."""
+
+
+def _is_usually_quantized(layer: Layer) -> bool:
+    return operator_of(layer) is not None and operator_of(layer) not in _OFTEN_IN_REAL_NUMBERS
 
 
 def _is_quantized(layer: Layer) -> bool:

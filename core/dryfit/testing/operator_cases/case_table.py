@@ -37,6 +37,13 @@ DRAWN: Mapping[str, Callable[[CaseTrial], Iterator[OperatorCase]]] = {
 }
 """Operator to what draws its cases."""
 
+FURTHER: Mapping[str, Callable[[CaseTrial], Iterator[OperatorCase]]] = {
+    "global_average_pool": other_cases.mean_over_axes_cases,
+    "relu": other_cases.clip_to_one_cases,
+}
+"""Operator to what draws more of its cases: apart, so that the golden vectors of the others stay those of their
+libraries, not all of which are there when one is added."""
+
 
 def trial_cases(
     operator: str, method: str, *, count: int, seed: int = 7, is_exhaustive: bool = True
@@ -60,3 +67,10 @@ def trial_cases(
         raise UnknownNameError("operator", operator, DRAWN)
     random = np.random.default_rng([seed, *operator.encode()])
     return list(DRAWN[operator](CaseTrial(habits_of(method), random, count, is_exhaustive)))
+
+
+def further_cases(operator: str, method: str, *, count: int, seed: int = 7) -> list[OperatorCase]:
+    """As `trial_cases`, of the cases in `FURTHER`; none for most operators."""
+    random = np.random.default_rng([seed, 1, *operator.encode()])
+    draw = FURTHER.get(operator)
+    return [] if draw is None else list(draw(CaseTrial(habits_of(method), random, count, is_exhaustive=False)))

@@ -250,6 +250,23 @@ def global_average_pool_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
         yield case_of(layer, [codes], [x], y)
 
 
+def mean_over_axes_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """Means over other axes than all spatial ones."""
+    for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
+        x, y = drawn_pair(trial.random, dtype, dtype)
+        codes = _codes(trial, dtype, (2, 5, 6, 7), x[1], 127 if index % 2 else 9)
+        layer = Reduce(op=ReduceOperation.AVG, axes=(0b1000, 0b0010, 0b1110)[index % 3], keep_dims=bool(index % 2))
+        yield case_of(layer, [codes], [x], y)
+
+
+def clip_to_one_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """Clips from -1 or 0 to 1, of all codes."""
+    for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
+        layer = Activation(activation_type=ActivationType.CLIP, alpha=float(-(index % 2)), beta=1.0)
+        x, y = _grids(trial, "relu", dtype)
+        yield case_of(layer, [all_codes(dtype.numpy)], [x], y)
+
+
 def softmax_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Rows of several lengths, narrow and wide; and pairs, with scales by which one is next to a tie."""
     for dtype, index in itertools.product(trial.habits.types, range(trial.count)):

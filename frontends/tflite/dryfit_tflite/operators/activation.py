@@ -51,9 +51,14 @@ def gelu(op: Operator) -> None:
 
 @operator("HARD_SWISH")
 def hard_swish(op: Operator) -> None:
-    """Activation HARD_SWISH."""
+    """Activation HARD_SWISH; in real numbers `x * hard_sigmoid(x)`, which devices have."""
     first = op.works_channels_first(0)
-    op.give(op.add(Activation(activation_type=ActivationType.HARD_SWISH), op.real(0, first=first)), first=first)
+    x = op.real(0, first=first)
+    if op.output().is_quantized:
+        op.give(op.add(Activation(activation_type=ActivationType.HARD_SWISH), x), first=first)
+        return
+    gate = op.add(Activation(activation_type=ActivationType.HARD_SIGMOID, alpha=1 / 6, beta=0.5), x)
+    op.give(op.add(Elementwise(op=ElementWiseOperation.PROD), x, gate), first=first)
 
 
 @operator("PRELU")
