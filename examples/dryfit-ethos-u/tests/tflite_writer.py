@@ -6,9 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import flatbuffers
 import numpy as np
-from ai_edge_litert import schema_py_generated as schema
+import pytest
+
+MISSING = "is not installed: pip install './examples/dryfit-ethos-u[testing]' 'dryfit[tflite]'"
+
+
+def bindings() -> Any:
+    """Return the schema's bindings; skip the test where they, or the importer's, are not installed."""
+    for name in ("flatbuffers", "tflite", "ai_edge_litert"):
+        pytest.importorskip(name, reason=f"{name} {MISSING}")
+    from ai_edge_litert import schema_py_generated
+
+    return schema_py_generated
+
 
 TYPES = {"int8": 9, "uint8": 3, "int16": 7, "int32": 2, "int64": 4, "float32": 0, "bool": 6}
 NUMPY = {name: np.dtype(name) for name in TYPES}
@@ -46,7 +57,7 @@ class Operator:
     options_type: str | None = None
 
 
-def _options_name(operator: Operator) -> str | None:
+def _options_name(operator: Operator, schema: Any) -> str | None:
     if operator.options_type is not None:
         return operator.options_type or None
     words = operator.name.replace("_2D", "2D").split("_")
@@ -75,6 +86,9 @@ def write(operators: Iterable[Operator], inputs: Sequence[Tensor] = (), outputs:
         operators: in execution order.
         inputs, outputs: those of the model. Default: each tensor that no operator writes, and that none reads.
     """
+    schema = bindings()
+    import flatbuffers
+
     model, graph = schema.ModelT(), schema.SubGraphT()
     model.version, model.buffers, model.operatorCodes, model.subgraphs = 3, [schema.BufferT()], [], [graph]
     model.description = b"dryfit"
@@ -90,7 +104,7 @@ def write(operators: Iterable[Operator], inputs: Sequence[Tensor] = (), outputs:
         if id(tensor) not in places:
             places[id(tensor)] = len(graph.tensors)
             kept.append(tensor)
-            graph.tensors.append(_tensor(model, tensor, len(graph.tensors)))
+            graph.tensors.append(_tensor(schema, model, tensor, len(graph.tensors)))
         return places[id(tensor)]
 
     for operator in operators:
@@ -106,7 +120,7 @@ def write(operators: Iterable[Operator], inputs: Sequence[Tensor] = (), outputs:
         made.outputs = [place(one) for one in operator.outputs]
         read.update(dict.fromkeys(made.inputs))
         written.update(dict.fromkeys(made.outputs))
-        name = _options_name(operator)
+        name = _options_name(operator, schema)
         if name is not None:
             made.builtinOptionsType = getattr(schema.BuiltinOptions, name)
             made.builtinOptions = getattr(schema, f"{name}T")()
@@ -125,7 +139,7 @@ def write(operators: Iterable[Operator], inputs: Sequence[Tensor] = (), outputs:
     return bytes(builder.Output())
 
 
-def _tensor(model: Any, tensor: Tensor, index: int) -> Any:
+def _tensor(schema: Any, model: Any, tensor: Tensor, index: int) -> Any:
     made = schema.TensorT()
     made.shape, made.type = list(tensor.shape), TYPES[tensor.type]
     made.name = f"t{index}".encode()
