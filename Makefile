@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 python := $(VENV)/bin/python
 pip := $(python) -m pip --quiet --quiet --disable-pip-version-check
 wheel_pip := build/wheel/venv/bin/python -m pip --quiet --quiet --disable-pip-version-check
-strangers := dryfit-npu quantized-plugin
+strangers := dryfit-npu dryfit-ethos-u quantized-plugin
 packaged := pyproject.toml README.md $(shell find core targets plugins frontends -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help

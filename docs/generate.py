@@ -38,6 +38,7 @@ PAGES = {
     ),
     "calibration-cache.schema.json": "dryfit.quantization.cache_document:CacheDocument",
     "check.schema.json": "dryfit.answers.check:CheckAnswer",
+    "compare-devices.schema.json": "dryfit.answers.compare_devices:CompareDevicesAnswer",
     "compare-methods.schema.json": "dryfit.answers.compare_methods:CompareMethodsAnswer",
     "compare-versions.schema.json": "dryfit.answers.compare_versions:CompareVersionsAnswer",
     "compare.schema.json": "dryfit.answers.comparison.answer:CompareAnswer",

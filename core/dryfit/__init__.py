@@ -17,6 +17,7 @@ public_names(
         "dryfit.answers.calibrate": "calibrate compare_calibrators",
         "dryfit.answers.check": "CheckAnswer check",
         "dryfit.answers.compare": "compare",
+        "dryfit.answers.compare_devices": "compare_devices",
         "dryfit.answers.compare_methods": "compare_methods",
         "dryfit.answers.compare_versions": "compare_versions",
         "dryfit.answers.estimate": "estimate",

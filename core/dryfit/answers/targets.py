@@ -339,7 +339,7 @@ def _described(target: Target, platform: Platform, software: tuple[int, ...]) ->
         memory_pools=[
             PoolFacts(pool.name, pool.holds, size, "no limit" if size is None else bytes_text(size), pool.source)
             for pool in target.memory_pools
-            for size in [pool.default_for(platform.family)]
+            for size in [pool.default_for(platform.family, platform.name)]
         ],
         fusions=[FusionFacts(one.name, " + ".join(one.kinds), one.source) for one in target.fusions or ()],
         arithmetic=[

@@ -58,6 +58,11 @@ class CompareOptions:
     as_json: bool
 
     @property
+    def has_samples(self) -> bool:
+        """Whether there is something to run on."""
+        return self.data is not None or bool(self.inputs) or self.seed is not None
+
+    @property
     def keywords(self) -> dict[str, Any]:
         """What both questions take."""
         return {
@@ -98,7 +103,7 @@ def compare_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_options(**values: Any) -> Any:
         own = {name: values.pop(name) for name in names}
-        _require_one_source(own["data"], own["inputs"], own["seed"])
+        _check_sources(own["data"], own["inputs"], own["seed"])
         return command(comparing=CompareOptions(**own), **values)
 
     # click reads the command's name and text from the function, and nothing else.
@@ -109,8 +114,8 @@ def compare_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _require_one_source(data: str | None, inputs: Sequence[str], seed: int | None) -> None:
-    if sum((data is not None, bool(inputs), seed is not None)) != 1:
+def _check_sources(data: str | None, inputs: Sequence[str], seed: int | None) -> None:
+    if sum((data is not None, bool(inputs), seed is not None)) > 1:
         raise click.UsageError("Give one of --data, --input and --random")
 
 
@@ -122,7 +127,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         show_default=True,
         metavar="LIST",
         help="Sides to compare with: fp32 (the model as defined), a device such as gpu, or "
-        "one with a version such as dla@8.6.",
+        "one with a version such as dla@8.6. Without samples: devices, of which placement and estimates are compared.",
     ),
     click.option(
         "--methods",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryfit.errors import ConfigError, PluginError
-from dryfit.plugins.discovery import API_LEVEL, CALIBRATORS, LAYERS, TARGETS
+from dryfit.plugins.discovery import API_LEVEL, CALIBRATORS, LAYERS, TARGETS, module_of
 from dryfit.version import __version__
 
 if TYPE_CHECKING:
@@ -122,6 +122,59 @@ def rendered_files(kind: str, names: Mapping[str, str]) -> dict[str, str]:
             place = path.removesuffix(_SUFFIX).replace("MODULE", names["module"])
             found[place] = environment.from_string(template.read_text(encoding="utf-8")).render(names)
     return dict(sorted(found.items()))
+
+
+def files_like(like: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of a target's package under new names: `rendered_files`, with the modules of an installed one.
+
+    The device and the module are renamed wherever they are words, or parts of words that `_` separates; the texts are
+    otherwise those of the other package, under its license.
+
+    Args:
+        like: device of an installed target, such as `ethos-u`.
+        names: see `package_names`, for a target.
+
+    Raises:
+        ConfigError: The modules of the other package cannot be read.
+        UnknownNameError: No installed package has the device.
+    """
+    from dryfit.plugins import registry
+
+    device = registry.target(like).device
+    entry = registry.entry(TARGETS, device)
+    package = "" if entry is None else (module_of(entry.value) or "").partition(".")[0]
+    attribute = "TARGET" if entry is None else entry.value.rpartition(":")[2]
+    try:
+        modules = list(_sources(files(package))) if package else []
+    except (ImportError, OSError, TypeError) as error:
+        raise ConfigError(
+            "The modules of this target cannot be read",
+            found=f"{package!r}: {error}",
+            remedy="Leave out --like, which writes a small package",
+        ) from error
+    if not modules:
+        raise ConfigError(
+            "This target has no package of its own",
+            found=device,
+            remedy="Choose another target with --like, or leave it out",
+        )
+    words = {package: names["module"], device: names["device"], device.lower(): names["device"].lower()}
+    rendered = rendered_files("target", {**names, "attribute": attribute})
+    found = {path: text for path, text in rendered.items() if not path.startswith("src/")}
+    for path, text in modules:
+        renamed = text
+        for old, new in words.items():
+            renamed = re.sub(rf"(?<![A-Za-z0-9]){re.escape(old)}(?![A-Za-z0-9])", new, renamed)
+        found[f"src/{names['module']}/{path}"] = renamed
+    return dict(sorted(found.items()))
+
+
+def _sources(folder: Traversable, before: str = "") -> Iterator[tuple[str, str]]:
+    for one in folder.iterdir():
+        if one.is_dir() and not one.name.startswith("__"):
+            yield from _sources(one, f"{before}{one.name}/")
+        elif one.name.endswith((".py", ".pyi")):
+            yield before + one.name, one.read_text(encoding="utf-8")
 
 
 def _templates(folder: Traversable, before: str = "") -> Iterator[tuple[str, Traversable]]:

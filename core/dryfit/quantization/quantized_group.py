@@ -140,6 +140,62 @@ def missing_for_group(layer: Layer, activation: Layer | None = None, *, takes_ze
     return [*found, *(f"its output {one.name!r} {_missing_behind(one, unknown, takes_zero_points)}" for one in behind)]
 
 
+LARGEST_STEP = 24
+"""Layers between quantizations that count as one step on codes: a library's operator imports as a few layers. Our
+choice; it bounds the search in networks that are not quantized."""
+
+
+def code_type(layer: Layer) -> DataType | None:
+    """Return the type of the codes that a layer computes on, or None if it computes on real numbers that are stored.
+
+    A layer on real numbers computes on codes if all of them come from dequantize layers or constants, and all of them
+    end in quantize layers, possibly by way of other such layers: these are one step, of which nothing real is stored.
+    The type is that of the step's codes: of those it reads, else of those it gives. A layer without real numbers has
+    the type of its first tensor.
+    """
+    tensors = [tensor for tensor in (*layer.inputs, *layer.outputs) if tensor is not None]
+    if layer.is_quantization:
+        return _codes_of(layer).dtype
+    if not any(tensor.dtype.is_floating_point for tensor in tensors):
+        return tensors[0].dtype if tensors else None
+    read, given = list[DataType](), list[DataType]()
+    seen: dict[str, None] = {layer.name: None}
+    waiting = [layer]
+    while waiting:
+        one = waiting.pop()
+        for tensor in one.inputs:
+            producer = None if tensor is None else tensor.producer
+            if tensor is None or not tensor.dtype.is_floating_point or tensor.is_constant:
+                continue
+            if producer is None or len(seen) > LARGEST_STEP:
+                return None
+            if isinstance(producer, Dequantize):
+                read.append(_codes_of(producer).dtype)
+            elif producer.name not in seen:
+                seen[producer.name] = None
+                waiting.append(producer)
+        for tensor in one.outputs:
+            if not tensor.dtype.is_floating_point:
+                continue
+            if tensor.is_network_output or len(seen) > LARGEST_STEP:
+                return None
+            for reader, index in tensor.consumers:
+                if isinstance(reader, Quantize) and index == 0:
+                    given.append(reader.to_type)
+                elif reader.name not in seen:
+                    seen[reader.name] = None
+                    waiting.append(reader)
+    return next(iter((*read, *given)), None)
+
+
+def _codes_of(layer: Layer) -> Tensor:
+    """The quantized side of a quantize or dequantize layer."""
+    side = layer.outputs[0] if isinstance(layer, Quantize) else layer.inputs[0]
+    if side is None:
+        raise layer.problem("The layer must have an input", remedy="Connect its input 0")
+    return side
+
+
 _UNKNOWN_SCALE = "has a zero point, or a scale that is not constant"
 _UNKNOWN = "has a scale or a zero point that is not constant"
 

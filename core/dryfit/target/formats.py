@@ -32,7 +32,8 @@ class TensorFormat:
     The memory of a tensor of shape `[*batch, C, *spatial]` is a C-contiguous array
     `[*batch, ceil(C / vector), *spatial, vector]` if channels are grouped into vectors (CHW16, CHW32), `[*batch,
     *spatial, C']` if they are innermost (HWC, HWC8, DLA_HWC4), and `[*batch, C, *spatial]` otherwise (LINEAR,
-    DLA_LINEAR), with the extent along W padded to whole multiples of `line_alignment_bytes`.
+    DLA_LINEAR), with the extent along W padded to whole multiples of `line_alignment_bytes`. With `rows_first`, the
+    vectors of a row lie together: `[*batch, H, ceil(C / vector), W, vector]` (NHCWB16 of Arm's Ethos-U).
 
     Attributes:
         name: TensorRT's `TensorFormat` name.
@@ -46,6 +47,7 @@ class TensorFormat:
             all families; next to named families, it applies if no family is requested, and any other family is an
             error.
         spatial_axes: 2, or 3 for the formats of volumes (DHWC8, CDHW32).
+        rows_first: whether all vectors of a row precede those of the next row. For formats that group channels.
         reader_kinds: layer kinds that can read the format at a segment boundary. Empty: all. For DLA_HWC4: convolution.
         source: document and section.
 
@@ -63,6 +65,7 @@ class TensorFormat:
     padded_channels: Mapping[int, int] = attrs.field(factory=dict, hash=False)
     line_alignment_bytes: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     spatial_axes: int = 2
+    rows_first: bool = False
     reader_kinds: frozenset[str] = attrs.field(default=frozenset(), converter=names)
     source: str = ""
 
@@ -106,7 +109,10 @@ class TensorFormat:
             return (*batch, *self._padded_lines(spatial, inner * dtype.bits, family), inner)
         lines = self._padded_lines(spatial, self.channels_vector * dtype.bits, family)
         if self.has_vectors:
-            return (*batch, -(-channels // self.channels_vector), *lines, self.channels_vector)
+            vectors = -(-channels // self.channels_vector)
+            if self.rows_first:
+                return (*batch, *lines[:-1], vectors, lines[-1], self.channels_vector)
+            return (*batch, vectors, *lines, self.channels_vector)
         return (*batch, channels, *lines)
 
     def strides(self, shape: Sequence[int], dtype: DataType, family: str = "") -> tuple[int, ...]:
@@ -124,6 +130,8 @@ class TensorFormat:
         steps = [math.prod(extents[axis + 1 :]) for axis in range(len(extents))]
         if self.channels_last:
             steps.insert(self._channel_axis(len(shape)), steps.pop())
+        elif self.has_vectors and self.rows_first:
+            steps.insert(self._channel_axis(len(shape)), steps.pop(-2))
         return tuple(steps)
 
     def size_bytes(self, shape: Sequence[int], dtype: DataType, family: str = "") -> int:

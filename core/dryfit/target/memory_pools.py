@@ -90,7 +90,8 @@ class MemoryPool:
 
     Attributes:
         name: TensorRT's `MemoryPoolType` if there is one: `WORKSPACE`, `DLA_MANAGED_SRAM`, ...
-        default_bytes: platform family to default limit; the key "" applies to all other families. None: no limit.
+        default_bytes: platform, or platform family, to default limit; the key "" applies to all others. None: no
+            limit.
         minimum_bytes: minimum limit that can be set.
         power_of_two: whether the limit must be a power of two.
         alignment_bytes: alignment of every buffer in the pool.
@@ -118,9 +119,10 @@ class MemoryPool:
     stored_bytes: Callable[[WeightsOfLayer], int] | None = None
     source: str = ""
 
-    def default_for(self, family: str) -> int | None:
-        """Return the default limit on a platform family; None for no limit."""
-        return self.default_bytes.get(family, self.default_bytes.get(""))
+    def default_for(self, family: str, platform: str = "") -> int | None:
+        """Return the default limit on a platform: its own, else that of its family; None for no limit."""
+        keys = [one for one in (platform, family, "") if one in self.default_bytes]
+        return self.default_bytes[keys[0]] if keys else None
 
     def bytes_of(self, weights: WeightsOfLayer) -> int:
         """Return the bytes that weights occupy in this pool."""

@@ -88,25 +88,34 @@ def packing_plan(layout: TensorFormat, shape: tuple[int, ...], dtype: np.dtype[A
     within = tuple(map(slice, shape[axis + 1 :]))
     before = (slice(None),) * axis
     if layout.has_vectors:
-        return PackingPlan(extents, tuple(_vector_parts(shape, axis, extents[-1], before, within)))
+        parts = _vector_parts(shape, axis, extents[-1], before, within, rows_first=layout.rows_first)
+        return PackingPlan(extents, tuple(parts))
     if layout.channels_last:
         axes = (*range(axis), rank - 1, *range(axis, rank - 1))
         return PackingPlan(extents, (TensorPart(_ALL, shape, _ALL, (*before, *within, slice(shape[axis])), axes),))
     return PackingPlan(extents, (TensorPart(_ALL, shape, _ALL, (*before, slice(None), *within), tuple(range(rank))),))
 
 
-def _vector_parts(shape: tuple[int, ...], axis: int, width: int, before: Index, within: Index) -> Iterator[TensorPart]:
+def _vector_parts(
+    shape: tuple[int, ...], axis: int, width: int, before: Index, within: Index, *, rows_first: bool
+) -> Iterator[TensorPart]:
     """The vectors that are full of channels, and the channels of the last one where it is not."""
     rank = len(shape)
     whole, rest = divmod(shape[axis], width)
+    # With the rows first, the axis of the vectors stands before that of the columns, which is the last but one.
+    rows: Index = (slice(None),) * (rank - axis - 2) if rows_first else ()
+    inner, columns = (within[:-1], within[-1:]) if rows_first else ((), within)
+    of_vectors = axis + len(rows)
     if whole:
         # One axis cut into two is a view, whatever the strides.
         cut = (*shape[:axis], whole, width, *shape[axis + 1 :])
-        axes = (*range(axis + 1), rank, *range(axis + 1, rank))
-        vectors = (*before, slice(whole))
-        yield TensorPart((*before, slice(whole * width)), cut, vectors, (*vectors, *within), axes)
+        spatial = [one for one in range(axis, rank) if one != of_vectors]
+        axes = (*range(axis), of_vectors, rank, *spatial)
+        vectors = (*before, *rows, slice(whole))
+        yield TensorPart((*before, slice(whole * width)), cut, vectors, (*before, *inner, slice(whole), *columns), axes)
     if rest:
         left = (*shape[:axis], rest, *shape[axis + 1 :])
         axes = (*range(axis), rank - 1, *range(axis, rank - 1))
         channels = (*before, slice(whole * width, None))
-        yield TensorPart(channels, left, (*before, whole), (*before, whole, *within, slice(rest)), axes)
+        last = (*before, *inner, whole, *columns, slice(rest))
+        yield TensorPart(channels, left, (*before, *rows, whole), last, axes)

@@ -52,6 +52,21 @@ def test_the_tests_of_a_new_package_pass(kind, tmp_path):
     assert " passed" in done.stdout
 
 
+def test_a_new_target_may_start_as_a_copy_of_another(tmp_path):
+    assert dryfit("target", "acme-core", "--like", "dla", "--directory", tmp_path) == 0
+    package = tmp_path / "acme-core"
+    project = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["entry-points"] == {"dryfit.targets": {"acme-core": "acme_core:TARGET"}}
+    record = (package / "src/acme_core/__init__.py").read_text(encoding="utf-8")
+    assert 'device="ACME_CORE"' in record
+    assert "acme_core.limits" in record
+    texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
+    assert not any("dryfit_dla" in text for text in texts)
+    assert "ACME_CORE_MANAGED_SRAM" in (package / "src/acme_core/formats.py").read_text(encoding="utf-8")
+    assert dryfit("layer", "acme-other", "--like", "dla", "--directory", tmp_path) == 2
+    assert dryfit("target", "acme-other", "--like", "mars", "--directory", tmp_path) != 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_package_is_clean_and_short(kind, tmp_path):
     package, _ = made(kind, tmp_path)

@@ -8,6 +8,7 @@ from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
 from dryfit.quantization.int8_steps import has_scales
+from dryfit.quantization.quantized_group import code_type
 from dryfit.target.target import Target
 
 REDUCED_TYPES = ((BuilderFlag.FP16, DataType.HALF), (BuilderFlag.BF16, DataType.BF16))
@@ -24,12 +25,17 @@ def computation_type(
     A device without a default type (the DLA requires a precision flag) is checked for INT8 if only INT8 is allowed, and
     otherwise for FP32. Its rules then reject the layer for the missing scales or the missing flag.
 
+    A device without floating point computes a layer of a quantized network in the type of its codes (see `code_type`).
+
     Source: TensorRT `BuilderFlag` (flags allow a type); a layer without a range runs in FP16 if allowed.
     """
     if is_strongly_typed(layer):
         return typed_precision(layer)
     if layer.precision is not None:
         return layer.precision
+    codes = code_type(layer) if computes_on_codes(target) else None
+    if codes is not None and codes in target.precisions:
+        return codes
     may_be_int8 = BuilderFlag.INT8 in flags and DataType.INT8 in target.precisions
     if may_be_int8 and (assume_scales or has_scales(layer)):
         return DataType.INT8
@@ -39,6 +45,11 @@ def computation_type(
     if target.default_precision is not None:
         return target.default_precision
     return DataType.INT8 if may_be_int8 else DataType.FLOAT
+
+
+def computes_on_codes(target: Target) -> bool:
+    """Return whether a device has no floating-point arithmetic, so that it runs quantized layers only."""
+    return bool(target.precisions) and not any(dtype.is_floating_point for dtype in target.precisions)
 
 
 def is_strongly_typed(layer: Layer) -> bool:

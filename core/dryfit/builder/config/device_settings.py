@@ -197,7 +197,8 @@ class DeviceSettings(FlagSettings):
             UnknownNameError: No device has this pool.
         """
         target, found = _pool(pool)
-        return self._pool_limits.get(found.name, found.default_for(self.platform(target.device).family))
+        platform = self.platform(target.device)
+        return self._pool_limits.get(found.name, found.default_for(platform.family, platform.name))
 
 
 def _pool(name: str) -> tuple[Target, MemoryPool]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
+from dryfit.builder.config.computation_type import computes_on_codes
 from dryfit.builder.placement.roles import LayerRole, layer_roles
 from dryfit.errors import PlacementError
 from dryfit.network.layer import Layer
@@ -112,6 +113,8 @@ def placement_error(
 
 def _quantization_remedy(device: str, *, has_zero_points: bool) -> str:
     """What can be done about a network that is quantized explicitly; "" where the device takes it as it is."""
+    if computes_on_codes(registry.target(device)):
+        return ""
     if has_zero_points:
         return (
             f"The network is quantized with zero points, which {device} does not support. --quantize-method onnx (or "

@@ -16,7 +16,7 @@ from typing import Any, cast
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
-from dryfit.builder.config.computation_type import REDUCED_TYPES, is_strongly_typed
+from dryfit.builder.config.computation_type import REDUCED_TYPES, computes_on_codes, is_strongly_typed
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.precision.chosen import WEAK_TYPES, PrecisionCause, PrecisionReason, Precisions
@@ -30,6 +30,7 @@ from dryfit.network.layers.plugin import Plugin
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor, TensorSpec
 from dryfit.quantization.int8_steps import has_scale, is_inside_step, real_tensors, tensors_without_range
+from dryfit.quantization.quantized_group import code_type
 from dryfit.target.arithmetic import weight_rounding
 from dryfit.target.target import Target
 from dryfit.target.verdict import Verdict
@@ -140,24 +141,33 @@ class _Chooser:
             self.reasons[layer.name] = _TYPED
         else:
             found = self._computation_type(layer, target, own, verdict)
-            self.layers[layer.name] = found
-            self.converted[layer.name] = None
-            if found is DataType.INT8:
-                text = "Scales are assumed" if self._config.assume_scales else "Its tensors have scales"
-                self.reasons[layer.name] = PrecisionReason(PrecisionCause.INT8, text)
-                lacking = [] if self._config.assume_scales else tensors_without_range(layer)
-                inside = [tensor for tensor in lacking if is_inside_step(tensor)]
-                missing = [tensor.name for tensor in lacking if tensor not in inside]
-                wider = real_type(layer, target, self._config)
-                self._candidates[layer.name] = Int8Candidate(layer, target, wider, missing, inside)
+            if self._is_explicit and computes_on_codes(target) and found is code_type(layer):
+                # The layers around it say how the codes stand for real numbers: there is nothing to choose.
+                self.layers[layer.name] = own
+                self.reasons[layer.name] = _ON_CODES
             else:
-                asked = self._config.asked_type(layer, target)
-                notes = [] if verdict is None else [str(note) for note in verdict.notes]
-                self.reasons[layer.name] = first_reason(
-                    layer, target, self._config, asked, notes, is_explicit=self._is_explicit
-                )
+                self._convert(layer, target, found, verdict)
         for index, wished in sorted(layer.output_types.items()):
             self._choose_output(layer, index, wished, target)
+
+    def _convert(self, layer: Layer, target: Target, found: DataType, verdict: Verdict | None) -> None:
+        """Record the type that a layer of a weakly typed network is computed in, and why."""
+        self.layers[layer.name] = found
+        self.converted[layer.name] = None
+        if found is DataType.INT8:
+            text = "Scales are assumed" if self._config.assume_scales else "Its tensors have scales"
+            self.reasons[layer.name] = PrecisionReason(PrecisionCause.INT8, text)
+            lacking = [] if self._config.assume_scales else tensors_without_range(layer)
+            inside = [tensor for tensor in lacking if is_inside_step(tensor)]
+            missing = [tensor.name for tensor in lacking if tensor not in inside]
+            wider = real_type(layer, target, self._config)
+            self._candidates[layer.name] = Int8Candidate(layer, target, wider, missing, inside)
+        else:
+            asked = self._config.asked_type(layer, target)
+            notes = [] if verdict is None else [str(note) for note in verdict.notes]
+            self.reasons[layer.name] = first_reason(
+                layer, target, self._config, asked, notes, is_explicit=self._is_explicit
+            )
 
     def choose_int8(
         self,
@@ -246,6 +256,9 @@ class _Chooser:
 
 _TYPED = PrecisionReason(
     PrecisionCause.STRONGLY_TYPED, "The network is strongly typed: its types are those of the computation"
+)
+_ON_CODES = PrecisionReason(
+    PrecisionCause.EXPLICIT, "The quantize and dequantize layers around it say on what codes the device computes it"
 )
 _NO_ARITHMETIC = PrecisionReason(
     PrecisionCause.NO_ARITHMETIC, "It does no floating-point arithmetic, or its types are part of its definition"

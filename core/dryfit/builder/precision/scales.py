@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig
+from dryfit.builder.config.computation_type import computes_on_codes
 from dryfit.builder.config.enumerations import QuantizationFlag
 from dryfit.builder.config.quantization_mode import QuantizationMode, is_explicit, quantization_mode
 from dryfit.builder.placement.assign import Assignment
@@ -26,6 +27,7 @@ from dryfit.quantization.lint.network_view import NetworkView
 from dryfit.quantization.lint.weights import weights_axis
 from dryfit.quantization.range_sharing import floating_point_network
 from dryfit.quantization.scale_table import RangeOrigin, ScaleTable, scale_table
+from dryfit.target.target import Target
 
 FoundRanges = Mapping[str, Solution]
 """Tensor name to what a calibrator found for it."""
@@ -197,11 +199,12 @@ def check_unscaled(network: Network, assignment: Assignment) -> None:
     if not is_explicit(network):
         # A device that needs a flag to know its type computes on real numbers only: there INT8 is a way to store them.
         check_unscaled_inputs(
-            network,
-            lambda layer: (
-                layer.name not in assignment.devices or assignment.target(layer).default_precision is not None
-            ),
+            network, lambda layer: layer.name not in assignment.devices or _has_integers(assignment.target(layer))
         )
+
+
+def _has_integers(target: Target) -> bool:
+    return target.default_precision is not None or computes_on_codes(target)
 
 
 def apply_scales(scales: ScaleTable, network: Network, int8_inputs: Collection[str]) -> None:

@@ -16,6 +16,7 @@ from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import network_options
 
 if TYPE_CHECKING:
+    from dryfit.answers.compare_devices import CompareDevicesAnswer
     from dryfit.answers.compare_methods import CompareMethodsAnswer
     from dryfit.answers.compare_versions import CompareVersionsAnswer
     from dryfit.answers.comparison.answer import CompareAnswer
@@ -32,15 +33,20 @@ def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
     model's weights for the others to compute with; of any other they get the weights that it stores. Each layer's error
     is split into what the layer adds itself, on the inputs that the other side has, and what it inherits.
 
+    Without samples, the devices of --against are compared by where they run the operators of MODEL, and by estimates.
+
     With --methods a quantized MODEL is computed by quantize methods on this machine, and its codes are compared. With
     --api a MODEL is placed, built and run as versions of TensorRT do it.
     """
     context = click.get_current_context()
     given = [name for name in ("methods", "api") if getattr(comparing, name)]
-    if context.get_parameter_source("against") is not ParameterSource.DEFAULT:
+    names_sides = context.get_parameter_source("against") is not ParameterSource.DEFAULT
+    if names_sides:
         given.append("against")
     if len(given) > 1:
         raise click.UsageError("Give only one of --against, --methods and --api; the first of a list is the reference")
+    if not comparing.has_samples and not (names_sides and set(comparing.against) - {"fp32"}):
+        raise click.UsageError("Give one of --data, --input and --random, or devices to compare with --against")
     with log_to_stderr(logging.ERROR):
         answer = _answer(model, options, comparing)
     for note in answer.notes:
@@ -54,12 +60,17 @@ def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
 
 def _answer(
     model: Path, options: Options, comparing: CompareOptions
-) -> CompareAnswer | CompareMethodsAnswer | CompareVersionsAnswer:
+) -> CompareAnswer | CompareDevicesAnswer | CompareMethodsAnswer | CompareVersionsAnswer:
     from dryfit.answers.compare import compare as compared
+    from dryfit.answers.compare_devices import compare_devices
     from dryfit.answers.compare_methods import compare_methods
     from dryfit.answers.compare_versions import compare_versions
     from dryfit.engine.progress import TerminalProgress
 
+    if not comparing.has_samples:
+        if comparing.fail_below is not None or comparing.tolerance:
+            raise click.UsageError("--fail-below and --tolerance need samples: --data, --input or --random")
+        return compare_devices(model, comparing.against, **options)
     asked = comparing.keywords
     if comparing.api:
         if comparing.fail_below is not None or comparing.tolerance:

@@ -57,20 +57,27 @@ def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
 @click.option(
+    "--like",
+    metavar="DEVICE",
+    help="Target only: start from a copy of the package of this installed target, such as ethos-u, under the new name.",
+)
+@click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     help="Folder in which to create the package (default: this folder).",
 )
-def new(kind: str, name: str, directory: Path) -> None:
+def new(kind: str, name: str, like: str | None, directory: Path) -> None:
     """Write a new package NAME with a target, a layer or a calibrator in it.
 
     It works as it is: install it, run its tests, then make it yours. The folder must not exist yet.
     """
-    from dryfit.cli.new_package import package_names, rendered_files, write_package
+    from dryfit.cli.new_package import files_like, package_names, rendered_files, write_package
 
+    if like is not None and kind != "target":
+        raise click.UsageError("--like applies to targets only")
     names = package_names(kind, name)
-    contents = rendered_files(kind, names)
+    contents = rendered_files(kind, names) if like is None else files_like(like, names)
     folder = directory / names["distribution"]
     write_package(folder, contents)
     print_line(f"A new package {names['distribution']} with the module {names['module']}:")
