@@ -69,6 +69,7 @@ from dryfit.errors import ConfigError as ConfigError
 from dryfit.errors import DryfitError as DryfitError
 from dryfit.errors import EngineFileError as EngineFileError
 from dryfit.errors import ExecutionError as ExecutionError
+from dryfit.errors import ModelImportError as ModelImportError
 from dryfit.errors import NetworkError as NetworkError
 from dryfit.errors import OnnxImportError as OnnxImportError
 from dryfit.errors import PlacementError as PlacementError
