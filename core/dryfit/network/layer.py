@@ -207,7 +207,8 @@ class Layer(KnownAttributes, metaclass=LayerMeta):
         name: unique in the network. `Network.add_layer` replaces an empty name with TensorRT's default name, and
             appends a number to a name that another layer already has.
         metadata: free text. The ONNX importer stores the names of the source nodes here, as TensorRT's parser does.
-        onnx_nodes: names of the ONNX nodes from which the layer was imported.
+        onnx_nodes: names of the ONNX nodes from which the layer was imported; of a TFLite model the locations of
+            operators, `index:NAME:first output`.
         precision: the computation type set by the user, or None.
         output_types: output index to the type set by the user.
         quantize_method: name of the quantize method that computes the layer, with the surrounding quantization, in
