@@ -100,6 +100,8 @@ public_names(
         "dryfit.reporting.fleet": "report_all",
         "dryfit.reporting.report": "report",
         "dryfit.target.kernels": "kernel",
+        "dryfit.target.overlay_file": "read_overlay write_overlay",
+        "dryfit.target.overlays": "Overlay",
         "dryfit.target.platform": "Platform",
         "dryfit.target.target": "Target",
         "dryfit.target.verdict": "Verdict Violation",

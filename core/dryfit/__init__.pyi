@@ -134,6 +134,9 @@ from dryfit.quantization.picture_preparation import PicturePreparation as Pictur
 from dryfit.reporting.fleet import report_all as report_all
 from dryfit.reporting.report import report as report
 from dryfit.target.kernels import kernel as kernel
+from dryfit.target.overlay_file import read_overlay as read_overlay
+from dryfit.target.overlay_file import write_overlay as write_overlay
+from dryfit.target.overlays import Overlay as Overlay
 from dryfit.target.platform import Platform as Platform
 from dryfit.target.target import Target as Target
 from dryfit.target.verdict import Verdict as Verdict
