@@ -28,6 +28,7 @@ REFERENCE = Path(__file__).parent / "reference"
 PAGES = {
     "annotate.schema.json": "dryfit.answers.annotate:AnnotateAnswer",
     "board-read.schema.json": "dryfit.answers.board_read:BoardReadAnswer",
+    "board-learn.schema.json": "dryfit.answers.board_learn:BoardLearnAnswer",
     "build.schema.json": "dryfit.answers.build:BuildAnswer|dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "cache.schema.json": (
         "dryfit.answers.cache_answers:CacheAnswer|dryfit.answers.cache_answers:CacheDiffAnswer"

@@ -34,7 +34,7 @@ from dryfit.answers.text import Answer, Block
 from dryfit.board.kit.archive import Archive
 from dryfit.board.kit.manifest import KitBuild
 from dryfit.board.logs.reading import BoardLog, read_log
-from dryfit.board.results import DONE, BoardFacts, BoardResults
+from dryfit.board.results import DONE, BoardFacts, BoardResults, MeasuredLayer, MeasuredRuns
 from dryfit.builder.assessment import assessment_of
 from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError, DryfitError, UnknownNameError
@@ -183,6 +183,32 @@ def board_read(
         UnknownNameError: dryfit does not know the board.
         OSError: A file cannot be read.
     """
+    return read_board(results, kit, outputs=outputs)[0]
+
+
+@attrs.frozen(eq=False)
+class BuildEvidence:
+    """What a build shows, with what dryfit expected of it: what corrections are learnt from.
+
+    Attributes:
+        build: id of the build.
+        expected: what dryfit expected.
+        layers: the layers whose verdict or device the results show.
+        runs: measured times of whole runs; None if there are none.
+        profile: measured times of the engine's layers.
+    """
+
+    build: str
+    expected: Expected
+    layers: Sequence[BoardLayer]
+    runs: MeasuredRuns | None
+    profile: Sequence[MeasuredLayer]
+
+
+def read_board(
+    results: str | os.PathLike[str], kit: str | os.PathLike[str] | None = None, *, outputs: bool = False
+) -> tuple[BoardReadAnswer, Sequence[BuildEvidence]]:
+    """Return the answer of `board_read`, and what each build shows. Arguments and errors as there."""
     with contextlib.ExitStack() as stack:
         opened = stack.enter_context(BoardResults.open(results))
         archives = [opened.archive]
@@ -194,7 +220,7 @@ def board_read(
         reading = _Reading(opened, archives, folder, _Board.of(opened, list(logs.values())))
         for build in opened.manifest.builds:
             reading.add(build, logs[build.id], outputs=outputs)
-        return reading.answer(os.fspath(results))
+        return reading.answer(os.fspath(results)), reading.evidence
 
 
 def _require_same_kit(results: BoardResults, kit: Archive) -> None:
@@ -285,6 +311,7 @@ class _Reading:
         self._facts: list[BoardFact] = []
         self._times: list[BoardTime] = []
         self._outputs: list[BoardOutput] = []
+        self.evidence: list[BuildEvidence] = []
 
     def add(self, build: KitBuild, log: BoardLog, *, outputs: bool) -> None:
         """Take one build.
@@ -341,6 +368,8 @@ class _Reading:
         placement = placement_of(build.model, assessment, subject.config.settings(subject.network))
         expected = Expected(subject.config, design, assessment, placement.layers)
         layers = board_layers(build, log, self._results, expected)
+        runs, profile = self._results.runs(build), self._results.profile(build)
+        self.evidence.append(BuildEvidence(build.id, expected, layers, runs, profile))
         self._facts += board_facts(build, log, self._results.layers(build), expected)
         self._times += board_times(build, self._results, expected)
         if outputs:

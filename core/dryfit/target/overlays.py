@@ -399,6 +399,8 @@ def with_parameters(function: Callable[..., Any], records: Mapping[str, Any]) ->
     """Return a cost function that is asked with these parameters of the question's platform."""
 
     def asked(question: Any) -> Any:
+        if question.parameters is not None:
+            return function(question)
         return function(attrs.evolve(question, parameters=records.get(question.platform.name)))
 
     return asked
