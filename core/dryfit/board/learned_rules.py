@@ -27,6 +27,9 @@ LARGEST_LIMIT = 1 << 24
 FAR = 2
 """A limit is taken as absent where a value of so many times the limit was taken, and none beyond it was refused. Our
 choice: probes go as far."""
+MANY = 3
+"""So many refused layers with one common reason decide for it, though each alone has others. Our choice: each of the
+others would have to be one of several changes that happen to meet in these layers."""
 
 
 @attrs.frozen(eq=False)
@@ -83,15 +86,17 @@ class _Taken:
 
 @attrs.frozen
 class Undecided:
-    """A refused layer for which several rules can be the reason, or none.
+    """A layer whose verdict no correction explains for certain.
 
     Attributes:
         layer: build and name.
-        candidates: rules of which one must be narrower; empty where no rule speaks of it.
+        candidates: rules of which one must be otherwise; empty where no rule speaks of it.
+        is_taken: whether the board ran it on the device, and no overlay can change the rule against it.
     """
 
     layer: str
     candidates: Sequence[str]
+    is_taken: bool = False
 
 
 @attrs.frozen
@@ -101,7 +106,7 @@ class LearnedRules:
     Attributes:
         changes: rule id to what differs.
         confirmed: rule id to the layers that were refused for it alone.
-        undecided: refused layers that are not explained.
+        undecided: layers that are not explained.
         layers: number of layers that were looked at.
     """
 
@@ -137,8 +142,20 @@ def learn_rules(table: LimitTable, layers: Iterable[SeenLayer]) -> LearnedRules:
         table: the documented rules.
         layers: of all builds of one board with one software version.
     """
-    seen = [(layer, looks_of(table, layer.questions)) for layer in layers]
-    return _Learning(table, seen).learned()
+    all_layers = list(layers)
+    # A device that lacks the kind of a layer refuses it for that reason, and no other rule is asked.
+    lacking = [one for one in all_layers if any(table.lacks(question.layer.kind) for question in one.questions)]
+    seen = [(one, looks_of(table, one.questions)) for one in all_layers if one not in lacking]
+    learned = _Learning(table, seen).learned()
+    refused = [one for one in lacking if not one.is_taken]
+    kind_rule = {table.kind_rules[0].id: Confirmation(len(refused))} if refused and len(refused) == len(lacking) else {}
+    taken = [Undecided(one.place, [table.kind_rules[0].id], is_taken=True) for one in lacking if one.is_taken]
+    return attrs.evolve(
+        learned,
+        confirmed={**kind_rule, **learned.confirmed},
+        undecided=[*learned.undecided, *taken],
+        layers=len(all_layers),
+    )
 
 
 def looks_of(table: LimitTable, questions: Iterable[Question]) -> list[Look]:
@@ -235,14 +252,25 @@ class _Learning:
             # What one layer decides may explain others, and leaves fewer reasons for the rest.
             waiting = [one for one in waiting if not any(map(self._is_refused_value, one[1]))]
             decided = next((one for one in waiting if len(self._reasons(*one)) == 1), None)
-            if decided is None:
+            reason = self._reason_of_many(waiting) if decided is None else next(iter(self._reasons(*decided)))
+            if reason is None:
                 return [Undecided(layer.place, sorted({one.rule.id for one in looks})) for layer, looks in waiting]
-            layer, looks = decided
-            [reason] = self._reasons(layer, looks)
-            chosen = [look for look in looks if look.rule.id == reason]
             self._narrower.add(reason)
-            self._note(layer, chosen)
-            waiting.remove(decided)
+            for layer, looks in waiting if decided is None else [decided]:
+                self._note(layer, [look for look in looks if look.rule.id == reason])
+
+    def _reason_of_many(self, waiting: Sequence[tuple[SeenLayer, Sequence[Look]]]) -> str | None:
+        """The one rule that can be why all layers that share reasons were refused; None where there is no such rule."""
+        left = [(layer, self._reasons(layer, looks)) for layer, looks in waiting if looks]
+        while left:
+            group, rules = [left.pop(0)], set[str]()
+            while len(rules) != len(rules := set[str]().union(*(reasons for _, reasons in group))):
+                group += [one for one in left if one[1] & rules]
+                left = [one for one in left if not one[1] & rules]
+            common = set[str].intersection(*(reasons for _, reasons in group))
+            if len(group) >= MANY and len(common) == 1:
+                return common.pop()
+        return None
 
     def _reasons(self, layer: SeenLayer, looks: Sequence[Look]) -> set[str]:
         found = {look.rule.id for look in looks}
