@@ -1,6 +1,7 @@
 # The public names of `dryfit`, written by `make docs` from the table in `__init__.py`.
 
 from dryfit.answers.annotate import annotate as annotate
+from dryfit.answers.board_pack import board_pack as board_pack
 from dryfit.answers.board_read import board_read as board_read
 from dryfit.answers.caches import check_cache as check_cache
 from dryfit.answers.caches import diff_caches as diff_caches

@@ -14,7 +14,16 @@ import attrs
 
 from dryfit.answers.explain_log import LogLayer, LogRules, log_layer
 from dryfit.answers.json_data import Amount, Count
-from dryfit.answers.log_comparison import DLA, GPU, INSIDE, NO_DEVICE, layers_by_node, lists_are_complete, shown_devices
+from dryfit.answers.log_comparison import (
+    DLA,
+    GPU,
+    INSIDE,
+    NO_DEVICE,
+    layers_by_node,
+    lists_are_complete,
+    own_layer,
+    shown_devices,
+)
 from dryfit.answers.network_cost import network_cost
 from dryfit.answers.placement import LayerAnswer
 from dryfit.board.kit.manifest import KitBuild
@@ -73,6 +82,7 @@ class BoardLayer:
         board_rules: rules that these messages report.
         device: device on which dryfit places it.
         violations: rules of the DLA that it violates according to dryfit.
+        risks: inferred rules whose violation dryfit reports as a warning: the DLA may not run the layer.
         checked: the rules of the DLA that apply to it, with their values.
     """
 
@@ -87,6 +97,7 @@ class BoardLayer:
     board_rules: Sequence[str]
     device: str | None
     violations: Sequence[str]
+    risks: Sequence[str]
     checked: Sequence[CheckedRule]
 
     @property
@@ -209,28 +220,33 @@ def board_layers(build: KitBuild, log: BoardLog, results: BoardResults, expected
     asked: dict[str, bool] = {}
     for answered in results.verdicts(build):
         asked[answered.layer] = asked.get(answered.layer, True) and answered.on_dla
-    checks = _Checks(expected)
+    checks = RuleChecks(expected)
     found = []
-    for name, layers in layers_by_node(expected.layers).items():
+    for node, of_node in layers_by_node(expected.layers).items():
+        layer = own_layer(node, of_node)
+        # A log of `dryfit exec` has dryfit's names.
+        name = next((one for one in (node, layer.name) if one in fallen or one in shown or one in asked), node)
         device, how = shown.get(name) or ((DLA, INSIDE) if are_complete and not log.lists.dropped else ("", ""))
         verdict, reason = _verdict(name, device, fallen.get(name), log, asked)
         if not device and verdict == UNKNOWN:
             continue
         one = fallen.get(name)
+        own = layer.verdicts.get(DLA)
         found.append(
             BoardLayer(
                 build=build.id,
-                layer=name,
-                kind=layers[0].kind,
-                precision=checks.precision(layers[0]),
+                layer=node,
+                kind=layer.kind,
+                precision=checks.precision(layer),
                 verdict=verdict,
                 board_device=device,
                 shown_by=reason or how,
                 messages=[] if one is None else list(one.messages),
                 board_rules=[] if one is None else list(one.rules),
-                device=layers[0].device,
-                violations=list(dict.fromkeys(rule.rule for layer in layers for rule in layer.violations(DLA))),
-                checked=list(checks.of(layers)),
+                device=layer.device,
+                violations=list(dict.fromkeys(rule.rule for rule in layer.violations(DLA))),
+                risks=[] if own is None else [rule.rule for rule in own.warnings if rule.fidelity == "inferred"],
+                checked=list(checks.of([layer])),
             )
         )
     return found
@@ -250,7 +266,7 @@ def _verdict(
     return UNKNOWN, ""
 
 
-class _Checks:
+class RuleChecks:
     """The rules of the DLA that apply to layers, with the values that they look at."""
 
     def __init__(self, expected: Expected) -> None:
@@ -406,7 +422,7 @@ def form_of(text: str) -> str:
 
 def _forms(tensors: Sequence[InspectedTensor]) -> list[str]:
     forms = [form_of(one.form) for one in tensors]
-    return sorted(forms) if all(forms) else []
+    return sorted(set(forms)) if all(forms) else []
 
 
 def _expected_forms(names: Sequence[str], design: Design) -> list[str]:
@@ -417,7 +433,7 @@ def _expected_forms(names: Sequence[str], design: Design) -> list[str]:
         if not on_dla:
             return []
         found.append(f"{on_dla[0].dtype.text} {on_dla[0].layout.name}")
-    return sorted(found)
+    return sorted(set(found))
 
 
 # Times ----------------------------------------------------------------------------------------------------------------
@@ -517,6 +533,7 @@ __all__ = [
     "BoardTime",
     "CheckedRule",
     "Expected",
+    "RuleChecks",
     "board_facts",
     "board_layers",
     "board_times",

@@ -42,6 +42,7 @@ from dryfit.plugins import registry
 from dryfit.target.target import Platform
 
 CONFIRMED, SUPPORTED, CONTRADICTED, UNDECIDED = "confirmed", "supported", "contradicted", "undecided"
+NOT_OBSERVED = "not observed"
 
 
 @attrs.frozen
@@ -53,12 +54,12 @@ class RuleEvidence:
         text: what it requires.
         fidelity: its fidelity in dryfit: `documented`, `inferred` or `confirmed`.
         outcome: `confirmed` on this board: layers that violate it were refused for it, and no layer contradicts it;
-            `supported`: only layers that satisfy it were seen, and were accepted; `contradicted` by a layer;
-            `undecided`: no layer decides.
+            `supported`: only layers that satisfy it were seen, and were accepted; `contradicted` by a layer; `not
+            observed`: a risk that did not come true; `undecided`: no layer decides.
         refused: number of refused layers that violate it alone, or for which the log reports it.
         accepted: number of accepted layers that satisfy it.
         refused_shared: number of refused layers that violate it and other rules.
-        accepted_against: accepted layers that violate it, as `build/layer`.
+        accepted_against: accepted layers that violate it, as `build/layer`; for a risk, layers that run on the DLA.
         refused_against: layers that satisfy it and were refused, and for which the log reports it, as `build/layer`.
         source: document and section of the rule.
     """
@@ -396,7 +397,7 @@ def rule_evidence(layers: Iterable[BoardLayer]) -> list[RuleEvidence]:
             _count(one, counts)
     known = {rule.rule: rule for family in all_rules() for rule in family.rules}
     found = [_evidence(known.get(rule), rule, one) for rule, one in sorted(counts.items())]
-    order = (CONTRADICTED, CONFIRMED, SUPPORTED, UNDECIDED)
+    order = (CONTRADICTED, CONFIRMED, NOT_OBSERVED, SUPPORTED, UNDECIDED)
     return sorted(found, key=lambda one: order.index(one.outcome))
 
 
@@ -415,6 +416,12 @@ def _count(one: BoardLayer, counts: dict[str, _Counts]) -> None:
     def of(rule: str) -> _Counts:
         return counts.setdefault(rule, _Counts())
 
+    # The builder of a board finds a risk only when it compiles the segment.
+    if one.board_device == DLA and not one.violations:
+        for rule in one.risks:
+            of(rule).accepted_against.append(place)
+    elif one.verdict == REFUSED and not one.violations and len(one.risks) == 1:
+        of(one.risks[0]).refused += 1
     if one.verdict == ACCEPTED:
         for rule in one.violations:
             of(rule).accepted_against.append(place)
@@ -431,7 +438,9 @@ def _count(one: BoardLayer, counts: dict[str, _Counts]) -> None:
 
 
 def _evidence(rule: RuleExplanation | None, name: str, one: _Counts) -> RuleEvidence:
-    if one.accepted_against or one.refused_against:
+    if rule is not None and rule.severity == "warning" and one.accepted_against and not one.refused:
+        outcome = NOT_OBSERVED
+    elif one.accepted_against or one.refused_against:
         outcome = CONTRADICTED
     elif one.refused:
         outcome = CONFIRMED
@@ -452,4 +461,4 @@ def _evidence(rule: RuleExplanation | None, name: str, one: _Counts) -> RuleEvid
 
 
 def _is_unexplained(one: BoardLayer) -> bool:
-    return one.verdict == REFUSED and not one.violations and len(one.board_rules) != 1
+    return one.verdict == REFUSED and not one.violations and len(one.board_rules) != 1 and len(one.risks) != 1
