@@ -30,7 +30,7 @@ from dryfit.board.kit.manifest import KitBuild
 from dryfit.board.logs.layer_lists import segment_of
 from dryfit.board.logs.message import FALLBACK, REFUSAL
 from dryfit.board.logs.reading import BoardLog
-from dryfit.board.results import BoardResults, InspectedLayer, InspectedTensor
+from dryfit.board.results import BoardResults, InspectedLayer, InspectedTensor, MeasuredLayer, MeasuredRuns
 from dryfit.builder.assessment import Assessment
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
@@ -73,7 +73,8 @@ class BoardLayer:
     Attributes:
         build: id of the build.
         layer: name of the layer in TensorRT: that of its ONNX node.
-        kind: dryfit's kind of its first layer.
+        own: name of dryfit's layer; others that the importer makes of the node, such as shuffles, are not judged.
+        kind: kind of that layer.
         precision: computation type for which dryfit asks the rules.
         verdict: `accepted` or `refused` by the board's validation for the DLA, or `unknown`.
         board_device: device on the board; `none` if the build failed because of the layer, "" if unknown.
@@ -88,6 +89,7 @@ class BoardLayer:
 
     build: str
     layer: str
+    own: str
     kind: str
     precision: str
     verdict: str
@@ -204,6 +206,25 @@ class Expected:
     layers: Sequence[LayerAnswer]
 
 
+@attrs.frozen(eq=False)
+class BuildEvidence:
+    """One build on a board with what dryfit expects of it: all that corrections are learnt from.
+
+    Attributes:
+        build: id of the build.
+        expected: what dryfit expects.
+        layers: the layers whose verdict or device the results show.
+        profile: measured times of the engine's layers.
+        runs: measured times of whole runs; None if there are none.
+    """
+
+    build: str
+    expected: Expected
+    layers: Sequence[BoardLayer]
+    profile: Sequence[MeasuredLayer]
+    runs: MeasuredRuns | None
+
+
 # Layers ---------------------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +257,7 @@ def board_layers(build: KitBuild, log: BoardLog, results: BoardResults, expected
             BoardLayer(
                 build=build.id,
                 layer=node,
+                own=layer.name,
                 kind=layer.kind,
                 precision=checks.precision(layer),
                 verdict=verdict,
@@ -531,6 +553,7 @@ __all__ = [
     "BoardFact",
     "BoardLayer",
     "BoardTime",
+    "BuildEvidence",
     "CheckedRule",
     "Expected",
     "RuleChecks",

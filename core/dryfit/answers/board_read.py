@@ -19,6 +19,7 @@ from dryfit.answers.board_evidence import (
     BoardFact,
     BoardLayer,
     BoardTime,
+    BuildEvidence,
     Expected,
     board_facts,
     board_layers,
@@ -184,6 +185,13 @@ def board_read(
         UnknownNameError: dryfit does not know the board.
         OSError: A file cannot be read.
     """
+    return read_board(results, kit, outputs=outputs)[0]
+
+
+def read_board(
+    results: str | os.PathLike[str], kit: str | os.PathLike[str] | None = None, *, outputs: bool = False
+) -> tuple[BoardReadAnswer, Sequence[BuildEvidence]]:
+    """Return the answer of `board_read`, and the builds that dryfit can place. Raises what `board_read` raises."""
     with contextlib.ExitStack() as stack:
         opened = stack.enter_context(BoardResults.open(results))
         archives = [opened.archive]
@@ -195,7 +203,7 @@ def board_read(
         reading = _Reading(opened, archives, folder, _Board.of(opened, list(logs.values())))
         for build in opened.manifest.builds:
             reading.add(build, logs[build.id], outputs=outputs)
-        return reading.answer(os.fspath(results))
+        return reading.answer(os.fspath(results)), reading.evidence
 
 
 def _require_same_kit(results: BoardResults, kit: Archive) -> None:
@@ -281,6 +289,7 @@ class _Reading:
 
     def __init__(self, results: BoardResults, archives: Sequence[Archive], folder: Path, board: _Board) -> None:
         self._results, self._archives, self._folder, self._board = results, archives, folder, board
+        self.evidence: list[BuildEvidence] = []
         self._builds: list[ReadBuild] = []
         self._layers: list[BoardLayer] = []
         self._facts: list[BoardFact] = []
@@ -342,6 +351,8 @@ class _Reading:
         placement = placement_of(build.model, assessment, subject.config.settings(subject.network))
         expected = Expected(subject.config, design, assessment, placement.layers)
         layers = board_layers(build, log, self._results, expected)
+        profile, runs = self._results.profile(build), self._results.runs(build)
+        self.evidence.append(BuildEvidence(build.id, expected, layers, profile, runs))
         self._facts += board_facts(build, log, self._results.layers(build), expected)
         self._times += board_times(build, self._results, expected)
         if outputs:
