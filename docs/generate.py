@@ -27,6 +27,7 @@ REFERENCE = Path(__file__).parent / "reference"
 
 PAGES = {
     "annotate.schema.json": "dryfit.answers.annotate:AnnotateAnswer",
+    "board-pack.schema.json": "dryfit.answers.board_pack:BoardPackAnswer",
     "board-read.schema.json": "dryfit.answers.board_read:BoardReadAnswer",
     "board-learn.schema.json": "dryfit.answers.board_learn:BoardLearnAnswer",
     "build.schema.json": "dryfit.answers.build:BuildAnswer|dryfit.answers.export_loadables:ExportLoadablesAnswer",

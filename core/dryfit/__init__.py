@@ -13,6 +13,7 @@ public_names(
     {
         "dryfit.answers.annotate": "annotate",
         "dryfit.answers.board_learn": "board_learn",
+        "dryfit.answers.board_pack": "board_pack",
         "dryfit.answers.board_read": "board_read",
         "dryfit.answers.caches": "check_cache diff_caches show_cache",
         "dryfit.answers.calibrate": "calibrate compare_calibrators",

@@ -14,14 +14,23 @@ import attrs
 
 from dryfit.answers.explain_log import LogLayer, LogRules, log_layer
 from dryfit.answers.json_data import Amount, Count
-from dryfit.answers.log_comparison import DLA, GPU, INSIDE, NO_DEVICE, layers_by_node, lists_are_complete, shown_devices
+from dryfit.answers.log_comparison import (
+    DLA,
+    GPU,
+    INSIDE,
+    NO_DEVICE,
+    layers_by_node,
+    lists_are_complete,
+    own_layer,
+    shown_devices,
+)
 from dryfit.answers.network_cost import network_cost
 from dryfit.answers.placement import LayerAnswer
 from dryfit.board.kit.manifest import KitBuild
 from dryfit.board.logs.layer_lists import segment_of
 from dryfit.board.logs.message import FALLBACK, REFUSAL
 from dryfit.board.logs.reading import BoardLog
-from dryfit.board.results import BoardResults, InspectedLayer, InspectedTensor
+from dryfit.board.results import BoardResults, InspectedLayer, InspectedTensor, MeasuredLayer, MeasuredRuns
 from dryfit.builder.assessment import Assessment
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
@@ -64,7 +73,8 @@ class BoardLayer:
     Attributes:
         build: id of the build.
         layer: name of the layer in TensorRT: that of its ONNX node.
-        kind: dryfit's kind of its first layer.
+        own: name of dryfit's layer; others that the importer makes of the node, such as shuffles, are not judged.
+        kind: kind of that layer.
         precision: computation type for which dryfit asks the rules.
         verdict: `accepted` or `refused` by the board's validation for the DLA, or `unknown`.
         board_device: device on the board; `none` if the build failed because of the layer, "" if unknown.
@@ -73,11 +83,13 @@ class BoardLayer:
         board_rules: rules that these messages report.
         device: device on which dryfit places it.
         violations: rules of the DLA that it violates according to dryfit.
+        risks: inferred rules whose violation dryfit reports as a warning: the DLA may not run the layer.
         checked: the rules of the DLA that apply to it, with their values.
     """
 
     build: str
     layer: str
+    own: str
     kind: str
     precision: str
     verdict: str
@@ -87,6 +99,7 @@ class BoardLayer:
     board_rules: Sequence[str]
     device: str | None
     violations: Sequence[str]
+    risks: Sequence[str]
     checked: Sequence[CheckedRule]
 
     @property
@@ -193,6 +206,25 @@ class Expected:
     layers: Sequence[LayerAnswer]
 
 
+@attrs.frozen(eq=False)
+class BuildEvidence:
+    """One build on a board with what dryfit expects of it: all that corrections are learnt from.
+
+    Attributes:
+        build: id of the build.
+        expected: what dryfit expects.
+        layers: the layers whose verdict or device the results show.
+        profile: measured times of the engine's layers.
+        runs: measured times of whole runs; None if there are none.
+    """
+
+    build: str
+    expected: Expected
+    layers: Sequence[BoardLayer]
+    profile: Sequence[MeasuredLayer]
+    runs: MeasuredRuns | None
+
+
 # Layers ---------------------------------------------------------------------------------------------------------------
 
 
@@ -209,28 +241,34 @@ def board_layers(build: KitBuild, log: BoardLog, results: BoardResults, expected
     asked: dict[str, bool] = {}
     for answered in results.verdicts(build):
         asked[answered.layer] = asked.get(answered.layer, True) and answered.on_dla
-    checks = _Checks(expected)
+    checks = RuleChecks(expected)
     found = []
-    for name, layers in layers_by_node(expected.layers).items():
+    for node, of_node in layers_by_node(expected.layers).items():
+        layer = own_layer(node, of_node)
+        # A log of `dryfit exec` has dryfit's names.
+        name = next((one for one in (node, layer.name) if one in fallen or one in shown or one in asked), node)
         device, how = shown.get(name) or ((DLA, INSIDE) if are_complete and not log.lists.dropped else ("", ""))
         verdict, reason = _verdict(name, device, fallen.get(name), log, asked)
         if not device and verdict == UNKNOWN:
             continue
         one = fallen.get(name)
+        own = layer.verdicts.get(DLA)
         found.append(
             BoardLayer(
                 build=build.id,
-                layer=name,
-                kind=layers[0].kind,
-                precision=checks.precision(layers[0]),
+                layer=node,
+                own=layer.name,
+                kind=layer.kind,
+                precision=checks.precision(layer),
                 verdict=verdict,
                 board_device=device,
                 shown_by=reason or how,
                 messages=[] if one is None else list(one.messages),
                 board_rules=[] if one is None else list(one.rules),
-                device=layers[0].device,
-                violations=list(dict.fromkeys(rule.rule for layer in layers for rule in layer.violations(DLA))),
-                checked=list(checks.of(layers)),
+                device=layer.device,
+                violations=list(dict.fromkeys(rule.rule for rule in layer.violations(DLA))),
+                risks=[] if own is None else [rule.rule for rule in own.warnings if rule.fidelity == "inferred"],
+                checked=list(checks.of([layer])),
             )
         )
     return found
@@ -250,7 +288,7 @@ def _verdict(
     return UNKNOWN, ""
 
 
-class _Checks:
+class RuleChecks:
     """The rules of the DLA that apply to layers, with the values that they look at."""
 
     def __init__(self, expected: Expected) -> None:
@@ -406,7 +444,7 @@ def form_of(text: str) -> str:
 
 def _forms(tensors: Sequence[InspectedTensor]) -> list[str]:
     forms = [form_of(one.form) for one in tensors]
-    return sorted(forms) if all(forms) else []
+    return sorted(set(forms)) if all(forms) else []
 
 
 def _expected_forms(names: Sequence[str], design: Design) -> list[str]:
@@ -417,7 +455,7 @@ def _expected_forms(names: Sequence[str], design: Design) -> list[str]:
         if not on_dla:
             return []
         found.append(f"{on_dla[0].dtype.text} {on_dla[0].layout.name}")
-    return sorted(found)
+    return sorted(set(found))
 
 
 # Times ----------------------------------------------------------------------------------------------------------------
@@ -515,8 +553,10 @@ __all__ = [
     "BoardFact",
     "BoardLayer",
     "BoardTime",
+    "BuildEvidence",
     "CheckedRule",
     "Expected",
+    "RuleChecks",
     "board_facts",
     "board_layers",
     "board_times",

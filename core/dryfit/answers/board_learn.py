@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dryfit.answers.board_evidence import ACCEPTED, REFUSED
-from dryfit.answers.board_read import BoardReadAnswer, BuildEvidence, read_board
+from dryfit.answers.board_evidence import ACCEPTED, REFUSED, BuildEvidence
+from dryfit.answers.board_read import BoardReadAnswer, read_board
 from dryfit.answers.json_data import Amount, Count, hidden
-from dryfit.answers.log_comparison import DLA, layers_by_node
+from dryfit.answers.log_comparison import DLA, layers_by_node, own_layer
 from dryfit.answers.network_cost import SegmentCost, network_cost
 from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.atomic_file import refuse_to_overwrite
@@ -321,7 +321,8 @@ def seen_layers(evidence: BuildEvidence) -> Iterator[SeenLayer]:
     nodes = layers_by_node(expected.layers)
     for one in evidence.layers:
         if one.verdict in (ACCEPTED, REFUSED):
-            questions = [question(held[each.name]) for each in nodes[one.layer] if each.name in held]
+            own = own_layer(one.layer, nodes[one.layer]).name
+            questions = [question(held[own])] if own in held else []
             yield SeenLayer(f"{one.build}/{one.layer}", questions, one.verdict == ACCEPTED, one.board_rules)
 
 

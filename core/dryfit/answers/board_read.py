@@ -19,6 +19,7 @@ from dryfit.answers.board_evidence import (
     BoardFact,
     BoardLayer,
     BoardTime,
+    BuildEvidence,
     Expected,
     board_facts,
     board_layers,
@@ -34,7 +35,7 @@ from dryfit.answers.text import Answer, Block
 from dryfit.board.kit.archive import Archive
 from dryfit.board.kit.manifest import KitBuild
 from dryfit.board.logs.reading import BoardLog, read_log
-from dryfit.board.results import DONE, BoardFacts, BoardResults, MeasuredLayer, MeasuredRuns
+from dryfit.board.results import DONE, BoardFacts, BoardResults
 from dryfit.builder.assessment import assessment_of
 from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError, DryfitError, UnknownNameError
@@ -42,6 +43,7 @@ from dryfit.plugins import registry
 from dryfit.target.target import Platform
 
 CONFIRMED, SUPPORTED, CONTRADICTED, UNDECIDED = "confirmed", "supported", "contradicted", "undecided"
+NOT_OBSERVED = "not observed"
 
 
 @attrs.frozen
@@ -53,12 +55,12 @@ class RuleEvidence:
         text: what it requires.
         fidelity: its fidelity in dryfit: `documented`, `inferred` or `confirmed`.
         outcome: `confirmed` on this board: layers that violate it were refused for it, and no layer contradicts it;
-            `supported`: only layers that satisfy it were seen, and were accepted; `contradicted` by a layer;
-            `undecided`: no layer decides.
+            `supported`: only layers that satisfy it were seen, and were accepted; `contradicted` by a layer; `not
+            observed`: a risk that did not come true; `undecided`: no layer decides.
         refused: number of refused layers that violate it alone, or for which the log reports it.
         accepted: number of accepted layers that satisfy it.
         refused_shared: number of refused layers that violate it and other rules.
-        accepted_against: accepted layers that violate it, as `build/layer`.
+        accepted_against: accepted layers that violate it, as `build/layer`; for a risk, layers that run on the DLA.
         refused_against: layers that satisfy it and were refused, and for which the log reports it, as `build/layer`.
         source: document and section of the rule.
     """
@@ -186,29 +188,10 @@ def board_read(
     return read_board(results, kit, outputs=outputs)[0]
 
 
-@attrs.frozen(eq=False)
-class BuildEvidence:
-    """What a build shows, with what dryfit expected of it: what corrections are learnt from.
-
-    Attributes:
-        build: id of the build.
-        expected: what dryfit expected.
-        layers: the layers whose verdict or device the results show.
-        runs: measured times of whole runs; None if there are none.
-        profile: measured times of the engine's layers.
-    """
-
-    build: str
-    expected: Expected
-    layers: Sequence[BoardLayer]
-    runs: MeasuredRuns | None
-    profile: Sequence[MeasuredLayer]
-
-
 def read_board(
     results: str | os.PathLike[str], kit: str | os.PathLike[str] | None = None, *, outputs: bool = False
 ) -> tuple[BoardReadAnswer, Sequence[BuildEvidence]]:
-    """Return the answer of `board_read`, and what each build shows. Arguments and errors as there."""
+    """Return the answer of `board_read`, and the builds that dryfit can place. Raises what `board_read` raises."""
     with contextlib.ExitStack() as stack:
         opened = stack.enter_context(BoardResults.open(results))
         archives = [opened.archive]
@@ -306,12 +289,12 @@ class _Reading:
 
     def __init__(self, results: BoardResults, archives: Sequence[Archive], folder: Path, board: _Board) -> None:
         self._results, self._archives, self._folder, self._board = results, archives, folder, board
+        self.evidence: list[BuildEvidence] = []
         self._builds: list[ReadBuild] = []
         self._layers: list[BoardLayer] = []
         self._facts: list[BoardFact] = []
         self._times: list[BoardTime] = []
         self._outputs: list[BoardOutput] = []
-        self.evidence: list[BuildEvidence] = []
 
     def add(self, build: KitBuild, log: BoardLog, *, outputs: bool) -> None:
         """Take one build.
@@ -368,8 +351,8 @@ class _Reading:
         placement = placement_of(build.model, assessment, subject.config.settings(subject.network))
         expected = Expected(subject.config, design, assessment, placement.layers)
         layers = board_layers(build, log, self._results, expected)
-        runs, profile = self._results.runs(build), self._results.profile(build)
-        self.evidence.append(BuildEvidence(build.id, expected, layers, runs, profile))
+        profile, runs = self._results.profile(build), self._results.runs(build)
+        self.evidence.append(BuildEvidence(build.id, expected, layers, profile, runs))
         self._facts += board_facts(build, log, self._results.layers(build), expected)
         self._times += board_times(build, self._results, expected)
         if outputs:
@@ -425,7 +408,7 @@ def rule_evidence(layers: Iterable[BoardLayer]) -> list[RuleEvidence]:
             _count(one, counts)
     known = {rule.rule: rule for family in all_rules() for rule in family.rules}
     found = [_evidence(known.get(rule), rule, one) for rule, one in sorted(counts.items())]
-    order = (CONTRADICTED, CONFIRMED, SUPPORTED, UNDECIDED)
+    order = (CONTRADICTED, CONFIRMED, NOT_OBSERVED, SUPPORTED, UNDECIDED)
     return sorted(found, key=lambda one: order.index(one.outcome))
 
 
@@ -444,6 +427,12 @@ def _count(one: BoardLayer, counts: dict[str, _Counts]) -> None:
     def of(rule: str) -> _Counts:
         return counts.setdefault(rule, _Counts())
 
+    # The builder of a board finds a risk only when it compiles the segment.
+    if one.board_device == DLA and not one.violations:
+        for rule in one.risks:
+            of(rule).accepted_against.append(place)
+    elif one.verdict == REFUSED and not one.violations and len(one.risks) == 1:
+        of(one.risks[0]).refused += 1
     if one.verdict == ACCEPTED:
         for rule in one.violations:
             of(rule).accepted_against.append(place)
@@ -460,7 +449,9 @@ def _count(one: BoardLayer, counts: dict[str, _Counts]) -> None:
 
 
 def _evidence(rule: RuleExplanation | None, name: str, one: _Counts) -> RuleEvidence:
-    if one.accepted_against or one.refused_against:
+    if rule is not None and rule.severity == "warning" and one.accepted_against and not one.refused:
+        outcome = NOT_OBSERVED
+    elif one.accepted_against or one.refused_against:
         outcome = CONTRADICTED
     elif one.refused:
         outcome = CONFIRMED
@@ -481,4 +472,4 @@ def _evidence(rule: RuleExplanation | None, name: str, one: _Counts) -> RuleEvid
 
 
 def _is_unexplained(one: BoardLayer) -> bool:
-    return one.verdict == REFUSED and not one.violations and len(one.board_rules) != 1
+    return one.verdict == REFUSED and not one.violations and len(one.board_rules) != 1 and len(one.risks) != 1

@@ -59,7 +59,7 @@ def read_blocks(answer: BoardReadAnswer, *, verbose: bool) -> Iterator[Block]:
 
 
 def _rule_blocks(rules: Sequence[RuleEvidence], *, verbose: bool) -> Iterator[Block]:
-    kept = [one for one in rules if verbose or one.outcome in ("contradicted", "confirmed")]
+    kept = [one for one in rules if verbose or one.outcome in ("contradicted", "confirmed", "not observed")]
     rows = [
         (one.rule, one.fidelity, f"{one.outcome} on this board", one.refused, one.accepted, _against(one))
         for one in kept

@@ -196,6 +196,12 @@ def layers_by_node(layers: Iterable[LayerAnswer]) -> dict[str, list[LayerAnswer]
     return found
 
 
+def own_layer(node: str, layers: Sequence[LayerAnswer]) -> LayerAnswer:
+    """Return the layer of a node that TensorRT names as the node: the importer puts shuffles before and behind it."""
+    others = [one for one in layers if one.kind != "shuffle"] or layers
+    return next((one for one in others if one.name == node), others[0])
+
+
 def _is_added(name: str, nodes: Mapping[str, object]) -> bool:
     """Whether TensorRT adds a layer of this name: for a constant, for a copy or next to a layer of the model."""
     return name.startswith(_ADDED) or name.endswith("_output_0") or any(name == f"{one} copy" for one in nodes)

@@ -92,6 +92,11 @@ def write_whole(path: str, data: bytes) -> None:
     os.rename(temporary, path)
 
 
+def write_json(path: str, data: Any) -> None:
+    """Write a JSON file, whole or not at all."""
+    write_whole(path, json.dumps(data, indent=1).encode("utf-8"))
+
+
 def read_json(path: str) -> Any:
     """Return the contents of a JSON file; None if there is none, or it is not whole."""
     try:
@@ -202,9 +207,7 @@ def numbers_of(version: str) -> List[int]:
 
 
 def is_in(version: Sequence[int], since: Sequence[int], until: Optional[Sequence[int]]) -> bool:
-    """Return whether a version is in a range; an unknown one counts as the newest."""
-    if not version:
-        return until is None
+    """Return whether a version is in a range."""
     width = max(len(version), len(since), len(until or ()))
 
     def padded(numbers: Sequence[int]) -> List[int]:
@@ -240,16 +243,20 @@ class Trtexec:
         the manifest do.
         """
         version = numbers_of(self.version)
-        lines = [one for one in build["lines"] if is_in(version, one["since"], one["until"])]
+        # The version of a program that does not show it is taken for the newest one.
+        lines = [one for one in build["lines"] if not version or is_in(version, one["since"], one["until"])][-1:]
         if not lines:
             known = ", ".join("%s to %s" % (dotted(one["since"]), dotted(one["until"])) for one in build["lines"])
-            raise KitError("the kit has no command line for TensorRT %s (it has: %s)" % (self.version, known))
+            raise KitError(
+                "the kit has no command line for TensorRT %s (it has: %s). Pack it again" % (self.version, known)
+            )
         words = list(lines[0]["arguments"])
         for option in manifest["options"]:
             if option["needs_inputs"] and not build["inputs"]:
                 continue
             name = option["name"]
-            fits = name in self.options if self.options else is_in(version, option["since"], option["until"])
+            is_listed = is_in(version, option["since"], option["until"]) if version else option["until"] is None
+            fits = name in self.options if self.options else is_listed
             if fits:
                 value = option["value"].replace("{build}", folder)
                 words.append("%s=%s" % (name, value) if value else name)
@@ -299,7 +306,7 @@ def write_verdicts(model: str, path: str, flags: Sequence[str]) -> None:
         }
         for layer in layers
     ]
-    write_whole(path, json.dumps(found, indent=1).encode("utf-8"))
+    write_json(path, found)
 
 
 def ask_verdicts(build: Plain, words: Sequence[str], folder: str) -> str:
@@ -365,8 +372,6 @@ def run_build(manifest: Plain, build: Plain, trtexec: Trtexec, has_python: bool)
         if has_python:
             note = ask_verdicts(build, words, folder)
         code = run_trtexec(trtexec.path, words, os.path.join(folder, "log.txt"))
-    except KitError as error:
-        note = str(error)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise KitError("the disk is full (%s). Make room and call run.sh again: it continues" % error.strerror)
@@ -380,7 +385,7 @@ def run_build(manifest: Plain, build: Plain, trtexec: Trtexec, has_python: bool)
         "arguments": words,
         "note": note,
     }
-    write_whole(os.path.join(folder, "state.json"), json.dumps(state, indent=1).encode("utf-8"))
+    write_json(os.path.join(folder, "state.json"), state)
     for name in os.listdir(folder):
         if name not in FILES:
             os.remove(os.path.join(folder, name))
@@ -519,8 +524,8 @@ def run_all(manifest: Plain, trtexec: Trtexec, again: Sequence[str]) -> int:
     """Run the builds that have not ended; return the number of those that failed."""
     has_python = python_version()
     make_folder(WORK)
-    facts = json.dumps(board_facts(trtexec, has_python), indent=1).encode("utf-8")
-    write_whole(os.path.join(WORK, "board.json"), facts)
+    facts = board_facts(trtexec, has_python)
+    write_json(os.path.join(WORK, "board.json"), facts)
     if not has_python:
         print("TensorRT's Python module is not installed: layers are asked for in the logs alone.")
     waiting = [build for build in manifest["builds"] if state_of(build) is None or build["id"] in again]
@@ -538,6 +543,9 @@ def run_all(manifest: Plain, trtexec: Trtexec, again: Sequence[str]) -> int:
             "    %s after %s%s"
             % (told, duration(state["seconds"]), ". Note: " + state["note"] if state["note"] else "")
         )
+    for build in manifest["builds"]:
+        facts["tensorrt"] = facts["tensorrt"] or version_in(read_text(os.path.join(WORK, build["id"], "log.txt")))
+    write_json(os.path.join(WORK, "board.json"), facts)
     states = [state_of(build) for build in manifest["builds"]]
     return sum(state["state"] == "failed" for state in states if state is not None)
 

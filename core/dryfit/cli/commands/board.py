@@ -1,4 +1,4 @@
-"""`dryfit board`: to a board and back: what its results show, and corrections that are learnt from them."""
+"""`dryfit board`: kits that go to a board, and what comes back from it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,94 @@ from pathlib import Path
 
 import click
 
+from dryfit.answers.options import Options
 from dryfit.cli.console import json_option, show_answer
-from dryfit.cli.lazy_group import LazyGroup
+from dryfit.cli.network_options import network_options
 
-COMMANDS = {"learn": "dryfit.cli.commands.board:learn"}
-"""Name to place of every command."""
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group(cls=LazyGroup, places=COMMANDS)
+@click.group()
 def board() -> None:
-    """Compare dryfit with a board, and correct it by what the board shows."""
+    """Hold dryfit's expectations against a board, and let it correct them."""
 
 
-@click.command()
-@click.argument("results", nargs=-1, required=True, type=FILE)
+@board.command()
+@click.argument("models", nargs=-1, metavar="[MODEL]...", type=_FILE)
 @click.option(
-    "--output", "-o", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Overlay to write (TOML)."
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("kit.zip"),
+    show_default=True,
+    metavar="FILE",
+    help="Write the kit to this file.",
 )
-@click.option("--kit", type=FILE, metavar="KIT", help="The kit; not needed for results of probes alone.")
+@click.option(
+    "--probes",
+    is_flag=False,
+    flag_value="inferred",
+    metavar="[inferred|all]",
+    help="Add generated networks that decide the rules that no document states, or all rules.",
+)
+@click.option(
+    "--anonymous",
+    "anonymously",
+    is_flag=True,
+    help="Number layers and tensors, and replace weights by random ones of the same ranges.",
+)
+@click.option("--verbose", is_flag=True, help="Also list the rules that probes decide.")
+@network_options
+@json_option
+def pack(
+    models: tuple[Path, ...],
+    output: Path,
+    probes: str | None,
+    anonymously: bool,
+    verbose: bool,
+    options: Options,
+    as_json: bool,
+) -> None:
+    """Pack a kit that builds and measures MODELs on a board: copy it there, and run `sh run.sh`.
+
+    The kit needs trtexec of JetPack 4.6, 5 or 6 and Python 3.6 there, no root and no network. It packs results.zip,
+    which `dryfit board read` compares with what dryfit expects.
+    """
+    from dryfit.answers.board_pack import board_pack
+
+    answer = board_pack(models, output=output, probes=probes, anonymously=anonymously, **options)
+    show_answer(answer, as_json=as_json, verbose=verbose)
+
+
+@board.command()
+@click.argument("results", type=_FILE)
+@click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it has models of yours.")
+@click.option("--no-outputs", is_flag=True, help="Do not run the models here to compare outputs.")
+@click.option("--verbose", is_flag=True, help="List all rules, layers, facts and times.")
+@json_option
+def read(results: Path, kit: Path | None, no_outputs: bool, verbose: bool, as_json: bool) -> None:
+    """Compare RESULTS, which a kit packed on a board, with what dryfit expects of the same builds.
+
+    Lists for each rule how many layers agree with it on this board, layers with another verdict, loadables, copies and
+    formats that differ, measured times against estimates, and outputs. Board, TensorRT version and power mode are those
+    of the results.
+    """
+    from dryfit.answers.board_read import board_read
+
+    show_answer(board_read(results, kit=kit, outputs=not no_outputs), as_json=as_json, verbose=verbose)
+
+
+@board.command()
+@click.argument("results", nargs=-1, required=True, type=_FILE)
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the overlay to this file (TOML).",
+)
+@click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it has models of yours.")
 @click.option("--name", default="", metavar="NAME", help="Name of the overlay (default: that of the file).")
 @click.option("--author", default="", metavar="TEXT", help="Who made it, for those with whom it is shared.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
