@@ -24,7 +24,7 @@ from dryfit.answers.log_comparison import (
     own_layer,
     shown_devices,
 )
-from dryfit.answers.network_cost import network_cost
+from dryfit.answers.network_cost import SegmentCost, network_cost
 from dryfit.answers.placement import LayerAnswer
 from dryfit.board.kit.manifest import KitBuild
 from dryfit.board.logs.layer_lists import segment_of
@@ -34,6 +34,7 @@ from dryfit.board.results import BoardResults, InspectedLayer, InspectedTensor, 
 from dryfit.builder.assessment import Assessment
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
+from dryfit.engine.plan import Segment
 from dryfit.network.layer import Layer
 from dryfit.plugins import registry
 from dryfit.target.checks import ParameterCheck
@@ -360,16 +361,18 @@ def board_facts(
         causes = ", ".join(dict.fromkeys(one.rule for one in expected.assessment.reformats if one.rule))
         expected_copies = len(expected.assessment.reformats)
         found.append(_fact(build, "copies", len(copies), expected_copies, causes or "reformat.*", "explain-rule"))
-    by_ends = {_ends(names): one for one in segments for names in [_nodes(one.layers, expected.layers)] if names}
+    of_name = _SegmentsByName([(_nodes(one.layers, expected.layers), one) for one in segments])
     for layer in inspected:
-        segment = by_ends.get(_ends(segment_of(layer.name).layers)) if "ForeignNode" in layer.name else None
+        segment: Segment | None = of_name.segment(layer.name)
         if segment is None:
             continue
         for side, tensors, names in (
             ("inputs", layer.inputs, segment.inputs),
             ("outputs", layer.outputs, segment.outputs),
         ):
-            forms = _forms(tensors)
+            # An inspector may also list constants inside the segment.
+            shown = [one for one in tensors if one.name in expected.design.specs or one.name.startswith("Reformatted ")]
+            forms = _forms(shown)
             meant = _expected_forms(names, expected.design)
             if forms and meant:
                 found.append(
@@ -394,8 +397,25 @@ def _nodes(layers: Sequence[str], placed: Sequence[LayerAnswer]) -> list[str]:
     return [nodes.get(name, name) for name in layers]
 
 
-def _ends(names: Sequence[str]) -> tuple[str, str]:
-    return (names[0], names[-1]) if names else ("", "")
+class _SegmentsByName:
+    """Finds dryfit's segment for TensorRT's name of one: `{ForeignNode[first...last]}`.
+
+    Layers that TensorRT fuses or removes may be missing at an end, so that one that is the same decides if the other
+    is that of no other segment.
+    """
+
+    def __init__(self, segments: Sequence[tuple[Sequence[str], Any]]) -> None:
+        self._segments = [(names, segment) for names, segment in segments if names]
+
+    def segment(self, name: str) -> Any:
+        """Return the segment; None if there is none, or the name is not that of a segment."""
+        ends = segment_of(name).layers if "ForeignNode" in name else ()
+        if not ends:
+            return None
+        both = [one for names, one in self._segments if (names[0], names[-1]) == (ends[0], ends[-1])]
+        first = [one for names, one in self._segments if names[0] == ends[0]]
+        last = [one for names, one in self._segments if names[-1] == ends[-1]]
+        return next((one[0] for one in (both, first, last) if len(one) == 1), None)
 
 
 _TYPES = {
@@ -486,11 +506,10 @@ def board_times(build: KitBuild, results: BoardResults, expected: Expected) -> l
                 moved,
             )
         )
-    by_ends = {
-        _ends(_nodes(one.layers, expected.layers)): one for one in cost.segments if one.device == DLA and one.layers
-    }
+    on_dla = [one for one in cost.segments if one.device == DLA]
+    of_name = _SegmentsByName([(_nodes(one.layers, expected.layers), one) for one in on_dla])
     for layer in results.profile(build):
-        segment = by_ends.get(_ends(segment_of(layer.name).layers)) if "ForeignNode" in layer.name else None
+        segment: SegmentCost | None = of_name.segment(layer.name)
         if segment is not None:
             found.append(
                 _time(

@@ -16,6 +16,7 @@ from dryfit.board.kit.probes import Candidate, candidates, network_of
 from dryfit.builder.assessment import assessment_of
 from dryfit.building import design_for_assessment
 from dryfit.errors import DryfitError, UnknownNameError
+from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
 from dryfit.short_text import count_text
 from dryfit.target.rule import LimitRule
@@ -110,7 +111,9 @@ def probe_networks(platform: str, software: str | None, kind: str) -> ProbeSet:
     }
     limits = {one for one, rule in rules.items() if rule.severity == "violation"}
     risks = {one for one, rule in rules.items() if rule.severity == "warning"}
-    probed = [one for precision in PRECISIONS for one in _probed(board.name, software, precision)]
+    needs_int8 = kind == ALL or any(DataType.INT8 in rules[one].precisions for one in limits)
+    precisions = PRECISIONS if needs_int8 else PRECISIONS[:1]
+    probed = [one for precision in precisions for one in _probed(board.name, software, precision)]
     chosen = list(_chosen(probed, limits, is_all=kind == ALL))
     risky = list(
         _risky(probed, risks if kind == INFERRED else {one for one in risks if rules[one].fidelity == INFERRED})

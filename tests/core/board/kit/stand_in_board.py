@@ -1,8 +1,8 @@
 """A board without a board: a root with a shell, a Python and a `trtexec`, and without dryfit on its path.
 
 `quick_trtexec` is a shell script that writes what a test asks for. `dryfit_trtexec` forwards to `dryfit exec`, removes
-the lines in which dryfit explains itself, which no board writes, and reports the estimate of the stand-in's own board as
-measured times, with a few percent of noise.
+the lines in which dryfit explains itself, which no board writes, and reports the estimate of the stand-in's own board
+as measured times, with a few percent of noise.
 """
 
 from __future__ import annotations
@@ -155,10 +155,10 @@ class StandInBoard:
         variables = " ".join(f"{name}={value}" for name, value in cache.items())
         self._install(f'#!/bin/sh\n{variables} exec {sys.executable} {script} "$@"\n')
 
-    def run(self, *arguments: str, shell: str = "", timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """Run the kit's script in an empty environment; `shell` are words before it."""
+    def run(self, *arguments: str, before: str = "", timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """Run the kit's script in an empty environment; `before` are words of shell before it."""
         return subprocess.run(
-            ["/bin/sh", "-c", f'{shell} sh run.sh "$@"', "sh", *arguments],
+            ["/bin/sh", "-c", f'{before} sh run.sh "$@"', "sh", *arguments],
             cwd=self.kit,
             env=self.variables,
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The scripts of a kit on a stand-in board: old Pythons, no network, a full disk, a killed process, a missing module."""
+"""The scripts of a kit on a stand-in board: old Python, no network, a full disk, a killed process, a missing module."""
 
 from __future__ import annotations
 
@@ -187,10 +187,8 @@ def test_without_python_the_script_says_so(board: StandInBoard) -> None:
 
 
 def test_no_network_is_needed(board: StandInBoard) -> None:
-    if subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("needs user namespaces, to take the network away")
-    assert shutil.which("unshare")
-    ended = board.run(shell=f"{shutil.which('unshare')} -rn")
+    unshare = _unshare("-rn", "to take the network away")
+    ended = board.run(before=f"{unshare} -rn")
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -236,7 +234,7 @@ def test_a_file_that_cannot_grow_stops_the_kit_and_nothing_is_lost(board: StandI
     assert board.run().returncode == 1
     # 1 block of 512 bytes: results.zip does not fit.
     (board.kit / "results.zip").unlink()
-    ended = board.run("--pack", shell="ulimit -f 1;")
+    ended = board.run("--pack", before="ulimit -f 1;")
     assert ended.returncode == 2
     assert "results.zip cannot be written: File too large. Make room and call: sh run.sh --pack" in ended.stderr
     assert not (board.kit / "results.zip").exists()
@@ -244,13 +242,12 @@ def test_a_file_that_cannot_grow_stops_the_kit_and_nothing_is_lost(board: StandI
 
 
 def test_a_full_disk_stops_the_kit_before_it_builds(board: StandInBoard) -> None:
-    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("needs user namespaces, to mount a small disk")
+    unshare = _unshare("-rm", "to mount a small disk")
     small = board.root / "small"
     small.mkdir()
     script = f"mount -t tmpfs -o size=1m none {small} && cp -r {board.kit}/. {small} && cd {small} && exec sh run.sh"
     ended = subprocess.run(
-        ["unshare", "-rm", "/bin/sh", "-c", script],
+        [unshare, "-rm", "/bin/sh", "-c", script],
         env={**board.variables, "PATH": f"{board.root / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"},
         capture_output=True,
         text=True,
@@ -282,6 +279,13 @@ def test_a_python_module_that_crashes_costs_its_verdicts_alone(board: StandInBoa
         assert results.state(results.manifest.builds[0]).note == "TensorRT's Python module failed with exit code 9"
 
 
+def _unshare(options: str, why: str) -> str:
+    program = shutil.which("unshare")
+    if program is None or subprocess.run([program, options, "/bin/true"], capture_output=True, check=False).returncode:
+        pytest.skip(f"needs user namespaces, {why}")
+    return program
+
+
 def _wait_for(happens: object, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not happens():  # type: ignore[operator]
@@ -309,7 +313,8 @@ def test_versions_are_in_ranges_as_the_manifest_states_them() -> None:
 def test_the_power_mode_and_its_limits_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = (
         "< POWER_MODEL ID=0 NAME=MAXN >\nDLA0_CORE MAX_FREQ 614400000\n"
-        "< POWER_MODEL ID=1 NAME=MODE_10W >\nCPU_A78_0 MAX_FREQ 1190400\nDLA0_CORE MAX_FREQ 153600000\nGPU MAX_FREQ -1\n"
+        "< POWER_MODEL ID=1 NAME=MODE_10W >\nCPU_A78_0 MAX_FREQ 1190400\nDLA0_CORE MAX_FREQ 153600000\n"
+        "GPU MAX_FREQ -1\n"
     )
     monkeypatch.setattr(on_board, "output_of", lambda command, seconds=30: "NV Power Mode: MODE_10W\n1\n")
     monkeypatch.setattr(on_board, "read_text", lambda path, limit=0: configuration)
