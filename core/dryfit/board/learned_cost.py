@@ -190,6 +190,8 @@ class _Fit:
         names = dict.fromkeys(one.group for one in self.measurements)
         groups = {group: index % GROUPS for index, group in enumerate(names)}
         of = np.array([groups[one.group] for one in self.measurements])
+        if len(groups) < GROUPS:
+            of = np.arange(len(of)) % GROUPS  # too few builds to leave some out
         found = np.zeros(len(of))
         for number in sorted(set(groups.values())):
             record = with_numbers(self.parameters, self.values(self.at + self.step(of != number)))
