@@ -30,6 +30,7 @@ PAGES = {
     "board-pack.schema.json": "dryfit.answers.board_pack:BoardPackAnswer",
     "board-read.schema.json": "dryfit.answers.board_read:BoardReadAnswer",
     "board-learn.schema.json": "dryfit.answers.board_learn:BoardLearnAnswer",
+    "boards.md": "docs.pages.boards:boards_page",
     "build.schema.json": "dryfit.answers.build:BuildAnswer|dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "cache.schema.json": (
         "dryfit.answers.cache_answers:CacheAnswer|dryfit.answers.cache_answers:CacheDiffAnswer"
