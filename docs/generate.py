@@ -29,6 +29,7 @@ PAGES = {
     "annotate.schema.json": "dryfit.answers.annotate:AnnotateAnswer",
     "board-pack.schema.json": "dryfit.answers.board_pack:BoardPackAnswer",
     "board-read.schema.json": "dryfit.answers.board_read:BoardReadAnswer",
+    "board-learn.schema.json": "dryfit.answers.board_learn:BoardLearnAnswer",
     "build.schema.json": "dryfit.answers.build:BuildAnswer|dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "cache.schema.json": (
         "dryfit.answers.cache_answers:CacheAnswer|dryfit.answers.cache_answers:CacheDiffAnswer"

@@ -1,6 +1,7 @@
 # The public names of `dryfit`, written by `make docs` from the table in `__init__.py`.
 
 from dryfit.answers.annotate import annotate as annotate
+from dryfit.answers.board_learn import board_learn as board_learn
 from dryfit.answers.board_pack import board_pack as board_pack
 from dryfit.answers.board_read import board_read as board_read
 from dryfit.answers.caches import check_cache as check_cache
@@ -136,6 +137,9 @@ from dryfit.quantization.picture_preparation import PicturePreparation as Pictur
 from dryfit.reporting.fleet import report_all as report_all
 from dryfit.reporting.report import report as report
 from dryfit.target.kernels import kernel as kernel
+from dryfit.target.overlay_file import read_overlay as read_overlay
+from dryfit.target.overlay_file import write_overlay as write_overlay
+from dryfit.target.overlays import Overlay as Overlay
 from dryfit.target.platform import Platform as Platform
 from dryfit.target.target import Target as Target
 from dryfit.target.verdict import Verdict as Verdict

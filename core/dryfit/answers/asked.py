@@ -14,7 +14,7 @@ import attrs
 import onnx
 
 from dryfit.answers.builder_config import config_of
-from dryfit.answers.defaults import with_defaults
+from dryfit.answers.defaults import with_defaults, with_overlay_board
 from dryfit.answers.options import PRECISION_FLAGS, NetworkOptions, Shapes, Sparsity, shape_text
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
@@ -124,7 +124,7 @@ def asked(
         network = source if isinstance(source, Network) else network_from_onnx(source, folder=folder)
         onnx_source = None if isinstance(source, Network) else source
         return Asked(name or network.name, network, config, None, source=onnx_source, folder=folder)
-    stated = NetworkOptions.said(said)
+    stated, board = with_overlay_board(NetworkOptions.said(said))
     if defaults_of is None:
         filled, assumed = defaults(stated)
         network = load_network(source, filled, folder)
@@ -141,7 +141,7 @@ def asked(
         network=network,
         config=described,
         options=filled,
-        assumed=assumed,
+        assumed=[*board, *assumed],
         notes=notes,
         source=None if isinstance(source, Network) else source,
         folder=folder,

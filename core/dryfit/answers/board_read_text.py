@@ -36,7 +36,8 @@ def read_blocks(answer: BoardReadAnswer, *, verbose: bool) -> Iterator[Block]:
     board = answer.board
     named = ", ".join(filter(None, [board.model, answer.power_mode or board.power_mode]))
     yield Line(f"Board: {answer.platform}{f' ({named})' if named else ''}, TensorRT {board.tensorrt or 'unknown'}")
-    yield Line(f"Rules and estimates: {answer.platform} {answer.software}")
+    corrected = f", corrected by {', '.join(answer.overlays)}" if answer.overlays else ""
+    yield Line(f"Rules and estimates: {answer.platform} {answer.software}{corrected}")
     yield Line(answer.summary_line())
     yield from (Line(f"Note: {one}.") for one in answer.notes)
     rows = [

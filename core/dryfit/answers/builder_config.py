@@ -46,6 +46,7 @@ def config_of(network: Network, options: NetworkOptions) -> tuple[BuilderConfig,
         notes += _platform_notes(config, options)
     if options.software is not None:
         config.set_software(device, options.software)
+    config.overlays = options.overlays
     if options.power_mode is not None:
         config.platform(device).power_mode(options.power_mode)  # refuses a name that the board does not have
         config.power_mode = options.power_mode

@@ -129,19 +129,26 @@ def segment_estimate(
         precisions: computation types; None: those of the tensors.
         sparse_layers: names of the layers whose weights the device takes as sparse.
     """
+    return _asked(variant, "estimate_cost", lambda: segment_question(variant, layers, specs, precisions, sparse_layers))
 
-    def question() -> CostQuestion:
-        return CostQuestion(
-            layers=layers,
-            specs=_stored_specs(layers, specs, precisions),
-            platform=variant.platform,
-            software=variant.software,
-            precisions={} if precisions is None else _chosen(layers, precisions),
-            sparse_layers=frozenset(sparse_layers),
-            power_mode=variant.power_mode,
-        )
 
-    return _asked(variant, "estimate_cost", question)
+def segment_question(
+    variant: TargetVariant,
+    layers: Sequence[Layer],
+    specs: Specs,
+    precisions: Precisions | None = None,
+    sparse_layers: Collection[str] = (),
+) -> CostQuestion:
+    """The question about a segment's cost; arguments as of `segment_estimate`."""
+    return CostQuestion(
+        layers=layers,
+        specs=_stored_specs(layers, specs, precisions),
+        platform=variant.platform,
+        software=variant.software,
+        precisions={} if precisions is None else _chosen(layers, precisions),
+        sparse_layers=frozenset(sparse_layers),
+        power_mode=variant.power_mode,
+    )
 
 
 def transfer_estimate(variant: TargetVariant, bytes_moved: int) -> CostEstimate | None:

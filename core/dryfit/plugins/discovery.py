@@ -33,6 +33,7 @@ IMPORTERS = "dryfit.importers"
 PASSES = "dryfit.passes"
 CALIBRATORS = "dryfit.calibrators"
 QUANTIZE_METHODS = "dryfit.quantize_methods"
+OVERLAYS = "dryfit.overlays"
 HOOKS = "dryfit.hooks"
 
 GROUPS = {
@@ -42,6 +43,8 @@ GROUPS = {
     PASSES: "any name; names a `PassContribution`",
     CALIBRATORS: "the calibrator's name; names a `Calibrator`",
     QUANTIZE_METHODS: "the method's name",
+    OVERLAYS: "any name; names the file of an overlay in its package: `acme_boards:orin_nx.toml`. It is read, and the "
+    "package is not imported",
     HOOKS: "any name; names a module with functions that are marked `@dryfit.hookimpl`",
 }
 """Every entry-point group to what its names and values mean."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
@@ -35,6 +35,7 @@ class CostQuestion:
         precisions: layer name to computation type. Default: the type of the layer's tensors.
         sparse_layers: names of the layers whose weights the device treats as sparse and whose zeros it skips.
         power_mode: clock frequencies used in the estimate; None for a platform without power modes.
+        parameters: the platform's record in the target's `cost_parameters`; None for a target without parameters.
     """
 
     layers: Sequence[Layer]
@@ -44,6 +45,7 @@ class CostQuestion:
     precisions: Mapping[str, DataType] = attrs.field(factory=dict)
     sparse_layers: frozenset[str] = frozenset()
     power_mode: PowerMode | None = None
+    parameters: Any = None
 
 
 @attrs.frozen(eq=False)
@@ -54,11 +56,13 @@ class TransferQuestion:
         bytes_moved: size of the tensor as the device stores it.
         platform: the variant of the device.
         power_mode: clock frequencies used in the estimate; None for a platform without power modes.
+        parameters: as in `CostQuestion`.
     """
 
     bytes_moved: int
     platform: Platform
     power_mode: PowerMode | None = None
+    parameters: Any = None
 
 
 @attrs.frozen

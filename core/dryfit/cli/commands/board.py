@@ -8,7 +8,7 @@ import click
 
 from dryfit.answers.options import Options
 from dryfit.cli.console import json_option, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import network_options, overlay_option
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -70,8 +70,11 @@ def pack(
 @click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it has models of yours.")
 @click.option("--no-outputs", is_flag=True, help="Do not run the models here to compare outputs.")
 @click.option("--verbose", is_flag=True, help="List all rules, layers, facts and times.")
+@overlay_option
 @json_option
-def read(results: Path, kit: Path | None, no_outputs: bool, verbose: bool, as_json: bool) -> None:
+def read(
+    results: Path, kit: Path | None, no_outputs: bool, verbose: bool, overlays: tuple[Path, ...], as_json: bool
+) -> None:
     """Compare RESULTS, which a kit packed on a board, with what dryfit expects of the same builds.
 
     Lists for each rule how many layers agree with it on this board, layers with another verdict, loadables, copies and
@@ -80,4 +83,30 @@ def read(results: Path, kit: Path | None, no_outputs: bool, verbose: bool, as_js
     """
     from dryfit.answers.board_read import board_read
 
-    show_answer(board_read(results, kit=kit, outputs=not no_outputs), as_json=as_json, verbose=verbose)
+    answer = board_read(results, kit=kit, outputs=not no_outputs, overlays=overlays)
+    show_answer(answer, as_json=as_json, verbose=verbose)
+
+
+@board.command()
+@click.argument("results", nargs=-1, required=True, type=_FILE)
+@click.option(
+    "--output", "-o", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Overlay to write (TOML)."
+)
+@click.option("--kit", type=_FILE, metavar="KIT", help="The kit; not needed for results of probes alone.")
+@click.option("--name", default="", metavar="NAME", help="Name of the overlay (default: that of the file).")
+@click.option("--author", default="", metavar="TEXT", help="Who made it, for those with whom it is shared.")
+@click.option("--force", is_flag=True, help="Overwrite the output.")
+@json_option
+def learn(
+    results: tuple[Path, ...], output: Path, kit: Path | None, name: str, author: str, force: bool, as_json: bool
+) -> None:
+    """Write what RESULTS of a board show as an overlay, for --overlay of other commands.
+
+    The overlay switches rules off that the board does not have, moves limits that it sets elsewhere, confirms rules
+    that it was seen to obey, and has the cost model's parameters, fitted to the measured latencies with their errors.
+    Several RESULTS must be of the same board, TensorRT version and power mode.
+    """
+    from dryfit.answers.board_learn import board_learn
+
+    answer = board_learn(results, output, kit=kit, name=name, author=author, force=force)
+    show_answer(answer, as_json=as_json)
