@@ -1,6 +1,6 @@
 """The page of boards: what people contributed, overlays and public reports, against what the rules say today.
 
-A report is a log or a thread that somebody published, in our words: a file of `docs/boards/reports`. A layer of a report
+A report is a log or a thread that somebody published, in our words: a file of `docs/boards/reports`. A layer of it
 stands for the probe of a kit that has the property by which the board judged it; whatever else a report does not show
 is the probe's, and within all limits. What dryfit predicts is asked of the rules when the page is written.
 """
@@ -184,9 +184,27 @@ def predictions(report: Report) -> Iterator[Prediction]:
 
 _HEAD = """# Boards
 
-Written by `make docs` from the files of `docs/boards`: overlays that `dryfit board learn` wrote from results of a board,
-and reports that people published about builds for the DLA, in our words. The last column of each table is today's
-answer of the rules, asked when the page was written.
+Written by `make docs` from the files of `docs/boards`: overlays that `dryfit board learn` wrote from results of a
+board, and reports that people published about builds for the DLA, in our words. What is predicted is today's answer of
+the rules, asked when the page was written.
+"""
+
+_NAMED_HEAD = """
+## Rules that boards named
+
+Layers that a board refused, and for which its own message gives the rule as the reason. A star: the rule was itself
+inferred from what builders print.
+
+| rule | board, TensorRT | layers | reports |
+|---|---|---|---|
+"""
+
+_COMPARED_HEAD = """
+## Predicted against real
+
+{count} reports with {total} layers; the rules say of {agreeing} what the board did. A report shows few properties of a
+layer: the others are those of the named probe. A rule with a star was itself inferred from what builders print, in part
+from these reports: agreement with it confirms nothing.
 """
 
 _CONTRIBUTE = """
@@ -214,15 +232,11 @@ def _confirmed(found: Sequence[Prediction]) -> str:
     for one in found:
         if one.layer.named and one.agrees:
             named.setdefault(one.layer.named, []).append(one)
-    rows = [
-        f"| `{rule}`{'*' if _is_from_logs(rule) else ''} | {_boards(several)} | {sum(one.layer.count for one in several)} | {_sources(several)} |\n"
-        for rule, several in sorted(named.items())
-    ]
-    return (
-        "\n## Rules that boards named\n\nLayers that a board refused, and for which its own message gives the rule as the "
-        "reason. A star: the rule was itself inferred from what builders print.\n\n| rule | board, TensorRT | layers | reports |\n|---|---|---|---|\n"
-        + "".join(rows)
-    )
+    rows = []
+    for rule, several in sorted(named.items()):
+        star, layers = "*" if _is_from_logs(rule) else "", sum(one.layer.count for one in several)
+        rows.append(f"| `{rule}`{star} | {_boards(several)} | {layers} | {_sources(several)} |\n")
+    return _NAMED_HEAD + "".join(rows)
 
 
 def _boards(several: Sequence[Prediction]) -> str:
@@ -261,11 +275,7 @@ def _compared(found: Sequence[Prediction]) -> str:
     agreeing = sum(one.layer.count for one in found if one.agrees)
     total = sum(one.layer.count for one in found)
     count = len({one.report.name for one in found})
-    parts = [
-        f"\n## Predicted against real\n\n{count} reports with {total} layers; the rules say of {agreeing} what the board "
-        "did. A report shows few properties of a layer: the others are those of the named probe. A rule with a star was "
-        "itself inferred from what builders print, in part from these reports: agreement with it confirms nothing.\n"
-    ]
+    parts = [_COMPARED_HEAD.format(count=count, total=total, agreeing=agreeing)]
     by_report: dict[str, list[Prediction]] = {}
     for one in found:
         by_report.setdefault(one.report.name, []).append(one)

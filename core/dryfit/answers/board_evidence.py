@@ -215,15 +215,15 @@ class BuildEvidence:
         build: id of the build.
         expected: what dryfit expects.
         layers: the layers whose verdict or device the results show.
-        profile: measured times of the engine's layers.
         runs: measured times of whole runs; None if there are none.
+        profile: measured times of the engine's layers.
     """
 
     build: str
     expected: Expected
     layers: Sequence[BoardLayer]
-    profile: Sequence[MeasuredLayer]
     runs: MeasuredRuns | None
+    profile: Sequence[MeasuredLayer]
 
 
 # Layers ---------------------------------------------------------------------------------------------------------------

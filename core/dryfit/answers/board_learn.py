@@ -13,7 +13,7 @@ import attrs
 from dryfit.answers.board_evidence import ACCEPTED, REFUSED, BuildEvidence
 from dryfit.answers.board_read import BoardReadAnswer, read_board
 from dryfit.answers.json_data import Amount, Count, hidden
-from dryfit.answers.log_comparison import DLA, layers_by_node, own_layer
+from dryfit.answers.log_comparison import DLA
 from dryfit.answers.network_cost import SegmentCost, network_cost
 from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.atomic_file import refuse_to_overwrite
@@ -158,7 +158,7 @@ class BoardLearnAnswer(Answer):
 
 def _parameter_text(one: LearnedParameter) -> str:
     error = "" if one.error is None else f" +- {one.error:.1%}"
-    return f"{one.value:.4g}{error} (documented: {one.documented:.4g})"
+    return f"{one.value:.4g}{error} (before: {one.documented:.4g})"
 
 
 def board_learn(
@@ -318,11 +318,9 @@ def seen_layers(evidence: BuildEvidence) -> Iterator[SeenLayer]:
     expected = evidence.expected
     question = expected.config.questions(registry.target(DLA), expected.design.specs)
     held = {layer.name: layer for layer in expected.design.network.layers}
-    nodes = layers_by_node(expected.layers)
     for one in evidence.layers:
         if one.verdict in (ACCEPTED, REFUSED):
-            own = own_layer(one.layer, nodes[one.layer]).name
-            questions = [question(held[own])] if own in held else []
+            questions = [question(held[one.own])] if one.own in held else []
             yield SeenLayer(f"{one.build}/{one.layer}", questions, one.verdict == ACCEPTED, one.board_rules)
 
 

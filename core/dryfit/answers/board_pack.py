@@ -72,7 +72,7 @@ _ADDED = (
 )
 """Options that are added to each line: name, value, and whether it is for measured builds."""
 _SKIPPING = ("--skipInference", "--buildOnly")
-_OWN = ("platform", "software", "power_mode")
+_OWN = ("platform", "software", "power_mode", "overlays")
 _NOT_IN_KITS = ("placement", "quantize_method", "engine_capability", "standalone", "example_inputs")
 
 

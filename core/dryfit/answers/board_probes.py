@@ -217,7 +217,7 @@ def _networks(chosen: Sequence[Probed]) -> Iterator[ProbeNetwork]:
             if both:
                 yield _network(both, precision, f"{count_text(len(both), 'layer')} at limits")
         for one in alone:
-            yield _network([one], precision, f"{one.candidate.name}, which may end a build")
+            yield _network([one], precision, f"{one.candidate.name}, which may not build,")
 
 
 def _network(probed: Sequence[Probed], precision: Sequence[str], title: str) -> ProbeNetwork:

@@ -30,6 +30,7 @@ from dryfit.answers.board_read_text import read_blocks, read_line
 from dryfit.answers.explain_rule import RuleExplanation, all_rules
 from dryfit.answers.json_data import Count
 from dryfit.answers.log_comparison import DLA
+from dryfit.answers.options import NetworkOptions, OverlaysSaid
 from dryfit.answers.placement import placement_of
 from dryfit.answers.text import Answer, Block
 from dryfit.board.kit.archive import Archive
@@ -40,6 +41,7 @@ from dryfit.builder.assessment import assessment_of
 from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError, DryfitError, UnknownNameError
 from dryfit.plugins import registry
+from dryfit.target.overlays import Overlay
 from dryfit.target.target import Platform
 
 CONFIRMED, SUPPORTED, CONTRADICTED, UNDECIDED = "confirmed", "supported", "contradicted", "undecided"
@@ -124,6 +126,7 @@ class BoardReadAnswer(Answer):
         platform: platform whose rules were asked.
         software: version whose rules were asked.
         power_mode: power mode of the estimates; None if dryfit does not know the board's.
+        overlays: overlays with which dryfit was asked, each with its board and a digest.
         builds: the builds.
         rules: the rules about which the results say something, contradicted ones first.
         layers: every layer whose verdict or device the results show.
@@ -144,6 +147,7 @@ class BoardReadAnswer(Answer):
     platform: str
     software: str
     power_mode: str | None
+    overlays: Sequence[str]
     builds: Sequence[ReadBuild]
     rules: Sequence[RuleEvidence]
     layers: Sequence[BoardLayer]
@@ -168,7 +172,11 @@ class BoardReadAnswer(Answer):
 
 
 def board_read(
-    results: str | os.PathLike[str], *, kit: str | os.PathLike[str] | None = None, outputs: bool = True
+    results: str | os.PathLike[str],
+    *,
+    kit: str | os.PathLike[str] | None = None,
+    outputs: bool = True,
+    overlays: OverlaysSaid = (),
 ) -> BoardReadAnswer:
     """Read the results of a kit, and compare them with what dryfit expects of the same builds.
 
@@ -179,17 +187,22 @@ def board_read(
         results: path of `results.zip`, as the kit packed it on the board.
         kit: path of the kit; None for results of probes alone.
         outputs: whether to compute the outputs here and compare them.
+        overlays: corrections of the rules and cost parameters to compare with: overlays, or paths of their files.
 
     Raises:
         ConfigError: The results or the kit are damaged, or do not belong together.
         UnknownNameError: dryfit does not know the board.
         OSError: A file cannot be read.
     """
-    return read_board(results, kit, outputs=outputs)[0]
+    return read_board(results, kit, outputs=outputs, overlays=overlays)[0]
 
 
 def read_board(
-    results: str | os.PathLike[str], kit: str | os.PathLike[str] | None = None, *, outputs: bool = False
+    results: str | os.PathLike[str],
+    kit: str | os.PathLike[str] | None = None,
+    *,
+    outputs: bool = False,
+    overlays: OverlaysSaid = (),
 ) -> tuple[BoardReadAnswer, Sequence[BuildEvidence]]:
     """Return the answer of `board_read`, and the builds that dryfit can place. Raises what `board_read` raises."""
     with contextlib.ExitStack() as stack:
@@ -200,7 +213,13 @@ def read_board(
             _require_same_kit(opened, archives[1])
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dryfit-")))
         logs = {one.id: read_log(opened.log(one)) for one in opened.manifest.builds}
-        reading = _Reading(opened, archives, folder, _Board.of(opened, list(logs.values())))
+        reading = _Reading(
+            opened,
+            archives,
+            folder,
+            _Board.of(opened, list(logs.values())),
+            NetworkOptions.said({"overlays": overlays}).overlays,
+        )
         for build in opened.manifest.builds:
             reading.add(build, logs[build.id], outputs=outputs)
         return reading.answer(os.fspath(results)), reading.evidence
@@ -287,8 +306,16 @@ def _power_mode(shown: str, platform: Platform) -> str | None:
 class _Reading:
     """Collects what the builds show."""
 
-    def __init__(self, results: BoardResults, archives: Sequence[Archive], folder: Path, board: _Board) -> None:
+    def __init__(
+        self,
+        results: BoardResults,
+        archives: Sequence[Archive],
+        folder: Path,
+        board: _Board,
+        overlays: Sequence[Overlay],
+    ) -> None:
         self._results, self._archives, self._folder, self._board = results, archives, folder, board
+        self._overlays = overlays
         self.evidence: list[BuildEvidence] = []
         self._builds: list[ReadBuild] = []
         self._layers: list[BoardLayer] = []
@@ -340,7 +367,7 @@ class _Reading:
         *,
         outputs: bool,
     ) -> list[BoardLayer]:
-        given = dict(options)
+        given = {**options, "overlays": self._overlays}
         for name in ("calibration_cache", "ranges"):
             if given.get(name):
                 given[name] = self._file(str(given[name]))
@@ -351,8 +378,8 @@ class _Reading:
         placement = placement_of(build.model, assessment, subject.config.settings(subject.network))
         expected = Expected(subject.config, design, assessment, placement.layers)
         layers = board_layers(build, log, self._results, expected)
-        profile, runs = self._results.profile(build), self._results.runs(build)
-        self.evidence.append(BuildEvidence(build.id, expected, layers, profile, runs))
+        runs, profile = self._results.runs(build), self._results.profile(build)
+        self.evidence.append(BuildEvidence(build.id, expected, layers, runs, profile))
         self._facts += board_facts(build, log, self._results.layers(build), expected)
         self._times += board_times(build, self._results, expected)
         if outputs:
@@ -386,6 +413,7 @@ class _Reading:
             platform=self._board.platform,
             software=self._board.software,
             power_mode=self._board.power_mode,
+            overlays=[one.label for one in self._overlays],
             builds=self._builds,
             rules=rule_evidence(self._layers),
             layers=self._layers,

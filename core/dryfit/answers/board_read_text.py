@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dryfit.answers.text import Block, Entries, Line, Table, table_name
-from dryfit.estimate_text import time_text, two_digits
+from dryfit.estimate_text import duration, time_text
 from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def read_blocks(answer: BoardReadAnswer, *, verbose: bool) -> Iterator[Block]:
     board = answer.board
     named = ", ".join(filter(None, [board.model, answer.power_mode or board.power_mode]))
     yield Line(f"Board: {answer.platform}{f' ({named})' if named else ''}, TensorRT {board.tensorrt or 'unknown'}")
-    yield Line(f"Rules and estimates: {answer.platform} {answer.software}")
+    corrected = f", corrected by {', '.join(answer.overlays)}" if answer.overlays else ""
+    yield Line(f"Rules and estimates: {answer.platform} {answer.software}{corrected}")
     yield Line(answer.summary_line())
     yield from (Line(f"Note: {one}.") for one in answer.notes)
     rows = [
@@ -60,13 +61,10 @@ def read_blocks(answer: BoardReadAnswer, *, verbose: bool) -> Iterator[Block]:
 
 def _rule_blocks(rules: Sequence[RuleEvidence], *, verbose: bool) -> Iterator[Block]:
     kept = [one for one in rules if verbose or one.outcome in ("contradicted", "confirmed", "not observed")]
-    rows = [
-        (one.rule, one.fidelity, f"{one.outcome} on this board", one.refused, one.accepted, _against(one))
-        for one in kept
-    ]
+    rows = [(one.rule, one.fidelity, one.outcome, one.refused, one.accepted, _against(one)) for one in kept]
     if rows:
         columns = ["rule", "fidelity", "outcome", "refused for it", "accepted within it", "against it"]
-        yield Table("Rules", columns, rows)
+        yield Table("Rules on this board", columns, rows)
     others = Counter(one.outcome for one in rules if one not in kept)
     if others:
         text = ", ".join(f"{count} {outcome}" for outcome, count in others.items())
@@ -103,7 +101,7 @@ def _time_blocks(times: Sequence[BoardTime], *, verbose: bool) -> Iterator[Block
         (
             one.build,
             table_name(one.name) or "whole run",
-            f"{two_digits(one.measured_microseconds)} us",
+            duration(one.measured_microseconds),
             time_text(one.estimated_microseconds, one.error_factor, is_lower_bound=one.is_lower_bound),
             "-" if one.ratio is None else f"{one.ratio:.2f}",
             {True: "yes", False: "no", None: "-"}[one.is_within_error],

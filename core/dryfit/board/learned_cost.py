@@ -29,6 +29,9 @@ GROUPS = 5
 """Into so many groups the measurements are divided, each of which is left out of the fit once."""
 LEAST_EFFECT = 0.01
 """A parameter that changes no latency by so much when it grows by 10 % is not fitted."""
+LEAST_ERROR = 0.1
+"""The least relative error that a fitted model states. Our choice: a network that was not measured differs more from
+what was than its parts differ from one another."""
 CLOSE = 1e-3
 """The fit ends when no logarithm changes by more."""
 LEAST_MEASUREMENTS = 4
@@ -226,11 +229,12 @@ class _Fit:
 def _error_factors(
     parameters: Any, measurements: Sequence[Measurement], held_out: Vector
 ) -> dict[str, FittedParameter]:
-    """The model's stated errors, by computation type: the largest of a latency that was left out of the fit."""
+    """The model's stated errors, by computation type: the largest of a latency that was left out, and `LEAST_ERROR`."""
     known, found = numbers(parameters), {}
     for precision in sorted({one.precision for one in measurements}):
         errors = [abs(error) for one, error in zip(measurements, held_out, strict=True) if one.precision == precision]
         name = f"error_factors.{precision}"
         if name in known and len(errors) >= LEAST_MEASUREMENTS:
-            found[name] = FittedParameter(math.ceil(100 * (1 + max(errors))) / 100, None, len(errors))
+            largest = max(*errors, LEAST_ERROR)
+            found[name] = FittedParameter(math.ceil(100 * (1 + largest)) / 100, None, len(errors))
     return found

@@ -127,7 +127,7 @@ class Overlay:
 
     @property
     def label(self) -> str:
-        """The overlay as answers name it, with a digest of its contents."""
+        """The overlay as answers name it, with a digest of its contents, whoever made it and when."""
         from dryfit.target.overlay_file import overlay_text
 
         counts = {
@@ -136,7 +136,7 @@ class Overlay:
             "confirmed rule": len(self.confirmed),
         }
         parts = [count_text(count, what) for what, count in counts.items() if count] or ["no corrections"]
-        digest = hashlib.sha256(overlay_text(self).encode()).hexdigest()[:12]
+        digest = hashlib.sha256(overlay_text(attrs.evolve(self, made=None, author="")).encode()).hexdigest()[:12]
         return f"{self.name} ({self.board_text}: {', '.join(parts)}; sha256 {digest})"
 
     def holds_for_software(self, software: tuple[int, ...]) -> bool:

@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from dryfit.board.kit.archive import MANIFEST
 from dryfit.board.kit.manifest import KitManifest
+from dryfit.short_text import count_text
 
 TOP = "dryfit-kit"
 """The folder that the archive unpacks to."""
@@ -82,11 +83,11 @@ def kit_bytes(manifest: KitManifest, data: Mapping[str, bytes]) -> bytes:
 
 def readme(manifest: KitManifest) -> str:
     """Return the README of a kit."""
-    builds = "\n".join(f"* `{one.id}`: {one.title} ({one.layers} layers)" for one in manifest.builds)
+    builds = "\n".join(f"* `{one.id}`: {one.title} ({count_text(one.layers, 'layer')})" for one in manifest.builds)
     needs_kit = any(one.purpose == "model" for one in manifest.builds)
     return _README.format(
         platform=manifest.platform,
-        models=f"{len({one.model for one in manifest.builds})} models",
+        models=count_text(len({one.model for one in manifest.builds}), "model"),
         top=TOP,
         runs=f"{manifest.measured_seconds:g} s",
         per_layer=f"{manifest.seconds_per_layer:g}",

@@ -8,7 +8,7 @@ import click
 
 from dryfit.answers.options import Options
 from dryfit.cli.console import json_option, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import network_options, overlay_option
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -70,8 +70,11 @@ def pack(
 @click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it has models of yours.")
 @click.option("--no-outputs", is_flag=True, help="Do not run the models here to compare outputs.")
 @click.option("--verbose", is_flag=True, help="List all rules, layers, facts and times.")
+@overlay_option
 @json_option
-def read(results: Path, kit: Path | None, no_outputs: bool, verbose: bool, as_json: bool) -> None:
+def read(
+    results: Path, kit: Path | None, no_outputs: bool, verbose: bool, overlays: tuple[Path, ...], as_json: bool
+) -> None:
     """Compare RESULTS, which a kit packed on a board, with what dryfit expects of the same builds.
 
     Lists for each rule how many layers agree with it on this board, layers with another verdict, loadables, copies and
@@ -80,7 +83,8 @@ def read(results: Path, kit: Path | None, no_outputs: bool, verbose: bool, as_js
     """
     from dryfit.answers.board_read import board_read
 
-    show_answer(board_read(results, kit=kit, outputs=not no_outputs), as_json=as_json, verbose=verbose)
+    answer = board_read(results, kit=kit, outputs=not no_outputs, overlays=overlays)
+    show_answer(answer, as_json=as_json, verbose=verbose)
 
 
 @board.command()
