@@ -236,5 +236,5 @@ def _error_factors(
         name = f"error_factors.{precision}"
         if name in known and len(errors) >= LEAST_MEASUREMENTS:
             largest = max(*errors, LEAST_ERROR)
-            found[name] = FittedParameter(math.ceil(100 * (1 + largest)) / 100, None, len(errors))
+            found[name] = FittedParameter(math.ceil(100 * (1 + largest) - 1e-6) / 100, None, len(errors))
     return found
