@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dryfit.plugins.plugin_registry import PluginRegistry
-from dryfit.target.overlay_file import SCHEMA
-from dryfit.target.overlays import limit_text, numbers
+from dryfit.target.overlays import SCHEMA, limit_text, numbers
 from dryfit.target.target import Target
 
 _HEAD = """# Overlays
