@@ -19,6 +19,7 @@ from dryfit.answers.asked import Model, model_source, quiet_log
 from dryfit.answers.board_exports import Exports
 from dryfit.answers.board_outputs import inputs_of
 from dryfit.answers.board_probes import ProbeSet, probe_networks
+from dryfit.answers.builder_config import listed_layers
 from dryfit.answers.defaults import has_scales
 from dryfit.answers.exported_config import config_for_board
 from dryfit.answers.json_data import Amount, Count
@@ -482,6 +483,8 @@ def _kit_options(options: NetworkOptions, scales: str | None) -> dict[str, Any]:
             continue
         if field.name in ("shape", "shape_values"):
             value = {name: ":".join(map(shape_text, shapes)) for name, shapes in value.items()}
+        if field.name in ("layer_precisions", "layer_output_types"):
+            value = listed_layers(value, field.name)[0]
         found[field.name] = list(value) if isinstance(value, tuple) else value
     if scales is not None:
         found["calibration_cache"] = scales

@@ -368,9 +368,8 @@ class _Reading:
         outputs: bool,
     ) -> list[BoardLayer]:
         given = {**options, "overlays": self._overlays}
-        for name in ("calibration_cache", "ranges"):
-            if given.get(name):
-                given[name] = self._file(str(given[name]))
+        if given.get("calibration_cache"):
+            given["calibration_cache"] = self._file(str(given["calibration_cache"]))
         subject = asked(model, None, given, needs_shapes=False)
         with quiet_log():
             design = design_for_assessment(subject.network, subject.config)

@@ -109,12 +109,14 @@ def _take_scales(network: Network, config: BuilderConfig, options: NetworkOption
 
 def _take_layer_types(network: Network, options: NetworkOptions) -> None:
     if options.layer_precisions is not None:
-        PrecisionRules.parse(*_listed(options.layer_precisions, "--layer-precisions")).set_precisions(network)
+        PrecisionRules.parse(*listed_layers(options.layer_precisions, "--layer-precisions")).set_precisions(network)
     if options.layer_output_types is not None:
-        PrecisionRules.parse(*_listed(options.layer_output_types, "--layer-output-types")).set_output_types(network)
+        PrecisionRules.parse(*listed_layers(options.layer_output_types, "--layer-output-types")).set_output_types(
+            network
+        )
 
 
-def _listed(given: str, option: str) -> tuple[str, str]:
+def listed_layers(given: str, option: str) -> tuple[str, str]:
     """Return (list of layers, its origin): the option's own text, or the contents of the file after an @."""
     if not given.startswith("@"):
         return given, option

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
@@ -24,8 +24,14 @@ MODEL, PROBE = "model", "probe"
 BUILD_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 FILE_NAME = re.compile(r"(?:models|scales)/[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}")
 
-Purpose = Literal["model", "probe"]
-"""A `model` of the user's, or a generated network that decides rules."""
+OPTIONS = frozenset(
+    (
+        *("device", "fallback", "use_dla_core", "precision", "precision_constraints", "no_tf32", "strongly_typed"),
+        *("assume_scales", "calibration_cache", "shape", "shape_values", "layer_device_types", "layer_precisions"),
+        *("layer_output_types", "input_io_formats", "output_io_formats", "direct_io", "mem_pool_size", "sparsity"),
+    )
+)
+"""Options that a manifest may have: none of them runs anything, and the one that names a file names one of the kit."""
 
 
 @attrs.frozen
@@ -179,7 +185,25 @@ def manifest_of(data: bytes, where: str) -> KitManifest:
     wrong += [one.purpose for one in manifest.builds if one.purpose not in (MODEL, PROBE)]
     if wrong:
         raise damaged(where, f"name {wrong[0][:80]!r}")
+    for build in manifest.builds:
+        for name, value in build.options.items():
+            if not _is_option(name, value):
+                raise damaged(where, f"option {name[:40]!r}: {str(value)[:80]!r}")
     return manifest
+
+
+def _is_option(name: str, value: Any) -> bool:
+    """Whether an option of a manifest can be passed on: a stranger may have written it."""
+    if name not in OPTIONS:
+        return False
+    if name == "calibration_cache":
+        return isinstance(value, str) and FILE_NAME.fullmatch(value) is not None
+    if name in ("shape", "shape_values"):
+        return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+    if name == "precision":
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    # A text that begins with @ would name a file.
+    return isinstance(value, bool | int) or (isinstance(value, str) and not value.startswith("@"))
 
 
 def parsed_json(data: bytes, where: str) -> Any:

@@ -155,7 +155,7 @@ class StandInBoard:
         variables = " ".join(f"{name}={value}" for name, value in cache.items())
         self._install(f'#!/bin/sh\n{variables} exec {sys.executable} {script} "$@"\n')
 
-    def run(self, *arguments: str, before: str = "", timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, before: str = "", timeout: float = 1200) -> subprocess.CompletedProcess[str]:
         """Run the kit's script in an empty environment; `before` are words of shell before it."""
         return subprocess.run(
             ["/bin/sh", "-c", f'{before} sh run.sh "$@"', "sh", *arguments],
