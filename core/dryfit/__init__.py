@@ -12,6 +12,9 @@ public_names(
     __name__,
     {
         "dryfit.answers.annotate": "annotate",
+        "dryfit.answers.board_learn": "board_learn",
+        "dryfit.answers.board_pack": "board_pack",
+        "dryfit.answers.board_read": "board_read",
         "dryfit.answers.caches": "check_cache diff_caches show_cache",
         "dryfit.answers.asked": "LoadedModel",
         "dryfit.answers.calibrate": "calibrate compare_calibrators",
@@ -102,6 +105,8 @@ public_names(
         "dryfit.reporting.fleet": "report_all",
         "dryfit.reporting.report": "report",
         "dryfit.target.kernels": "kernel",
+        "dryfit.target.overlay_file": "read_overlay write_overlay",
+        "dryfit.target.overlays": "Overlay",
         "dryfit.target.platform": "Platform",
         "dryfit.target.target": "Target",
         "dryfit.target.verdict": "Verdict Violation",

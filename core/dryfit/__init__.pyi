@@ -1,7 +1,9 @@
 # The public names of `dryfit`, written by `make docs` from the table in `__init__.py`.
 
 from dryfit.answers.annotate import annotate as annotate
-from dryfit.answers.asked import LoadedModel as LoadedModel
+from dryfit.answers.board_learn import board_learn as board_learn
+from dryfit.answers.board_pack import board_pack as board_pack
+from dryfit.answers.board_read import board_read as board_read
 from dryfit.answers.caches import check_cache as check_cache
 from dryfit.answers.caches import diff_caches as diff_caches
 from dryfit.answers.caches import show_cache as show_cache
@@ -10,7 +12,6 @@ from dryfit.answers.calibrate import compare_calibrators as compare_calibrators
 from dryfit.answers.check import CheckAnswer as CheckAnswer
 from dryfit.answers.check import check as check
 from dryfit.answers.compare import compare as compare
-from dryfit.answers.compare_devices import compare_devices as compare_devices
 from dryfit.answers.compare_methods import compare_methods as compare_methods
 from dryfit.answers.compare_versions import compare_versions as compare_versions
 from dryfit.answers.estimate import estimate as estimate
@@ -71,7 +72,6 @@ from dryfit.errors import ConfigError as ConfigError
 from dryfit.errors import DryfitError as DryfitError
 from dryfit.errors import EngineFileError as EngineFileError
 from dryfit.errors import ExecutionError as ExecutionError
-from dryfit.errors import ModelImportError as ModelImportError
 from dryfit.errors import NetworkError as NetworkError
 from dryfit.errors import OnnxImportError as OnnxImportError
 from dryfit.errors import PlacementError as PlacementError
@@ -137,6 +137,9 @@ from dryfit.quantization.picture_preparation import PicturePreparation as Pictur
 from dryfit.reporting.fleet import report_all as report_all
 from dryfit.reporting.report import report as report
 from dryfit.target.kernels import kernel as kernel
+from dryfit.target.overlay_file import read_overlay as read_overlay
+from dryfit.target.overlay_file import write_overlay as write_overlay
+from dryfit.target.overlays import Overlay as Overlay
 from dryfit.target.platform import Platform as Platform
 from dryfit.target.target import Target as Target
 from dryfit.target.verdict import Verdict as Verdict

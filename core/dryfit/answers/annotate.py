@@ -57,7 +57,7 @@ class AnnotateAnswer(PlacementHeading, Answer):
 
     COMMAND: ClassVar[str] = "annotate"
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
-        "model output device platform software precisions fallback assumed color can_run facts nodes note"
+        "model output device platform software precisions fallback overlays assumed color can_run facts nodes note"
     )
 
     output: Path | None
@@ -84,7 +84,7 @@ class AnnotateAnswer(PlacementHeading, Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return the lines that `dryfit annotate` prints."""
         yield Line(self.summary_line())
-        yield from defaults_line(self.assumed)
+        yield from defaults_line(self.assumed, self.overlays)
         placed = Counter(one.device for one in self.nodes if one.device is not None)
         fates = Counter(one.became for one in self.nodes if one.device is None)
         rows = [(device, count_text(count, "node"), "") for device, count in sorted(placed.items())]
@@ -203,6 +203,7 @@ def _heading(subject: Asked) -> PlacementHeading:
         software=settings["software"].get(device, ""),
         precisions=subject.precisions,
         fallback=settings["fallback_device"],
+        overlays=list(settings.get("overlays", ())),
     )
 
 

@@ -18,7 +18,7 @@ import attrs
 import onnx
 
 from dryfit.answers.builder_config import config_of
-from dryfit.answers.defaults import with_defaults
+from dryfit.answers.defaults import with_defaults, with_overlay_board
 from dryfit.answers.options import PRECISION_FLAGS, NetworkOptions, Shapes, Sparsity, shape_text
 from dryfit.builder.assessment import Assessment, assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -226,7 +226,7 @@ def asked(
         return Asked(
             name or network.name, network, config, None, source=model_file, folder=folder, format=format_of(source)
         )
-    stated = NetworkOptions.said(said)
+    stated, board = with_overlay_board(NetworkOptions.said(said))
     # Defaults fill in devices, precisions and shapes, on which the import does not depend.
     is_open = not (stated.quantize_method or stated.names_device or stated.platform)
     imported = load_whole(stated, may_imply_method=is_open)
@@ -244,7 +244,7 @@ def asked(
     if needs_shapes or filled.shape_values or any(len(shapes) == 3 for shapes in filled.shape.values()):
         require_shapes(network, filled.shape)
     if shares and loaded is not None and (earlier := loaded.asked_before(filled)) is not None:
-        return attrs.evolve(earlier, assumed=[*implied, *assumed])
+        return attrs.evolve(earlier, assumed=[*implied, *board, *assumed])
     with quiet_log():
         described, notes = config_of(network, filled)
     found = Asked(
@@ -252,7 +252,7 @@ def asked(
         network=network,
         config=described,
         options=filled,
-        assumed=[*implied, *assumed],
+        assumed=[*implied, *board, *assumed],
         notes=notes,
         source=None if isinstance(source, Network) else source,
         folder=folder,

@@ -81,7 +81,7 @@ class BuildAnswer(Placement, Answer):
         else:
             yield from outcome_lines(self, is_built=True)
             yield Line(heading(self))
-            yield from defaults_line(self.assumed)
+            yield from defaults_line(self.assumed, self.overlays)
             yield from offloading_blocks(self)
         yield Line(f"Built {self.summary_line()}")
 

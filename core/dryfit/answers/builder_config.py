@@ -46,6 +46,7 @@ def config_of(network: Network, options: NetworkOptions) -> tuple[BuilderConfig,
         notes += _platform_notes(config, options)
     if options.software is not None:
         config.set_software(device, options.software)
+    config.overlays = options.overlays
     if options.power_mode is not None:
         config.platform(device).power_mode(options.power_mode)  # refuses a name that the board does not have
         config.power_mode = options.power_mode
@@ -108,12 +109,14 @@ def _take_scales(network: Network, config: BuilderConfig, options: NetworkOption
 
 def _take_layer_types(network: Network, options: NetworkOptions) -> None:
     if options.layer_precisions is not None:
-        PrecisionRules.parse(*_listed(options.layer_precisions, "--layer-precisions")).set_precisions(network)
+        PrecisionRules.parse(*listed_layers(options.layer_precisions, "--layer-precisions")).set_precisions(network)
     if options.layer_output_types is not None:
-        PrecisionRules.parse(*_listed(options.layer_output_types, "--layer-output-types")).set_output_types(network)
+        PrecisionRules.parse(*listed_layers(options.layer_output_types, "--layer-output-types")).set_output_types(
+            network
+        )
 
 
-def _listed(given: str, option: str) -> tuple[str, str]:
+def listed_layers(given: str, option: str) -> tuple[str, str]:
     """Return (list of layers, its origin): the option's own text, or the contents of the file after an @."""
     if not given.startswith("@"):
         return given, option

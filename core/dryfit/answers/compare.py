@@ -140,7 +140,7 @@ def _answer(
     notes: Sequence[str],
 ) -> CompareAnswer:
     placed = placement_of(name, plan, plan.settings)
-    shared = ("model", "device", "platform", "software", "precisions", "fallback", "simulated", "plugins")
+    shared = ("model", "device", "platform", "software", "precisions", "fallback", "overlays", "simulated", "plugins")
     outputs = {one.tensor: one.differences for one in found.tensors if one.is_output}
     return CompareAnswer(
         **{key: getattr(placed, key) for key in shared},

@@ -135,13 +135,13 @@ class CompareDevicesAnswer(Answer):
         elif count:
             yield Line("All devices run all operators")
         reasons = {
-            (name, one.rules[name][0]): one.messages[name]
+            (name, one.rules[name][0]): one.messages[name][0]
             for one in self.operators
             for name in names
             if one.rules[name]
         }
         yield Entries("Why", [(f"{name}: {rule}", message, "") for (name, rule), message in reasons.items()])
-        yield Entries("Not built", [(one.name, error, "") for one in self.sides for error in one.refusals])
+        yield Entries("Not built", [(one.name, str(error), "") for one in self.sides for error in one.refusals])
 
     def summary_line(self) -> str:
         """Return how many operators each device runs."""

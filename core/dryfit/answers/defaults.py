@@ -56,6 +56,18 @@ def with_scales(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
     return asked, _differences(options, asked)
 
 
+def with_overlay_board(options: NetworkOptions) -> tuple[NetworkOptions, list[str]]:
+    """Return the options with the board of the overlays where none was given, and what was filled in as options."""
+    asked, filled = options, list[str]()
+    for field in ("platform", "software"):
+        named = {value for one in options.overlays if (value := getattr(one, field))}
+        # Overlays of two boards are refused where the config applies them.
+        if getattr(options, field) is None and len(named) == 1:
+            asked = attrs.evolve(asked, **{field: named.pop()})
+            filled.append(f"--{field} {getattr(asked, field)}")
+    return asked, filled
+
+
 def has_scales(options: NetworkOptions) -> bool:
     """Return whether the options provide INT8 scales."""
     return options.assume_scales or options.calibration_cache is not None or options.ranges is not None

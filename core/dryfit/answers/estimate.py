@@ -111,6 +111,7 @@ class EstimateAnswer(Answer):
         software: software version whose rules apply; empty if the device has a single rule set.
         precisions: allowed computation types besides FP32.
         fallback: device for layers that the default device rejects; None if fallback is disabled.
+        overlays: active overlays, each with its board and a digest.
         assumed: defaults that were applied, as command-line options.
         sparsity: whether weight zeros are assumed to be skipped on devices that support it.
         sparse_layers: layers whose weight zeros are assumed to be skipped.
@@ -140,6 +141,7 @@ class EstimateAnswer(Answer):
     software: str
     precisions: Sequence[str]
     fallback: str | None
+    overlays: Sequence[str]
     assumed: Sequence[str]
     sparsity: Sparsity
     sparse_layers: Sequence[str]
@@ -211,6 +213,7 @@ def estimate(
         software=software,
         precisions=subject.precisions,
         fallback=settings["fallback_device"],
+        overlays=list(settings.get("overlays", ())),
         assumed=list(subject.assumed),
         sparsity=subject.sparsity,
         sparse_layers=sorted(design.sparse_layers),
@@ -262,7 +265,7 @@ def _blocks(answer: EstimateAnswer) -> Iterator[Block]:
     yield Line(_heading(answer))
     yield from (Line(f"  {text}") for text in _figures(answer))
     yield Line(answer.note)
-    yield from defaults_line(answer.assumed)
+    yield from defaults_line(answer.assumed, answer.overlays)
     yield Line()
     if answer.layers:
         yield Table(

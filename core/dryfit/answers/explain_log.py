@@ -311,8 +311,8 @@ def explain_log(
         name = str(path)
     else:
         name, found = "<input>", _read(log, 0, encoding, progress)
-    rules = _LogRules.of(found.settings)
-    fallen = [_layer(one, rules) for one in found.fallen.values()]
+    rules = LogRules.of(found.settings)
+    fallen = [log_layer(one, rules) for one in found.fallen.values()]
     return ExplainLogAnswer(
         log=name,
         size=LogSize(found.lines, found.known_lines, found.cut_lines, found.dropped + found.lists.dropped),
@@ -385,7 +385,7 @@ def _read(file: BinaryIO, size: int, encoding: str | None, progress: ProgressMon
 
 
 @attrs.frozen
-class _LogRules:
+class LogRules:
     """The rules of all installed devices, collected when the first one is needed, as far as they hold for a log.
 
     Attributes:
@@ -398,7 +398,7 @@ class _LogRules:
     _known: dict[str, RuleExplanation] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, settings: LogSettings) -> _LogRules:
+    def of(cls, settings: LogSettings) -> LogRules:
         """Return the rules for what a log shows about its build."""
         version = tuple(int(part) for part in settings.version.split(".") if part.isdecimal())
         target = registry.find_target("DLA")
@@ -451,7 +451,8 @@ def _build(found: BoardLog) -> LogBuild:
     )
 
 
-def _layer(fallen: FallenLayer, rules: _LogRules) -> LogLayer:
+def log_layer(fallen: FallenLayer, rules: LogRules) -> LogLayer:
+    """Return a layer that left the DLA, with the rules that hold for the log."""
     reported = dict.fromkeys(
         one.rule
         for (_, operation), message in fallen.messages.items()
@@ -461,7 +462,7 @@ def _layer(fallen: FallenLayer, rules: _LogRules) -> LogLayer:
     return LogLayer(fallen.name, fallen.kind, fallen.line, fallen.is_refused, list(messages), list(reported))
 
 
-def _causes(found: BoardLog, rules: _LogRules) -> list[LogCause]:
+def _causes(found: BoardLog, rules: LogRules) -> list[LogCause]:
     """Group the layers that left the DLA by what states the reason: the most specific messages about each."""
     grouped: dict[tuple[str, str, str], tuple[KnownMessage, list[str]]] = {}
     for layer in found.fallen.values():
@@ -476,7 +477,7 @@ def _causes(found: BoardLog, rules: _LogRules) -> list[LogCause]:
     return sorted(causes, key=lambda cause: -len(cause.layers))
 
 
-def _cause(message: KnownMessage, operation: str, kind: str, layers: Sequence[str], rules: _LogRules) -> LogCause:
+def _cause(message: KnownMessage, operation: str, kind: str, layers: Sequence[str], rules: LogRules) -> LogCause:
     """Return the cause that a message states; one that states none follows from the type of its layers."""
     reported = rules.named(message.rules_for(operation))
     meaning, remedy = message.meaning, message.remedy or _remedy(reported)
@@ -522,7 +523,7 @@ def _remedy(rules: Sequence[ReportedRule]) -> str:
     return next((rule.remedy for rule in rules if rule.remedy), "")
 
 
-def _problem(counted: MessageCount, rules: _LogRules) -> LogProblem:
+def _problem(counted: MessageCount, rules: LogRules) -> LogProblem:
     message = counted.message
     reported = rules.named(message.rules)
     return LogProblem(

@@ -29,7 +29,7 @@ def explanation_blocks(answer: ExplainAnswer) -> Iterator[Block]:
     """Return the lines and tables that `dryfit explain` prints."""
     yield Line(_summary(answer))
     yield Line(heading(answer))
-    yield from defaults_line(answer.assumed)
+    yield from defaults_line(answer.assumed, answer.overlays)
     if answer.simulated:
         yield Line(f"Simulated: {answer.simulated}.")
     yield Line()

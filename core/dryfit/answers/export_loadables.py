@@ -81,7 +81,7 @@ class ExportLoadablesAnswer(Placement, Answer):
         """Return the lines and tables that `dryfit export loadables` prints."""
         yield Line(summary_line(self, is_built=True))
         yield Line(heading(self))
-        yield from defaults_line(self.assumed)
+        yield from defaults_line(self.assumed, self.overlays)
         rows = [
             (one.file, one.device, len(one.layers), bytes_text(one.size), pools_text(one.pools, with_empty=True))
             for one in self.loadables

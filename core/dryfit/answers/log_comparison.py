@@ -114,9 +114,9 @@ def compared_with_model(
     """
     of_log, notes = _options_of(log, fallen, options)
     answer = check(model, **{**of_log, **options})
-    shown = dict(_devices(log, fallen))
-    nodes = _by_node(answer.layers)
-    listed = _are_complete(log)
+    shown = dict(shown_devices(log, fallen))
+    nodes = layers_by_node(answer.layers)
+    listed = lists_are_complete(log)
     differences, matched, compared = [], set[str](), 0
     by_name = {one.name: one for one in fallen}
     rules_found: dict[str, list[str]] = {}
@@ -170,7 +170,7 @@ def _difference(
 # Devices of a log -----------------------------------------------------------------------------------------------------
 
 
-def _devices(log: BoardLog, fallen: Sequence[LogLayer]) -> Iterator[tuple[str, tuple[str, str]]]:
+def shown_devices(log: BoardLog, fallen: Sequence[LogLayer]) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the device of each layer that a log names, the surest last."""
     for layer in log.lists.gpu.values():
         yield from ((name, (GPU, LISTED)) for name in layer.layers)
@@ -180,20 +180,26 @@ def _devices(log: BoardLog, fallen: Sequence[LogLayer]) -> Iterator[tuple[str, t
         yield one.name, (NO_DEVICE if one.refused else GPU, MESSAGE)
 
 
-def _are_complete(log: BoardLog) -> bool:
+def lists_are_complete(log: BoardLog) -> bool:
     """Whether both lists are there, with segments that show their ends only: other layers are inside a segment."""
     segments = log.lists.segments.values()
     both = {DLA, GPU} <= log.lists.headings or bool(log.lists.segments and log.lists.gpu)
     return both and not log.lists.dropped and any(not one.is_complete for one in segments)
 
 
-def _by_node(layers: Iterable[LayerAnswer]) -> dict[str, list[LayerAnswer]]:
+def layers_by_node(layers: Iterable[LayerAnswer]) -> dict[str, list[LayerAnswer]]:
     """Return the layers that run on a device by the name that TensorRT's parser gives them."""
     found: dict[str, list[LayerAnswer]] = {}
     for layer in layers:
         if layer.kind != "constant" and not layer.is_host_work:
             found.setdefault(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, []).append(layer)
     return found
+
+
+def own_layer(node: str, layers: Sequence[LayerAnswer]) -> LayerAnswer:
+    """Return the layer of a node that TensorRT names as the node: the importer puts shuffles before and behind it."""
+    others = [one for one in layers if one.kind != "shuffle"] or layers
+    return next((one for one in others if one.name == node), others[0])
 
 
 def _is_added(name: str, nodes: Mapping[str, object]) -> bool:

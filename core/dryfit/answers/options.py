@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import attrs
 
 from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.target.overlay_file import read_overlay
+from dryfit.target.overlays import Overlay
 
 if TYPE_CHECKING:
     from dryfit.builder.config.builder_config import BuilderConfig
@@ -44,6 +46,8 @@ Shapes = tuple[Shape, ...]
 """One shape, or (minimum, optimum, maximum)."""
 ShapesSaid = Mapping[str, "str | Sequence[int] | Sequence[Sequence[int]]"] | str
 """`{"x": (1, 3, 224, 224)}`, `{"x": ((1, 8), (4, 8), (16, 8))}`, or the command line's `"x=1x8:4x8:16x8"`."""
+OverlaysSaid = str | os.PathLike[str] | Overlay | Sequence[str | os.PathLike[str] | Overlay]
+"""Overlays, or paths of their files."""
 Place = Callable[["Network", "BuilderConfig"], object]
 """A placement script's function: it sets devices of layers."""
 
@@ -87,6 +91,7 @@ class Options(TypedDict, total=False):
     mem_pool_size: str | Mapping[str, float] | None
     sparsity: str
     quantize_method: str | Mapping[str, str] | Sequence[tuple[str, str]]
+    overlays: OverlaysSaid
     example_inputs: Any
 
 
@@ -146,6 +151,11 @@ def _methods(said: str | Mapping[str, str] | Sequence[tuple[str, str]]) -> tuple
         return ((pattern, method),) if said else ()
     pairs = said.items() if isinstance(said, Mapping) else said
     return tuple((pattern, method) for pattern, method in pairs)
+
+
+def _overlays(said: Any) -> tuple[Overlay, ...]:
+    several = [said] if isinstance(said, str | os.PathLike | Overlay) else said
+    return tuple(one if isinstance(one, Overlay) else read_overlay(one) for one in several)
 
 
 def _pools(said: str | Mapping[str, float] | None) -> str | None:
@@ -218,6 +228,7 @@ class NetworkOptions:
         mem_pool_size: memory pool limits in MiB, in trtexec syntax, or MiB by pool.
         sparsity: `disable`, `enable` or `force`: whether weight zeros are used, or also created by pruning.
         quantize_method: name of a quantize method by layer pattern ("" for all).
+        overlays: what boards showed, as corrections of rules and cost parameters: overlays, or paths of their files.
     """
 
     device: str | None = None
@@ -247,6 +258,7 @@ class NetworkOptions:
     mem_pool_size: str | None = attrs.field(default=None, converter=_pools)
     sparsity: Sparsity = attrs.field(default="disable", validator=one_of(SPARSITY))
     quantize_method: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=_methods)
+    overlays: tuple[Overlay, ...] = attrs.field(default=(), converter=_overlays)
 
     @classmethod
     def said(cls, options: Mapping[str, Any]) -> NetworkOptions:

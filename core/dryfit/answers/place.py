@@ -101,6 +101,7 @@ class PlaceAnswer(Answer):
         software: software version whose rules apply; empty if the device has a single rule set.
         precisions: allowed computation types besides FP32.
         fallback: second device that can run layers.
+        overlays: active overlays, each with its board and a digest.
         assumed: defaults that were applied, as command-line options.
         note: states that every value is an estimate.
         objective: objective of the optimization.
@@ -130,6 +131,7 @@ class PlaceAnswer(Answer):
     software: str
     precisions: Sequence[str]
     fallback: str
+    overlays: Sequence[str]
     assumed: Sequence[str]
     note: str
     objective: Objective
@@ -216,6 +218,7 @@ def place(
         software=settings["software"].get(proposal.device, ""),
         precisions=subject.precisions,
         fallback=proposal.fallback,
+        overlays=list(settings.get("overlays", ())),
         assumed=list(subject.assumed),
         note=NOTE,
         objective=proposal.objective,

@@ -28,7 +28,7 @@ def proposal_blocks(answer: PlaceAnswer) -> Iterator[Block]:
     yield Line(_outcome(answer))
     yield Line(proposal_heading(answer))
     yield Line(answer.note)
-    yield from defaults_line(answer.assumed)
+    yield from defaults_line(answer.assumed, answer.overlays)
     yield Line()
     rows = [
         (

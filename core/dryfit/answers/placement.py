@@ -102,6 +102,7 @@ class PlacementHeading:
         software: software version whose rules apply; empty if the device has a single rule set.
         precisions: allowed computation types besides FP32.
         fallback: device for layers that the default device rejects; None if fallback is disabled.
+        overlays: active overlays, each with its board and a digest; what boards showed corrects rules and estimates.
     """
 
     model: str
@@ -110,6 +111,7 @@ class PlacementHeading:
     software: str
     precisions: Sequence[str]
     fallback: str | None
+    overlays: Sequence[str]
 
 
 @attrs.frozen(repr=False)
@@ -203,6 +205,7 @@ def placement_of(
         software=settings["software"].get(device, ""),
         precisions=[flag.lower() for flag in settings["flags"] if flag in PRECISION_FLAGS.values()],
         fallback=settings["fallback_device"],
+        overlays=list(settings.get("overlays", ())),
         assumed=list(assumed),
         simulated="" if target is None else target.simulated,
         # An engine says what it was built with; an assessment was made by what is active now.

@@ -34,7 +34,7 @@ def placement_blocks(answer: Placement, *, verbose: bool = False, is_built: bool
     """
     yield from outcome_lines(answer, is_built=is_built)
     yield Line(heading(answer))
-    yield from defaults_line(answer.assumed)
+    yield from defaults_line(answer.assumed, answer.overlays)
     if answer.simulated:
         yield Line(f"Simulated: {answer.simulated}.")
     yield Line()
@@ -51,10 +51,12 @@ def placement_blocks(answer: Placement, *, verbose: bool = False, is_built: bool
     yield from _refusal_lines(answer)
 
 
-def defaults_line(defaults: Sequence[str]) -> Iterator[Block]:
-    """Return one line with the defaults that were applied; none if every option was given."""
+def defaults_line(defaults: Sequence[str], overlays: Sequence[str] = ()) -> Iterator[Block]:
+    """Return a line with the defaults that were applied, if any, and one with the active overlays."""
     if defaults:
         yield Line(f"Defaults: {' '.join(defaults)}")
+    if overlays:
+        yield Line(f"Overlays: {'; '.join(overlays)}")
 
 
 def outcome_lines(answer: Placement, *, is_built: bool = False) -> Iterator[Block]:

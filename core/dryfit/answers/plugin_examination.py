@@ -24,6 +24,7 @@ from dryfit.plugins.discovery import (
     IMPORTERS,
     LAYERS,
     ONNX_OPERATORS,
+    OVERLAYS,
     PASSES,
     TARGETS,
     installed_entry_points,
@@ -32,6 +33,7 @@ from dryfit.plugins.discovery import (
 from dryfit.plugins.failures import PluginFailure
 from dryfit.plugins.layer_plugins import find_layer_plugin, layer_plugin_titles
 from dryfit.plugins.model_importers import model_importers
+from dryfit.plugins.overlays import installed_overlays
 from dryfit.target.target import Target
 
 
@@ -85,6 +87,8 @@ def _use(entry: EntryPoint, commands: Collection[str]) -> None:
     elif entry.group == CALIBRATORS:
         with contextlib.suppress(PluginError):  # it is recorded
             calibrator(entry.name)
+    elif entry.group == OVERLAYS:
+        installed_overlays()
     elif entry.group == HOOKS:
         registry.targets()
         layer_plugin_titles()

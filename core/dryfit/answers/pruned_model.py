@@ -64,7 +64,8 @@ class PruneAnswer(SparsityQuestion, Answer):
 
     COMMAND: ClassVar[str] = "sparsity prune"
     JSON_NAMES: ClassVar[Mapping[str, str]] = json_names(
-        "model output device platform software precisions fallback assumed pattern pruned left before after note"
+        "model output device platform software precisions fallback overlays assumed pattern pruned left before after "
+        "note"
     )
 
     output: Path | None
@@ -87,7 +88,7 @@ class PruneAnswer(SparsityQuestion, Answer):
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return what was pruned, what was not and why, and the gain."""
-        yield from defaults_line(self.assumed)
+        yield from defaults_line(self.assumed, self.overlays)
         rows = [
             (one.name, one.layers, f"{one.zeroed:,}", f"{one.size:,}", f"{100 * one.energy_kept:.1f} %")
             for one in self.pruned

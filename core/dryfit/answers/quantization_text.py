@@ -19,7 +19,7 @@ def quantization_blocks(answer: QuantizationAnswer) -> Iterator[Block]:
     yield Line(heading(answer))
     if answer.simulated:
         yield Line(f"Simulated: {answer.simulated}.")
-    yield from defaults_line(answer.assumed)
+    yield from defaults_line(answer.assumed, answer.overlays)
     yield Line()
     layers = [
         (short_name(one.name), one.kind, one.device or "none", type_text(one.precision), with_short_names(one.reason))

@@ -64,7 +64,7 @@ class SparsityAnswer(SparsityQuestion, Answer):
         pattern = f" (pattern {self.pattern})" if self.pattern else ", which skips no zeros"
         yield Line(f"Sparse weights of {self.model} on {self.device} {variant}{pattern}")
         yield Line(self.note)
-        yield from defaults_line(self.assumed)
+        yield from defaults_line(self.assumed, self.overlays)
         yield Line()
         words = {True: "yes", False: "no", None: "-"}
         rows = [

@@ -122,6 +122,7 @@ class SparsityQuestion(PlacementHeading):
             software=default.software_text,
             precisions=said or [word for word, flag in PRECISION_FLAGS.items() if config.get_flag(BuilderFlag[flag])],
             fallback=config.fallback_device,
+            overlays=config.overlay_labels,
             assumed=subject.assumed,
             pattern=None if sparsity is None else sparsity.pattern.text,
         )

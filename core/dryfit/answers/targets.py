@@ -7,7 +7,9 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
+from dryfit.answers.defaults import with_overlay_board
 from dryfit.answers.json_data import Count, hidden
+from dryfit.answers.options import NetworkOptions, OverlaysSaid
 from dryfit.answers.text import Answer, Block, Line, Table, bytes_text, type_text
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
@@ -224,6 +226,7 @@ class TargetAnswer(TargetSummary, Answer):
         software: software version whose rules apply; empty if the device has a single rule set.
         platforms_with_software: platforms that support this software version.
         cores: number of cores of the device on the platform.
+        overlays: active overlays, each with its board and a digest.
         segment_limit: number of segments that one core can load; null without a limit.
         formats: tensor formats of inputs, then of outputs.
         memory_pools: memory pools with their limits.
@@ -238,6 +241,7 @@ class TargetAnswer(TargetSummary, Answer):
     software: str
     platforms_with_software: Sequence[str]
     cores: Count
+    overlays: Sequence[str]
     segment_limit: int | None
     formats: Sequence[FormatFacts]
     memory_pools: Sequence[PoolFacts]
@@ -251,6 +255,8 @@ class TargetAnswer(TargetSummary, Answer):
         board = self._target.platform(self.platform).title
         yield Line(f"{self.device}: {self.title}, {board}, software {self.software or 'any'}")
         yield Line(f"Simulated: {self.simulated or 'nothing; this is the host'}")
+        if self.overlays:
+            yield Line(f"Overlays: {'; '.join(self.overlays)}")
         platforms = [(one.name, one.title, one.cores, one.aliases) for one in self._target.platforms]
         yield Table("Platforms", ["name", "board", "cores", "also called"], platforms)
         tables: list[tuple[str, Sequence[Any], tuple[str, ...]]] = [
@@ -269,25 +275,35 @@ class TargetAnswer(TargetSummary, Answer):
         return f"{self.device}: {self.title}, {self.platform} {self.software}".rstrip()
 
 
-def describe_target(device: str, platform: str | None = None, software: str | None = None) -> TargetAnswer:
+def describe_target(
+    device: str, platform: str | None = None, software: str | None = None, *, overlays: OverlaysSaid = ()
+) -> TargetAnswer:
     """Describe one device: platforms, formats, memory pools, arithmetic, limits.
 
     Args:
         device: name of the device; case-insensitive.
         platform: platform of the device; None for the default.
         software: software version; None for the newest one that the platform supports.
+        overlays: what boards showed, as corrections of the limits: overlays, or paths of their files. Without platform
+            and software, those of the overlay hold.
 
     Raises:
         UnknownNameError: The device or platform does not exist.
-        ConfigError: The platform does not support the version.
+        ConfigError: The platform does not support the version, or an overlay is for another board.
 
     Example:
         >>> dryfit.describe_target("DLA", "xavier").software
         '8.5.10'
     """
-    target = registry.target(device)
-    chosen = target.platform(platform)
-    return _described(target, chosen, target.software(software, chosen))
+    board, _ = with_overlay_board(NetworkOptions(platform=platform, software=software, overlays=overlays))  # type: ignore[arg-type]
+    from dryfit.builder.config.builder_config import BuilderConfig  # loads numpy, which a list of devices does not need
+
+    config = BuilderConfig()
+    config.set_platform(device, board.platform or registry.target(device).platforms[0].name)
+    if board.software is not None:
+        config.set_software(device, board.software)
+    config.overlays = board.overlays
+    return _described(config.target(device), config.platform(device), config.software(device))
 
 
 def device_formats(device: str) -> Mapping[str, TensorFormat]:
@@ -323,6 +339,7 @@ def _described(target: Target, platform: Platform, software: tuple[int, ...]) ->
         software=version_text(software),
         platforms_with_software=_platforms_with(target, software),
         cores=platform.cores,
+        overlays=[one.label for one in target.overlays],
         segment_limit=target.segment_rules.segment_limit(software),
         formats=[
             FormatFacts(

@@ -133,20 +133,33 @@ def segment_estimate(
         sparse_layers: names of the layers whose weights the device takes as sparse.
         allows_nominal: whether an estimate by the figures of a similar machine is of use.
     """
+    return _asked(
+        variant,
+        "estimate_cost",
+        lambda: segment_question(variant, layers, specs, precisions, sparse_layers, allows_nominal=allows_nominal),
+    )
 
-    def question() -> CostQuestion:
-        return CostQuestion(
-            layers=layers,
-            specs=_stored_specs(layers, specs, precisions),
-            platform=variant.platform,
-            software=variant.software,
-            precisions={} if precisions is None else _chosen(layers, precisions),
-            sparse_layers=frozenset(sparse_layers),
-            power_mode=variant.power_mode,
-            allows_nominal=allows_nominal,
-        )
 
-    return _asked(variant, "estimate_cost", question)
+def segment_question(
+    variant: TargetVariant,
+    layers: Sequence[Layer],
+    specs: Specs,
+    precisions: Precisions | None = None,
+    sparse_layers: Collection[str] = (),
+    *,
+    allows_nominal: bool = True,
+) -> CostQuestion:
+    """The question about a segment's cost; arguments as of `segment_estimate`."""
+    return CostQuestion(
+        layers=layers,
+        specs=_stored_specs(layers, specs, precisions),
+        platform=variant.platform,
+        software=variant.software,
+        precisions={} if precisions is None else _chosen(layers, precisions),
+        sparse_layers=frozenset(sparse_layers),
+        power_mode=variant.power_mode,
+        allows_nominal=allows_nominal,
+    )
 
 
 def transfer_estimate(variant: TargetVariant, bytes_moved: int) -> CostEstimate | None:

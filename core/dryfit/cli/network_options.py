@@ -116,6 +116,16 @@ _SPELLING = (
     "as trtexec spells them: fp16:chw16 for all, or one for each, separated by commas; + between several formats."
 )
 
+overlay_option: Callable[[Any], Any] = click.option(
+    "--overlay",
+    "overlays",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="What a board showed, as corrections of rules and cost parameters: a file of `dryfit board learn`. May be "
+    "repeated. Without --platform and --software, those of the overlay hold.",
+)
+
 _device_options: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--device",
@@ -147,6 +157,7 @@ _device_options: tuple[Callable[[Any], Any], ...] = (
         shell_complete=completion.devices,
         help=f"Device of layers that cannot run on --device, such as GPU; {NO_FALLBACK} for no fallback.",
     ),
+    overlay_option,
     click.option("--allow-gpu-fallback", "--allowGPUFallback", is_flag=True, help="Shorthand for --fallback GPU."),
     click.option(
         "--use-dla-core",

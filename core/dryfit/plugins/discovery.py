@@ -34,6 +34,7 @@ ONNX_OPERATORS = "dryfit.onnx_operators"
 PASSES = "dryfit.passes"
 CALIBRATORS = "dryfit.calibrators"
 QUANTIZE_METHODS = "dryfit.quantize_methods"
+OVERLAYS = "dryfit.overlays"
 HOOKS = "dryfit.hooks"
 
 GROUPS = {
@@ -44,6 +45,8 @@ GROUPS = {
     PASSES: "any name; names a `PassContribution`",
     CALIBRATORS: "the calibrator's name; names a `Calibrator`",
     QUANTIZE_METHODS: "the method's name",
+    OVERLAYS: "any name; names the file of an overlay in its package: `acme_boards:orin_nx.toml`. It is read, and the "
+    "package is not imported",
     HOOKS: "any name; names a module with functions that are marked `@dryfit.hookimpl`",
 }
 """Every entry-point group to what its names and values mean."""

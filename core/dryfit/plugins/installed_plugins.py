@@ -17,6 +17,7 @@ from dryfit.plugins.discovery import (
     IMPORTERS,
     LAYERS,
     ONNX_OPERATORS,
+    OVERLAYS,
     PASSES,
     QUANTIZE_METHODS,
     TARGETS,
@@ -37,6 +38,7 @@ _THINGS = {
     PASSES: "pass",
     CALIBRATORS: "calibrator",
     QUANTIZE_METHODS: "quantize method",
+    OVERLAYS: "overlay",
 }
 
 

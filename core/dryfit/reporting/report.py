@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from dryfit.answers.anonymous import anonymous as anonymous_model
 from dryfit.answers.asked import Model
 from dryfit.answers.explain import ExplainAnswer
 from dryfit.answers.json_data import plain
@@ -19,7 +20,6 @@ from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
 from dryfit.quantization.calibration_data import SampleSource
 from dryfit.quantization.picture_preparation import PicturePreparation
-from dryfit.reporting.anonymous import anonymous as anonymous_model
 from dryfit.reporting.facts import ReportFacts, Variant, gather
 from dryfit.reporting.figures import Part
 from dryfit.reporting.numerics import Numerics, NumericsRequest

@@ -8,7 +8,8 @@ The constraints are those of `dryfit.target.constraints`, so that a table import
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -23,6 +24,7 @@ from dryfit.target.constraints import (
     at_least,
     at_most,
     between,
+    constraint_limits,
     equals,
     member_name,
     one_of,
@@ -47,6 +49,7 @@ __all__ = [
     "check",
     "describe",
     "each",
+    "either",
     "equals",
     "one_of",
     "outside",
@@ -123,6 +126,16 @@ class ParameterCheck:
         """(values just inside, values just outside)."""
         return self.constraint.passing, self.constraint.failing
 
+    @property
+    def limits(self) -> Mapping[str, Any]:
+        """The limits by name: `low` and `high`, or `values`."""
+        return constraint_limits(self.constraint)
+
+    def with_limits(self, limits: Mapping[str, Any]) -> ParameterCheck:
+        """Return the check with other limits, by name."""
+        constraint: Any = self.constraint
+        return attrs.evolve(self, constraint=attrs.evolve(constraint, **limits))
+
 
 def parameter(what: str | Quantity, constraint: Constraint) -> ParameterCheck:
     """Return a check that a parameter of the layer, or a quantity, meets a constraint."""
@@ -149,47 +162,76 @@ class FunctionCheck:
     """A check by a function, for conditions that a range cannot express.
 
     Attributes:
-        function: question -> None if the condition holds, otherwise the found value.
+        function: question -> None if the condition holds, otherwise the found value. Its limits are keyword-only
+            parameters with defaults.
         parameter: the parameter that it checks.
-        text: the rule in words.
+        words: the rule in words, with `{name}` for each limit.
+        limits: the limits by name: those that differ from the function's defaults count, too.
     """
 
-    function: Callable[[Question], Finding | None] = attrs.field(eq=False, repr=False)
+    function: Callable[..., Finding | None] = attrs.field(eq=False, repr=False)
     parameter: str
-    text: str
+    words: str
+    limits: Mapping[str, Any] = attrs.field(factory=dict)
 
     def __call__(self, question: Question) -> Finding | None:
         """Evaluate the check for a question."""
-        return self.function(question)
+        return self.function(question, **self.limits)
+
+    @property
+    def text(self) -> str:
+        """The rule in words."""
+        if not self.limits:
+            return self.words
+        return self.words.format(**{name: either(value) for name, value in self.limits.items()})
+
+    def with_limits(self, limits: Mapping[str, Any]) -> FunctionCheck:
+        """Return the check with other limits, by name."""
+        return attrs.evolve(self, limits={**self.limits, **limits})
+
+
+def either(value: Any) -> str:
+    """Return a limit in words: `64, 96 or 128` for several values."""
+    if not isinstance(value, tuple):
+        return str(value)
+    *others, last = map(str, value)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def software_is_at_least(version: str) -> FunctionCheck:
     """Return a check for a minimum software version; a device without versions always passes."""
-    first = tuple(int(part) for part in version.split("."))
 
-    def is_new_enough(question: Question) -> Finding | None:
-        software = question.software
-        if not software or (*software, *(0 for _ in first[len(software) :])) >= first:
+    def is_new_enough(question: Question, *, first: str) -> Finding | None:
+        software, least = question.software, tuple(int(part) for part in first.split("."))
+        if not software or (*software, *(0 for _ in least[len(software) :])) >= least:
             return None
-        return Finding(".".join(map(str, software)), f"{version} or newer")
+        return Finding(".".join(map(str, software)), f"{first} or newer")
 
-    text = f"the software is {version} or newer"
-    is_new_enough.__doc__ = text
-    return FunctionCheck(is_new_enough, "software version", text)
+    words = "the software is {first} or newer"
+    is_new_enough.__doc__ = words.format(first=version)
+    return FunctionCheck(is_new_enough, "software version", words, {"first": version})
 
 
-def check(parameter: str, text: str | None = None) -> Callable[[Callable[[Question], Finding | None]], FunctionCheck]:
+def check(parameter: str, text: str | None = None) -> Callable[[Callable[..., Finding | None]], FunctionCheck]:
     """Return a decorator that makes a function of a question a check.
+
+    The limits of the check are the function's keyword-only parameters: an overlay can move them by name.
 
     Args:
         parameter: the parameter that it checks.
-        text: the rule in words. Default: the docstring of the function.
+        text: the rule in words, with `{name}` for each limit. Default: the docstring of the function.
     """
 
-    def make(function: Callable[[Question], Finding | None]) -> FunctionCheck:
+    def make(function: Callable[..., Finding | None]) -> FunctionCheck:
         words = text or (function.__doc__ or function.__name__.replace("_", " ")).strip().rstrip(".")
         starts_a_sentence = (words[:1].isupper() and words[1:2].islower()) or words[1:2] == " "
-        return FunctionCheck(function, parameter, words[0].lower() + words[1:] if starts_a_sentence else words)
+        words = words[0].lower() + words[1:] if starts_a_sentence else words
+        limits = {
+            one.name: one.default
+            for one in inspect.signature(function).parameters.values()
+            if one.kind is one.KEYWORD_ONLY
+        }
+        return FunctionCheck(function, parameter, words, limits)
 
     return make
 

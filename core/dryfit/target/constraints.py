@@ -7,7 +7,7 @@ the layers, and with them numpy.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -144,6 +144,15 @@ class Outside:
     def holds(self, value: Any) -> bool:
         """Return whether a number is outside."""
         return bool(value < self.low or value > self.high)
+
+
+def constraint_limits(constraint: Constraint) -> Mapping[str, Any]:
+    """Return the limits of a constraint by name, such as `low` and `high`; an open end is none."""
+    record: Any = constraint
+    if not attrs.has(type(record)):
+        return {}
+    found = {field.name: getattr(record, field.name) for field in attrs.fields(type(record))}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def between(low: int, high: int) -> Between:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
@@ -37,6 +37,7 @@ class CostQuestion:
         power_mode: clock frequencies used in the estimate; None for a platform without power modes.
         allows_nominal: whether a nominal estimate is of use (see `CostEstimate.is_nominal`); if not, a target may
             return None instead, and need not compute it.
+        parameters: the platform's record in the target's `cost_parameters`; None for a target without parameters.
     """
 
     layers: Sequence[Layer]
@@ -47,6 +48,7 @@ class CostQuestion:
     sparse_layers: frozenset[str] = frozenset()
     power_mode: PowerMode | None = None
     allows_nominal: bool = True
+    parameters: Any = None
 
 
 @attrs.frozen(eq=False)
@@ -57,11 +59,13 @@ class TransferQuestion:
         bytes_moved: size of the tensor as the device stores it.
         platform: the variant of the device.
         power_mode: clock frequencies used in the estimate; None for a platform without power modes.
+        parameters: as in `CostQuestion`.
     """
 
     bytes_moved: int
     platform: Platform
     power_mode: PowerMode | None = None
+    parameters: Any = None
 
 
 @attrs.frozen

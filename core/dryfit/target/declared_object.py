@@ -78,6 +78,9 @@ def mistaken(field: str, loaded: Any) -> tuple[str, str]:
         field: field of `Target` that ends in `_at`.
         loaded: the object that it names.
     """
+    if field == "cost_parameters_at":  # the records are of the target's own classes
+        named = isinstance(loaded, Mapping) and all(isinstance(key, str) for key in loaded)
+        return ("", "") if named else (type(loaded).__name__, "a mapping from platforms to records")
     if field not in _DECLARATIONS:
         return ("", "") if callable(loaded) else (type(loaded).__name__, "a function")
     walk, place, words = _DECLARATIONS[field]

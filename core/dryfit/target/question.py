@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from dryfit.network.layer import Layer
     from dryfit.network.tensor import Tensor, TensorSpec
+    from dryfit.target.verdict import Verdict
 
 
 @attrs.frozen(eq=False)
@@ -35,6 +36,8 @@ class Question:
             fixes every dimension). None: the network's own specs.
         weights: the layer's weights as the device would store them, for rules that check their values. None: the
             question does not concern them.
+        verdict: what the same device answers about another layer, for rules on pairs of layers. None: the installed
+            target's own answer.
     """
 
     layer: Layer
@@ -49,6 +52,7 @@ class Question:
     cores: int = 1
     specs: Mapping[str, TensorSpec] | None = None
     weights: np.ndarray[Any, Any] | None = None
+    verdict: Callable[[Question], Verdict] | None = attrs.field(default=None, repr=False)
 
     def spec(self, tensor: Tensor) -> TensorSpec:
         """Return the shape and type of a tensor in this question."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
-from dryfit.errors import PluginError
+from dryfit.errors import ConfigError, PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.rule import Rule
 from dryfit.target.checks import FunctionCheck, ParameterCheck
@@ -117,6 +118,27 @@ class LimitRule(Rule):
             source=self.source,
             fidelity=self.fidelity,
         )
+
+    @property
+    def limits(self) -> Mapping[str, Any]:
+        """The limits of the check by name, such as `high`: what an overlay can move. Empty for a check without any."""
+        found = getattr(self.check, "limits", None)
+        return found if isinstance(found, Mapping) else {}
+
+    def with_limits(self, limits: Mapping[str, Any]) -> LimitRule:
+        """Return the rule with other limits, in its check and in its text.
+
+        Raises:
+            UnknownNameError: The rule has no limit of this name.
+            ConfigError: A limit has another type than the rule's own.
+        """
+        for name, value in limits.items():
+            if name not in self.limits:
+                raise UnknownNameError(f"limit of {self.id}", name, self.limits)
+            _require_like(self.limits[name], value, f"limit {name} of {self.id}")
+        check: Any = self.check
+        moved = check.with_limits(limits)
+        return attrs.evolve(self, check=moved, text=self.text.replace(check.text, moved.text))
 
     @property
     def scope(self) -> str:
@@ -244,6 +266,32 @@ def rules(kinds: str | Iterable[str], *entries: RuleEntry) -> list[LimitRule]:
     """
     names = frozenset([kinds] if isinstance(kinds, str) else kinds)
     return [entry(names) for entry in entries]
+
+
+def _require_like(declared: Any, value: Any, where: str) -> None:
+    """Reject a limit of another type than the declared one.
+
+    Raises:
+        ConfigError: A number stands for a word, a single value for several, or the other way around.
+    """
+    several = isinstance(declared, Sequence) and not isinstance(declared, str)
+    kinds = {_kind(one) for one in (declared if several else [declared])}
+    found = value if isinstance(value, tuple) else (value,)
+    if isinstance(value, tuple) != several or not found or not all(_kind(one) in kinds for one in found):
+        words = " or ".join(sorted(kinds))
+        raise ConfigError(
+            "The limit has another type than the rule's",
+            where=where,
+            found=repr(value),
+            allowed=f"a list of {words}s" if several else f"one {words}",
+            remedy=f"Write it like the rule's own: {declared!r}",
+        )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return "number" if isinstance(value, int | float) else "string"
 
 
 def _version(version: tuple[int, ...] | None) -> str:

@@ -12,6 +12,7 @@ import attrs
 from dryfit.errors import ConfigError, PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.target.declared_object import declared_object
+from dryfit.target.overlays import Overlay, overlaid_limits, overlaid_parameters, with_parameters
 from dryfit.target.platform import Platform, SegmentRules
 from dryfit.target.question import Question
 from dryfit.target.verdict import Verdict
@@ -66,6 +67,8 @@ class Target:
             CostEstimate`.
         estimate_transfer_at: location of the function that estimates the cost of a tensor that crosses a segment
             boundary: `(TransferQuestion) -> CostEstimate`.
+        cost_parameters_at: location of the mapping from platform to the record of its cost model's parameters, which
+            the questions of the two functions carry. Overlays replace its numbers by name.
         sparsity_at: location of the `Sparsity`, which defines the zeros of weights that the device skips. Default:
             none.
         create_schedule_at: location of the function that creates a schedule of steps. Host only.
@@ -77,6 +80,8 @@ class Target:
         segment_rules: rules that partitioning follows for this device.
         simulated: one sentence on what is simulated of the device, printed with every result.
         boards_without: lower-case name to title, for boards that users look for and that lack the device.
+        overlays: what boards showed: it changes the limits and the cost parameters. Targets declare none; see
+            `dryfit.target.overlays.overlaid`.
 
     Raises:
         PluginError: The target has a segment compiler without a loader, or a loader without a compiler. The properties
@@ -103,6 +108,7 @@ class Target:
     import_segment_at: str | None = None
     estimate_cost_at: str | None = None
     estimate_transfer_at: str | None = None
+    cost_parameters_at: str | None = None
     sparsity_at: str | None = None
     create_schedule_at: str | None = None
     machine_code_at: str | None = None
@@ -110,6 +116,7 @@ class Target:
     segment_rules: SegmentRules = attrs.field(factory=SegmentRules)
     simulated: str = ""
     boards_without: Mapping[str, str] = attrs.field(factory=dict)
+    overlays: Sequence[Overlay] = ()
 
     def __attrs_post_init__(self) -> None:
         if (self.compile_segment_at is None) != (self.load_segment_at is None):
@@ -127,7 +134,7 @@ class Target:
     def limits(self) -> LimitTable | None:
         """The table of rules, including the rule on `precisions`. None: everything is supported."""
         table = self._load("limits_at")
-        return None if table is None else _with_precisions(table, tuple(self.precisions))
+        return None if table is None else _full_table(table, tuple(self.precisions), tuple(self.overlays))
 
     @property
     def input_formats(self) -> Mapping[DataType, Sequence[TensorFormat]]:
@@ -187,12 +194,23 @@ class Target:
     @property
     def estimate_cost(self) -> EstimateCost | None:
         """Function that estimates the cost of layers that run as one segment. None: no estimates."""
-        return self._load("estimate_cost_at")  # type: ignore[no-any-return]
+        return self._with_parameters(self._load("estimate_cost_at"))  # type: ignore[no-any-return]
 
     @property
     def estimate_transfer(self) -> EstimateTransfer | None:
         """Function that estimates the cost of a tensor that crosses a segment boundary. None: no estimates."""
-        return self._load("estimate_transfer_at")  # type: ignore[no-any-return]
+        return self._with_parameters(self._load("estimate_transfer_at"))  # type: ignore[no-any-return]
+
+    @property
+    def cost_parameters(self) -> Mapping[str, Any]:
+        """Platform to the parameters of its cost model; empty for a target without any."""
+        records: Mapping[str, Any] = self._load("cost_parameters_at") or {}
+        return overlaid_parameters(records, self) if self.overlays else records
+
+    def _with_parameters(self, function: Any) -> Any:
+        if function is None or self.cost_parameters_at is None:
+            return function
+        return with_parameters(function, self.cost_parameters)
 
     @property
     def sparsity(self) -> Sparsity | None:
@@ -312,9 +330,10 @@ class Target:
 
 
 @functools.lru_cache(maxsize=64)
-def _with_precisions(table: LimitTable, precisions: tuple[DataType, ...]) -> LimitTable:
-    """A target's limits, with the rule on the types that it computes in."""
-    return attrs.evolve(table, precisions=precisions)
+def _full_table(table: LimitTable, precisions: tuple[DataType, ...], overlays: tuple[Overlay, ...]) -> LimitTable:
+    """A target's limits, with the rule on the types that it computes in, and as overlays have them."""
+    full = attrs.evolve(table, precisions=precisions)
+    return overlaid_limits(full, overlays) if overlays else full
 
 
 def platform_key(name: str) -> str:

@@ -25,6 +25,7 @@ TARGET = Target(
     kernels_at="dryfit_dla.kernels:KERNELS",
     estimate_cost_at="dryfit_dla.cost.estimate:estimate_cost",
     estimate_transfer_at="dryfit_dla.cost.estimate:estimate_transfer",
+    cost_parameters_at="dryfit_dla.cost.parameters:PARAMETERS",
     sparsity_at="dryfit_dla.sparsity:SPARSITY",
     segment_rules=SegmentRules(
         same_batch=True,

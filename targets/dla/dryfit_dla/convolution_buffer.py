@@ -106,15 +106,15 @@ class BufferUse:
         """Banks of this many input rows."""
         return _parts(self.entries_per_row * rows, ENTRIES_PER_BANK)
 
-    def estimate(self) -> Estimate:
-        """How the open compiler would split the work."""
+    def estimate(self, banks: int = BANKS) -> Estimate:
+        """How the open compiler would split the work over this many banks."""
         group, every = self.weight_banks(self.kernels_per_group), self.weight_banks(self.output_maps)
         least, full = self.data_banks(self.dilated_kernel_height), self.data_banks(self.height)
         for mode, weights in (("all weights", every), ("two kernel groups", 2 * group), ("one kernel group", group)):
-            if weights + full <= BANKS:
+            if weights + full <= banks:
                 return Estimate(f"whole input, {mode}", self.height, group, every, least, full)
         for mode, weights in (("all weights", every), ("two kernel groups", 2 * group), ("one kernel group", group)):
-            rows = max(BANKS - weights, 0) * ENTRIES_PER_BANK // self.entries_per_row
+            rows = max(banks - weights, 0) * ENTRIES_PER_BANK // self.entries_per_row
             if rows >= self.dilated_kernel_height:
                 return Estimate(f"part of the rows, {mode}", rows, group, every, least, full)
         return Estimate("does not fit", 0, group, every, least, full)

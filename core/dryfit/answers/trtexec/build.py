@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -35,6 +35,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.quantization import calibration_cache
+from dryfit.target.overlays import Overlay
 
 UNUSED_POOL = "tacticSharedMem"
 """The memory pool of trtexec that no device here has."""
@@ -68,11 +69,13 @@ class SimulatedBoard:
         version: TensorRT version whose trtexec is simulated.
         platform: board; None for the default of the device.
         rules: TensorRT version whose rules apply to the DLA.
+        overlays: what boards showed, as corrections of the rules.
     """
 
     version: Version
     platform: str | None
     rules: Version
+    overlays: Sequence[Overlay] = ()
 
 
 def built(
@@ -242,6 +245,7 @@ def _config(read: TrtexecArguments, network: Network, build: BoardBuild, board: 
     if board.platform is not None:
         config.set_platform(DeviceType.DLA if build.uses_dla else DeviceType.GPU, board.platform)
     attrs.evolve(build, software=board.rules).apply_to(network, config)
+    config.overlays = board.overlays
     shapes = calibration_shapes(read, network)
     if shapes is not None:
         profile = OptimizationProfile()

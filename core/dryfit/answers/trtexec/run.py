@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from dryfit.answers.defaults import with_overlay_board
 from dryfit.answers.estimate import estimate
 from dryfit.answers.json_data import Amount, Count, hidden
+from dryfit.answers.options import NetworkOptions, OverlaysSaid
 from dryfit.answers.run import load_engine
 from dryfit.answers.text import Answer, Block, Line, bytes_text
 from dryfit.answers.trtexec.accuracy import Tolerances, accuracy_lines
@@ -80,6 +82,7 @@ class ExecTrtexecAnswer(Answer):
         tensorrt: TensorRT version whose trtexec was simulated.
         platform: board of the build; "" for the default of the device.
         software: TensorRT version whose rules apply to the DLA.
+        overlays: overlays that were given, each with its board and a digest.
         engine: path of the engine or loadable that was saved or loaded; "" if it was not saved.
         engine_bytes: size of the engine or loadable.
         is_loadable: whether a DLA loadable was built.
@@ -98,6 +101,7 @@ class ExecTrtexecAnswer(Answer):
     tensorrt: str
     platform: str
     software: str
+    overlays: Sequence[str]
     engine: str
     engine_bytes: Count
     is_loadable: bool
@@ -364,6 +368,7 @@ def exec_trtexec(
     api: str = DEFAULT_API,
     platform: str | None = None,
     software: str | None = None,
+    overlays: OverlaysSaid = (),
     report: LogListener | None = None,
     progress: ProgressMonitor | None = None,
 ) -> ExecTrtexecAnswer:
@@ -377,6 +382,8 @@ def exec_trtexec(
         api: TensorRT version whose trtexec is simulated: 8.6, 10.16 or 11.1.
         platform: board, such as agx-orin-64; None for the default of the device.
         software: TensorRT or JetPack version whose rules apply to the DLA; None for `api`.
+        overlays: what boards showed, as corrections of the rules: overlays, or paths of their files. Without platform
+            and software, those of the overlay hold.
         report: function that receives severity and text of each line of the log as soon as it is known.
         progress: monitor that receives the progress of the build and of the run.
 
@@ -398,8 +405,9 @@ def exec_trtexec(
     version = api_version(api)
     read = read_arguments(arguments, version)
     journal = TrtexecLog(report, read.has("--verbose"))
-    rules = version if software is None else _rules(software)
-    execution = _Execution(read, SimulatedBoard(version, platform, rules), journal, progress)
+    board, _ = with_overlay_board(NetworkOptions(platform=platform, software=software, overlays=overlays))  # type: ignore[arg-type]
+    platform, rules = board.platform, version if board.software is None else _rules(board.software)
+    execution = _Execution(read, SimulatedBoard(version, platform, rules, board.overlays), journal, progress)
     ignored: list[IgnoredOption] = []
     if read.has("--help") or not arguments:
         for line in help_lines(version):
@@ -411,13 +419,15 @@ def exec_trtexec(
         journal.info("=== Device Information ===")
         journal.info(f"Selected Device: {platform or 'default board'}, simulated on this host's CPU")
         journal.info(f"TensorRT version: {version_text(version)}, simulated by dryfit")
+        for one in board.overlays:
+            journal.info(f"Overlay: {one.label}")
         ignored = [
             IgnoredOption(name, reason)
             for name in read.values
             if (reason := TRTEXEC_OPTIONS[name].effect_problem(version))
         ]
-        for one in ignored:
-            journal.warning(f"{one.option} has no effect: {one.reason}")
+        for option in ignored:
+            journal.warning(f"{option.option} has no effect: {option.reason}")
         execution.run()
     times = execution.times
     measured = () if times is None else times.measured
@@ -426,6 +436,7 @@ def exec_trtexec(
         tensorrt=version_text(version),
         platform=platform or "",
         software=version_text(rules),
+        overlays=[one.label for one in board.overlays],
         engine=read.text("--saveEngine") or read.text("--loadEngine"),
         engine_bytes=execution.size,
         is_loadable=execution.build is not None and execution.build.engine is None,

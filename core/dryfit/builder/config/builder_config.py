@@ -147,7 +147,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
             ConfigError: The layer is not in a network, or the platform does not have the software version.
         """
         network = require_network(layer)
-        target = registry.target(device)
+        target = self.target(device)
         assumes = self.assume_scales or self.has_calibrator
         return target.verdict(self.question(layer, target, self._fixed_specs(network), assume_scales=assumes))
 
@@ -205,6 +205,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
                 options=options,
                 cores=platform.cores,
                 specs=specs,
+                verdict=target.verdict,
             )
 
         return question
@@ -288,6 +289,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
             "profiling_verbosity": self._profiling_verbosity.name,
             "builder_optimization_level": self._optimization_level,
             "assume_scales": self.assume_scales,
+            **({"overlays": labels} if (labels := self.overlay_labels) else {}),
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -12,7 +13,9 @@ from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.plugins import registry
+from dryfit.plugins.overlays import installed_overlays, require_known_overlays
 from dryfit.target.memory_pools import MemoryPool
+from dryfit.target.overlays import Overlay, overlaid
 from dryfit.target.power_mode import PowerMode
 from dryfit.target.target import Platform, Target
 
@@ -32,6 +35,7 @@ class DeviceSettings(FlagSettings):
     _dla_core: int = attrs.field(init=False, default=-1)
     _power_mode: str | None = attrs.field(init=False, default=None)
     _pool_limits: dict[str, int] = attrs.field(init=False, factory=dict)
+    _overlays: tuple[Overlay, ...] = attrs.field(init=False, default=())
 
     # Where layers go --------------------------------------------------------------------------------------------------
 
@@ -92,6 +96,53 @@ class DeviceSettings(FlagSettings):
         return {layer.name: self._device_types[layer] for layer in network.layers if layer in self._device_types}
 
     # What the devices are ---------------------------------------------------------------------------------------------
+
+    def target(self, device: str) -> Target:
+        """Return the target of a device as this config has it: with the overlays of its platform and software.
+
+        Raises:
+            UnknownNameError: No installed package provides the device, or an overlay names a rule that it lacks.
+            ConfigError: An overlay is for another platform or software version, or two contradict each other.
+        """
+        target = registry.target(device)
+        active = self._active_overlays(target)
+        return overlaid(target, active) if active else target
+
+    @property
+    def overlays(self) -> Sequence[Overlay]:
+        """What boards showed, as corrections of targets: see `dryfit.read_overlay`. Default: none.
+
+        Overlays of installed packages are active, too, for the platform and the software version that they are for.
+        """
+        return self._overlays
+
+    @overlays.setter
+    def overlays(self, overlays: Iterable[Overlay]) -> None:
+        found = tuple(overlays)
+        require_known_overlays(found)
+        self._overlays = found
+
+    @property
+    def overlay_labels(self) -> list[str]:
+        """The active overlays of the devices that this config names, as answers and engines list them."""
+        devices = {self._default_device, self.fallback_device or self._default_device, *self._device_types.values()}
+        found = (self._active_overlays(registry.target(device)) for device in sorted(devices))
+        return list(dict.fromkeys(one.label for overlays in found for one in overlays))
+
+    def _active_overlays(self, target: Target) -> tuple[Overlay, ...]:
+        """Those of the config that correct the target, and those of packages that are for its board.
+
+        Raises:
+            ConfigError: One of the config's is for another platform or software version.
+        """
+        given = [one for one in self._overlays if target.device in one.devices]
+        brought = [one for one in installed_overlays() if target.device in one.devices]
+        if not given and not brought:
+            return ()
+        platform, software = self.platform(target.device), self.software(target.device)
+        for one in given:
+            _require_board(one, target, platform, software)
+        return tuple(given) + tuple(one for one in brought if _is_board(one, target, platform, software))
 
     def set_platform(self, device: str, platform: str) -> None:
         """Select the platform of a device, such as `set_platform("DLA", "agx-orin-64")`.
@@ -199,6 +250,30 @@ class DeviceSettings(FlagSettings):
         target, found = _pool(pool)
         platform = self.platform(target.device)
         return self._pool_limits.get(found.name, found.default_for(platform.family, platform.name))
+
+
+def _is_board(overlay: Overlay, target: Target, platform: Platform, software: tuple[int, ...]) -> bool:
+    return target.platform(overlay.platform) is platform and overlay.holds_for_software(software)
+
+
+def _require_board(overlay: Overlay, target: Target, platform: Platform, software: tuple[int, ...]) -> None:
+    """Reject an overlay that another board or version showed.
+
+    Raises:
+        ConfigError: It is for another platform or software version than the config's.
+    """
+    if _is_board(overlay, target, platform, software):
+        return
+    version = ".".join(map(str, software))
+    same_board = target.platform(overlay.platform) is platform
+    raise ConfigError(
+        f"The overlay is for another {'software version' if same_board else 'platform'}",
+        where=overlay.where,
+        found=overlay.board_text,
+        allowed=f"{platform.name}, TensorRT {version}" if version else platform.name,
+        remedy=f"Use --platform {overlay.platform}{f' --software {overlay.software}' if overlay.software else ''}, or "
+        "leave out the overlay",
+    )
 
 
 def _pool(name: str) -> tuple[Target, MemoryPool]:

@@ -49,6 +49,7 @@ class Assignment:
         verdicts: layer name to device to verdict, for the devices that were asked.
         refused: verdicts of the layers that can run neither on their device nor on the fallback device.
         warnings: one sentence a layer that fell back, and one for votes of a plugin that had no effect.
+        targets: device to its target with the overlays of the build, for the devices that were asked.
     """
 
     roles: Mapping[str, LayerRole]
@@ -57,6 +58,7 @@ class Assignment:
     verdicts: Mapping[str, Mapping[str, Verdict]]
     refused: Sequence[Verdict]
     warnings: Sequence[str]
+    targets: Mapping[str, Target] = attrs.field(factory=dict)
 
     def lines(self) -> Iterator[str]:
         """Each layer with its device and the reason."""
@@ -71,7 +73,9 @@ class Assignment:
     def target(self, layer: Layer) -> Target:
         """The device that a layer is looked at for: its own, and the host's for a refused one."""
         device = self.devices[layer.name]
-        return registry.host() if device == NOWHERE else registry.target(device)
+        if device == NOWHERE:
+            return registry.host()
+        return self.targets[device] if device in self.targets else registry.target(device)
 
 
 def placement_error(
@@ -162,7 +166,7 @@ def assign_devices(
         if roles[layer.name] is LayerRole.WORK:
             placer.place(layer)
     warnings = [*placer.warnings, *placer.votes.warnings]
-    return Assignment(roles, placer.devices, placer.causes, placer.verdicts, placer.refused, warnings)
+    return Assignment(roles, placer.devices, placer.causes, placer.verdicts, placer.refused, warnings, placer.targets)
 
 
 class _Placer:
@@ -175,6 +179,7 @@ class _Placer:
         self._default, self._fallback = config.default_device_type, config.fallback_device
         self._verdict_on: dict[str, Callable[[Layer], Verdict]] = {}
         self.votes = PlacementVotes()
+        self.targets: dict[str, Target] = {}
         self.devices: dict[str, str] = {}
         self.causes: dict[str, str] = {}
         self.verdicts: dict[str, dict[str, Verdict]] = {}
@@ -214,6 +219,7 @@ class _Placer:
         asked = self.verdicts.setdefault(layer.name, {})
         if device not in asked:
             if device not in self._verdict_on:
+                self.targets[device] = self._config.target(device)
                 self._verdict_on[device] = verdicts_of(device, self._config, self._own_devices)
             asked[device] = self._verdict_on[device](layer)
             self._observer.verdict_given(asked[device])
@@ -233,7 +239,7 @@ def verdicts_of(device: str, config: BuilderConfig, own_devices: Mapping[str, st
         config: precision, platform.
         own_devices: name of each layer to which the user gave a device, to that device.
     """
-    target = registry.target(device)
+    target = config.target(device)
 
     def is_put_here(one: Layer) -> bool:
         return own_devices.get(one.name) == device

@@ -63,7 +63,7 @@ class TargetVariant:
             UnknownNameError: no installed package brings this device, or its platform lacks the power mode.
             ConfigError: the platform does not have the software version that was set.
         """
-        target = registry.target(device)
+        target = config.target(device)
         limits = {pool.name: config.get_memory_pool_limit(pool.name) for pool in target.memory_pools}
         return cls(target, config.platform(device), config.software(device), config.clocks(device), limits)
 

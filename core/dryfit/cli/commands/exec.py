@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from dryfit.cli.console import json_option
+from dryfit.cli.network_options import overlay_option
 from dryfit.short_text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 PROGRAM = "TensorRT.trtexec"
 """The name in the lines that test scripts search for."""
@@ -28,10 +30,16 @@ PROGRAM = "TensorRT.trtexec"
     metavar="VERSION",
     help="Version whose rules apply to the DLA, such as 10.3 or jetpack-6.1 (default: --api).",
 )
+@overlay_option
 @json_option
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="TRTEXEC-OPTIONS...")
 def exec(  # noqa: A001  the name of the command
-    options: tuple[str, ...], api: str, platform: str | None, software: str | None, as_json: bool
+    options: tuple[str, ...],
+    api: str,
+    platform: str | None,
+    software: str | None,
+    overlays: tuple[Path, ...],
+    as_json: bool,
 ) -> int:
     """Execute a trtexec command line here: `dryfit exec --onnx=model.onnx --fp16 --saveEngine=model.engine`.
 
@@ -56,7 +64,13 @@ def exec(  # noqa: A001  the name of the command
     try:
         with TerminalProgress() as progress:
             answer = exec_trtexec(
-                options, api=api, platform=platform, software=software, report=report, progress=progress
+                options,
+                api=api,
+                platform=platform,
+                software=software,
+                overlays=overlays,
+                report=report,
+                progress=progress,
             )
     except (DryfitError, OSError, MemoryError) as error:
         report(ERROR, str(error) or type(error).__name__)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from dryfit.cli import completion
 from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.network_options import overlay_option
 from dryfit.plugins.failures import PluginFailure
 
 
@@ -35,12 +38,13 @@ def list_targets(told: set[PluginFailure], as_json: bool) -> None:
     help="Board (default: the device's own default).",
 )
 @click.option("--software", metavar="VERSION", help="Software version (default: newest).")
+@overlay_option
 @json_option
-def show(device: str, platform: str | None, software: str | None, as_json: bool) -> None:
+def show(device: str, platform: str | None, software: str | None, overlays: tuple[Path, ...], as_json: bool) -> None:
     """Show what is known of one DEVICE: platforms, formats, memory pools, arithmetic, limits."""
     from dryfit.answers.targets import describe_target
 
-    show_answer(describe_target(device, platform, software), as_json=as_json)
+    show_answer(describe_target(device, platform, software, overlays=overlays), as_json=as_json)
 
 
 @targets.command()

@@ -16,6 +16,8 @@ def part(facts: ReportFacts) -> Part:
     blocks: list[Block] = [Line(f"$ {facts.command}"), Line(version_text())]
     if found.assumed:
         blocks.append(Line(f"Defaults: {' '.join(found.assumed)}."))
+    if found.overlays:
+        blocks.append(Line(f"Overlays, which correct rules and estimates: {'; '.join(found.overlays)}."))
     if facts.variants[0].assumes_scales:
         blocks.append(Line("INT8 was requested without scales: every tensor is assumed to have one."))
     if found.simulated:

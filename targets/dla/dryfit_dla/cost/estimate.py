@@ -16,7 +16,7 @@ import attrs
 from dryfit.target.cost import CostEstimate, CostQuestion, Energy, TransferQuestion, combined_error
 from dryfit.target.power_mode import PowerMode
 from dryfit_dla.cost.formula import step_cost
-from dryfit_dla.cost.parameters import PARAMETERS
+from dryfit_dla.cost.parameters import PARAMETERS, CostParameters
 from dryfit_dla.cost.steps import steps_of
 
 ERROR_FACTOR = 1.8
@@ -96,7 +96,7 @@ def estimate_cost(question: CostQuestion) -> CostEstimate:
 
     If the platform has no core, or no clock is known, work is counted and no latency is reported.
     """
-    parameters = PARAMETERS[question.platform.name]
+    parameters: CostParameters = question.parameters or PARAMETERS[question.platform.name]
     mode = question.power_mode or question.platform.power_mode(None)
     steps = steps_of(question, parameters)
     costs = [step_cost(step, parameters, mode or _ANY_CLOCK) for step in steps]
@@ -118,7 +118,7 @@ def estimate_cost(question: CostQuestion) -> CostEstimate:
 
 def estimate_transfer(question: TransferQuestion) -> CostEstimate:
     """The estimated cost of moving a tensor between GPU and DLA: its reformatting copy, and half of a handover."""
-    parameters = PARAMETERS[question.platform.name]
+    parameters: CostParameters = question.parameters or PARAMETERS[question.platform.name]
     mode = question.power_mode or question.platform.power_mode(None)
     return CostEstimate(
         microseconds=(parameters.copy_seconds + parameters.handover_seconds / 2) * 1e6,

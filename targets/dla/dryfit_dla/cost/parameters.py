@@ -6,7 +6,8 @@ repeats the fit. They hold for INT8 on Orin. All else is a published figure, or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -60,6 +61,18 @@ class CostParameters:
         copy_error_factor: how far that of a copy may be.
         source: where the parameters are from.
     """
+
+    LEARNABLE: ClassVar[Sequence[str]] = (
+        "rates.INT8.macs_per_cycle",
+        "rates.FP16.macs_per_cycle",
+        "bytes_per_second",
+        "step_seconds",
+        "step_cycles",
+        "refetching_sparse_gain",
+        "copy_seconds",
+        "handover_seconds",
+    )
+    """The numbers that the latencies of a board can determine, by their names in overlays."""
 
     rates: Mapping[DataType, ArrayRate]
     bytes_per_second: float

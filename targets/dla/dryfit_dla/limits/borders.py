@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryfit.network.data_types import DataType
-from dryfit.target.checks import check
+from dryfit.target.checks import check, either
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla.formats import DLA_HWC4, DLA_LINEAR, INPUT_FORMATS, OUTPUT_FORMATS
 from dryfit_dla.limits.documents import FORMATS, HEADERS, QUESTIONS, REPORTS, STANDALONE
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @check("input format")
-def hwc4_goes_to_convolutions(question: Question) -> Finding | None:
-    """An input in DLA_HWC4 must have 1, 3 or 4 channels, and only convolutions may read it."""
+def hwc4_goes_to_convolutions(question: Question, *, channels: tuple[int, ...] = (1, 3, 4)) -> Finding | None:
+    """An input in DLA_HWC4 must have {channels} channels, and only convolutions may read it."""
     for tensor in question.inputs:
         if not is_hwc4(tensor):
             continue
@@ -26,9 +26,9 @@ def hwc4_goes_to_convolutions(question: Question) -> Finding | None:
             return Finding(
                 f"DLA_HWC4 for {tensor.name!r}, read by {', '.join(others)}", "DLA_HWC4 for convolutions only"
             )
-        channels = question.spec(tensor).shape[-3]
-        if channels not in (1, 3, 4):
-            return Finding(f"DLA_HWC4 for {tensor.name!r} with {channels} channels", "1, 3 or 4 channels")
+        found = question.spec(tensor).shape[-3]
+        if found not in channels:
+            return Finding(f"DLA_HWC4 for {tensor.name!r} with {found} channels", f"{either(channels)} channels")
     return None
 
 

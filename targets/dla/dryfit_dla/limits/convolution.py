@@ -62,9 +62,9 @@ def input_is_not_hwc4(question: Question) -> Finding | None:
 _LARGEST_WINDOW, _MOST_CHANNELS = 32, 8192
 
 
-def _has_window(shape: Sequence[int]) -> bool:
+def _has_window(shape: Sequence[int], largest: int = _LARGEST_WINDOW) -> bool:
     """Whether a fully connected layer on this input is a convolution whose kernel is the input's height and width."""
-    return max(shape[-2:]) <= _LARGEST_WINDOW
+    return max(shape[-2:]) <= largest
 
 
 @check("origin")
@@ -79,12 +79,14 @@ flattened_inputs = Quantity(
 
 
 @check("height and width of the input")
-def window_fits(question: Question) -> Finding | None:
-    """The input's height and width must be at most 32 each, or C * H * W at most 8192."""
+def window_fits(
+    question: Question, *, largest: int = _LARGEST_WINDOW, most_inputs: int = _MOST_CHANNELS
+) -> Finding | None:
+    """The input's height and width must be at most {largest} each, or C * H * W at most {most_inputs}."""
     shape = input_shape(question)
-    if _has_window(shape) or math.prod(shape[-3:]) <= _MOST_CHANNELS:
+    if _has_window(shape, largest) or math.prod(shape[-3:]) <= most_inputs:
         return None
-    return Finding(str(shape[-2:]), f"at most {_LARGEST_WINDOW} each, or C * H * W at most {_MOST_CHANNELS}")
+    return Finding(str(shape[-2:]), f"at most {largest} each, or C * H * W at most {most_inputs}")
 
 
 def buffer_use(question: Question) -> BufferUse | None:
@@ -124,35 +126,35 @@ def buffer_use(question: Question) -> BufferUse | None:
 
 
 @check("use of the convolution buffer")
-def buffer_fits(question: Question) -> Finding | None:
-    """One kernel (wtBanksForOneKernel) and the input's rows (minDataBanks) must fit into 16 banks together."""
+def buffer_fits(question: Question, *, banks: int = BANKS) -> Finding | None:
+    """One kernel (wtBanksForOneKernel) and the input's rows (minDataBanks) must fit into {banks} banks together."""
     use = buffer_use(question)
-    if use is None or use.validator_banks <= BANKS:
+    if use is None or use.validator_banks <= banks:
         return None
     return Finding(
         f"{use.validator_banks} banks ({use.validator_weight_banks} for one kernel, "
         f"{use.validator_data_banks} for the input's rows)",
-        f"at most {BANKS} banks",
+        f"at most {banks} banks",
     )
 
 
 @check("use of the convolution buffer")
-def compiler_estimate_fits(question: Question) -> Finding | None:
-    """The open NVDLA compiler must be able to fit weights and input into its 16 banks."""
+def compiler_estimate_fits(question: Question, *, banks: int = BANKS) -> Finding | None:
+    """The open NVDLA compiler must be able to fit weights and input into its {banks} banks."""
     use = buffer_use(question)
-    return None if use is None or use.validator_banks > BANKS else estimated_use(use)
+    return None if use is None or use.validator_banks > banks else estimated_use(use, banks)
 
 
-def estimated_use(use: BufferUse) -> Finding | None:
+def estimated_use(use: BufferUse, banks: int = BANKS) -> Finding | None:
     """What the open compiler's estimate finds; None where weights and input fit."""
-    estimate = use.estimate()
+    estimate = use.estimate(banks)
     if estimate.fits:
         return None
     return Finding(
         f"an estimated {estimate.group_weight_banks + estimate.least_data_banks} banks "
         f"({estimate.group_weight_banks} for {use.kernels_per_group} kernels, "
         f"{estimate.least_data_banks} for the input's rows)",
-        f"at most {BANKS} banks",
+        f"at most {banks} banks",
     )
 
 

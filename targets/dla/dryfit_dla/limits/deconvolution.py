@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dryfit.network.data_types import DataType
-from dryfit.target.checks import check, each, equals, outside, parameter
+from dryfit.target.checks import check, each, either, equals, outside, parameter
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
-from dryfit_dla.convolution_buffer import BufferUse
+from dryfit_dla.convolution_buffer import BANKS, BufferUse
 from dryfit_dla.limits.convolution import (
     estimated_use,
     has_two_axes,
@@ -20,28 +20,33 @@ from dryfit_dla.limits.documents import FALL_BACK, HEADERS, LAYERS, OPERATORS
 from dryfit_dla.quantities import input_shape
 
 _DECONVOLUTION = f"{LAYERS}: Deconvolution layer"
-_LONG_EXTENTS = (64, 96, 128)
-_EXTENTS = "each 1 to 32, or 1 on one axis and 64, 96 or 128 on the other"
+_LARGEST, _LONG = 32, (64, 96, 128)
 
 
-def _has_extents(values: tuple[int, ...]) -> bool:
-    """Whether the device supports a window or stride."""
-    short, long = min(values), max(values)
-    return (short >= 1 and long <= 32) or (len(values) == 2 and short == 1 and long in _LONG_EXTENTS)
+def _unsupported_extents(values: tuple[int, ...], largest: int, long: tuple[int, ...]) -> Finding | None:
+    """A window or stride that the device does not support."""
+    least, most = min(values), max(values)
+    if (least >= 1 and most <= largest) or (len(values) == 2 and least == 1 and most in long):
+        return None
+    return Finding(str(values), f"each 1 to {largest}, or 1 on one axis and {either(long)} on the other")
 
 
 @check("kernel_size_nd")
-def kernel_extents_are_supported(question: Question) -> Finding | None:
-    """The kernel must be 1 to 32 on each axis, or 1 on one axis and 64, 96 or 128 on the other."""
+def kernel_extents_are_supported(
+    question: Question, *, largest: int = _LARGEST, long: tuple[int, ...] = _LONG
+) -> Finding | None:
+    """The kernel must be 1 to {largest} on each axis, or 1 on one axis and {long} on the other."""
     layer: Any = question.layer
-    return None if _has_extents(layer.kernel_size_nd) else Finding(str(layer.kernel_size_nd), _EXTENTS)
+    return _unsupported_extents(layer.kernel_size_nd, largest, long)
 
 
 @check("stride_nd")
-def strides_are_supported(question: Question) -> Finding | None:
-    """The stride must be 1 to 32 on each axis, or 1 on one axis and 64, 96 or 128 on the other."""
+def strides_are_supported(
+    question: Question, *, largest: int = _LARGEST, long: tuple[int, ...] = _LONG
+) -> Finding | None:
+    """The stride must be 1 to {largest} on each axis, or 1 on one axis and {long} on the other."""
     layer: Any = question.layer
-    return None if _has_extents(layer.stride_nd) else Finding(str(layer.stride_nd), _EXTENTS)
+    return _unsupported_extents(layer.stride_nd, largest, long)
 
 
 @check("kernel_size_nd")
@@ -90,10 +95,10 @@ def buffer_use(question: Question) -> BufferUse | None:
 
 
 @check("use of the convolution buffer")
-def compiler_estimate_fits(question: Question) -> Finding | None:
-    """The open NVDLA compiler must be able to fit the kernel's parts and the input into its 16 banks."""
+def compiler_estimate_fits(question: Question, *, banks: int = BANKS) -> Finding | None:
+    """The open NVDLA compiler must be able to fit the kernel's parts and the input into its {banks} banks."""
     use = buffer_use(question)
-    return None if use is None else estimated_use(use)
+    return None if use is None else estimated_use(use, banks)
 
 
 DECONVOLUTION = rules(

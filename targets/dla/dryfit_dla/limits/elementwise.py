@@ -161,7 +161,8 @@ def other_layer_is_supported(question: Question) -> Finding | None:
     options = {**question.options, _ASKED_BY_PAIR: True}
     explicit = question.is_put_here(others[0])
     asked = attrs.evolve(question, layer=others[0], precision=_INT8, explicit_device=explicit, options=options)
-    violations = registry.target(question.device).verdict(asked).violations
+    verdict = question.verdict or registry.target(question.device).verdict
+    violations = verdict(asked).violations
     refused = [one.rule for one in violations if one.rule not in _PAIR_RULES]
     return Finding(f"{others[0].name!r} refused by {', '.join(refused)}", "both supported") if refused else None
 
