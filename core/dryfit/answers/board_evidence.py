@@ -197,7 +197,7 @@ class Expected:
     Attributes:
         config: config of the build.
         design: the decisions.
-        assessment: what is told of them.
+        assessment: what they mean for the user.
         layers: placement of the layers.
     """
 
