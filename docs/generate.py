@@ -30,6 +30,7 @@ PAGES = {
     "board-pack.schema.json": "dryfit.answers.board_pack:BoardPackAnswer",
     "board-read.schema.json": "dryfit.answers.board_read:BoardReadAnswer",
     "board-learn.schema.json": "dryfit.answers.board_learn:BoardLearnAnswer",
+    "boards.md": "docs.pages.boards:boards_page",
     "build.schema.json": "dryfit.answers.build:BuildAnswer|dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "cache.schema.json": (
         "dryfit.answers.cache_answers:CacheAnswer|dryfit.answers.cache_answers:CacheDiffAnswer"
@@ -60,6 +61,8 @@ PAGES = {
     "migrate.schema.json": "dryfit_tensorrt.migrate:MigrateAnswer",
     "mode-rules.md": "docs.pages.rules:mode_rules_page",
     "onnx-operators.md": "docs.pages.onnx_operators:onnx_operators_page",
+    "overlay.schema.json": "docs.pages.overlays:overlay_schema",
+    "overlays.md": "docs.pages.overlays:overlays_page",
     "place.schema.json": "dryfit.answers.place:PlaceAnswer",
     "plugins.schema.json": "dryfit.answers.plugins:PluginsAnswer|dryfit.answers.plugins:PluginsDoctorAnswer",
     "python-api.md": "docs.pages.reference:python_page",

@@ -158,7 +158,7 @@ class BoardLearnAnswer(Answer):
 
 def _parameter_text(one: LearnedParameter) -> str:
     error = "" if one.error is None else f" +- {one.error:.1%}"
-    return f"{one.value:.4g}{error} (documented: {one.documented:.4g})"
+    return f"{one.value:.4g}{error} (before: {one.documented:.4g})"
 
 
 def board_learn(

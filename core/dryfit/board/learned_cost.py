@@ -29,6 +29,9 @@ GROUPS = 5
 """Into so many groups the measurements are divided, each of which is left out of the fit once."""
 LEAST_EFFECT = 0.01
 """A parameter that changes no latency by so much when it grows by 10 % is not fitted."""
+LEAST_ERROR = 0.1
+"""The least relative error that a fitted model states. Our choice: a network that was not measured differs more from
+what was than its parts differ from one another."""
 CLOSE = 1e-3
 """The fit ends when no logarithm changes by more."""
 LEAST_MEASUREMENTS = 4
@@ -190,6 +193,8 @@ class _Fit:
         names = dict.fromkeys(one.group for one in self.measurements)
         groups = {group: index % GROUPS for index, group in enumerate(names)}
         of = np.array([groups[one.group] for one in self.measurements])
+        if len(groups) < GROUPS:
+            of = np.arange(len(of)) % GROUPS  # too few builds to leave some out
         found = np.zeros(len(of))
         for number in sorted(set(groups.values())):
             record = with_numbers(self.parameters, self.values(self.at + self.step(of != number)))
@@ -224,11 +229,12 @@ class _Fit:
 def _error_factors(
     parameters: Any, measurements: Sequence[Measurement], held_out: Vector
 ) -> dict[str, FittedParameter]:
-    """The model's stated errors, by computation type: the largest of a latency that was left out of the fit."""
+    """The model's stated errors, by computation type: the largest of a latency that was left out, and `LEAST_ERROR`."""
     known, found = numbers(parameters), {}
     for precision in sorted({one.precision for one in measurements}):
         errors = [abs(error) for one, error in zip(measurements, held_out, strict=True) if one.precision == precision]
         name = f"error_factors.{precision}"
         if name in known and len(errors) >= LEAST_MEASUREMENTS:
-            found[name] = FittedParameter(math.ceil(100 * (1 + max(errors))) / 100, None, len(errors))
+            largest = max(*errors, LEAST_ERROR)
+            found[name] = FittedParameter(math.ceil(100 * (1 + largest) - 1e-6) / 100, None, len(errors))
     return found

@@ -90,7 +90,7 @@ class Undecided:
 
     Attributes:
         layer: build and name.
-        candidates: rules of which one must be otherwise; empty where no rule speaks of it.
+        candidates: rules that may differ on the board; empty where no rule applies to it.
         is_taken: whether the board ran it on the device, and no overlay can change the rule against it.
     """
 

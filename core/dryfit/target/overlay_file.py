@@ -39,11 +39,17 @@ from typing import Any, NoReturn
 
 from dryfit.atomic_file import write_atomically
 from dryfit.errors import ConfigError, UnknownNameError
-from dryfit.target.overlays import Confirmation, FittedParameter, LimitValue, Overlay, RuleChange, limit_text
-from dryfit.target.overlays import require_agreement as _require_agreement
+from dryfit.target.overlays import (
+    SCHEMA,
+    Confirmation,
+    FittedParameter,
+    LimitValue,
+    Overlay,
+    RuleChange,
+    overlay_text,
+    require_agreement,
+)
 
-SCHEMA = 1
-"""The version of the layout. A file of a later version is refused."""
 LARGEST_FILE = 1 << 20
 """Bytes. Our choice: all rules of all targets take less."""
 
@@ -132,7 +138,7 @@ class _Reader:
             },
             origin=self._origin,
         )
-        _require_agreement([found])
+        require_agreement([found])
         return found
 
     def _rule(self, where: str, data: Any) -> RuleChange:
@@ -210,39 +216,6 @@ class _Reader:
 
 
 _FIELDS = ("schema", "name", "platform", "software", "author", "made", "source", "rules", "cost", "confirmed")
-
-
-def overlay_text(overlay: Overlay) -> str:
-    """Return the overlay as the text of its file."""
-    head = {
-        "schema": str(SCHEMA),
-        "name": limit_text(overlay.name),
-        "platform": limit_text(overlay.platform),
-        "software": limit_text(overlay.software) if overlay.software else "",
-        "author": limit_text(overlay.author) if overlay.author else "",
-        "made": "" if overlay.made is None else overlay.made.isoformat(),
-        "source": limit_text(overlay.source) if overlay.source else "",
-    }
-    lines = [f"{key} = {value}" for key, value in head.items() if value]
-    for rule_id, change in sorted(overlay.rules.items()):
-        lines += ["", f"[rules.{limit_text(rule_id)}]"]
-        lines += [] if change.enabled else ["enabled = false"]
-        if change.limits:
-            limits = ", ".join(f"{name} = {limit_text(value)}" for name, value in sorted(change.limits.items()))
-            lines.append(f"limits = {{ {limits} }}")
-        lines += [f"layers = {change.layers}"] if change.layers else []
-        lines += [f"reason = {limit_text(change.reason)}"] if change.reason else []
-    for device, parameters in sorted(overlay.cost.items()):
-        lines += ["", f"[cost.{device}]"]
-        for name, one in sorted(parameters.items()):
-            error = "" if one.error is None else f", error = {one.error:.3g}"
-            counted = f", measurements = {one.measurements}" if one.measurements else ""
-            lines.append(f"{limit_text(name) if '.' in name else name} = {{ value = {one.value!r}{error}{counted} }}")
-    if overlay.confirmed:
-        lines += ["", "[confirmed]"]
-        confirmed = sorted(overlay.confirmed.items())
-        lines += [f"{limit_text(rule_id)} = {{ layers = {one.layers} }}" for rule_id, one in confirmed]
-    return "\n".join(lines) + "\n"
 
 
 def write_overlay(overlay: Overlay, path: str | os.PathLike[str]) -> None:

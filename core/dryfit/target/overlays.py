@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from dryfit.target.rule import LimitRule
     from dryfit.target.target import Target
 
+SCHEMA = 1
+"""The version of the layout of an overlay's file. A file of another version is refused."""
+
 LimitValue = int | float | str | bool | tuple[int | float | str | bool, ...]
 """A limit of a rule: a number, a word, or several."""
 
@@ -127,16 +130,14 @@ class Overlay:
 
     @property
     def label(self) -> str:
-        """The overlay as answers name it, with a digest of its contents."""
-        from dryfit.target.overlay_file import overlay_text
-
+        """The overlay as answers name it, with a digest of its contents, whoever made it and when."""
         counts = {
             "changed rule": len(self.rules),
             "cost parameter": sum(map(len, self.cost.values())),
             "confirmed rule": len(self.confirmed),
         }
         parts = [count_text(count, what) for what, count in counts.items() if count] or ["no corrections"]
-        digest = hashlib.sha256(overlay_text(self).encode()).hexdigest()[:12]
+        digest = hashlib.sha256(overlay_text(attrs.evolve(self, made=None, author="")).encode()).hexdigest()[:12]
         return f"{self.name} ({self.board_text}: {', '.join(parts)}; sha256 {digest})"
 
     def holds_for_software(self, software: tuple[int, ...]) -> bool:
@@ -163,6 +164,39 @@ def limit_text(value: LimitValue) -> str:
 def device_of(rule_id: str) -> str:
     """Return the device of a rule: `DLA` for `dla.convolution.kernel`."""
     return rule_id.partition(".")[0].upper()
+
+
+def overlay_text(overlay: Overlay) -> str:
+    """Return the overlay as the text of its file."""
+    head = {
+        "schema": str(SCHEMA),
+        "name": limit_text(overlay.name),
+        "platform": limit_text(overlay.platform),
+        "software": limit_text(overlay.software) if overlay.software else "",
+        "author": limit_text(overlay.author) if overlay.author else "",
+        "made": "" if overlay.made is None else overlay.made.isoformat(),
+        "source": limit_text(overlay.source) if overlay.source else "",
+    }
+    lines = [f"{key} = {value}" for key, value in head.items() if value]
+    for rule_id, change in sorted(overlay.rules.items()):
+        lines += ["", f"[rules.{limit_text(rule_id)}]"]
+        lines += [] if change.enabled else ["enabled = false"]
+        if change.limits:
+            limits = ", ".join(f"{name} = {limit_text(value)}" for name, value in sorted(change.limits.items()))
+            lines.append(f"limits = {{ {limits} }}")
+        lines += [f"layers = {change.layers}"] if change.layers else []
+        lines += [f"reason = {limit_text(change.reason)}"] if change.reason else []
+    for device, parameters in sorted(overlay.cost.items()):
+        lines += ["", f"[cost.{device}]"]
+        for name, one in sorted(parameters.items()):
+            error = "" if one.error is None else f", error = {one.error:.3g}"
+            counted = f", measurements = {one.measurements}" if one.measurements else ""
+            lines.append(f"{limit_text(name) if '.' in name else name} = {{ value = {one.value!r}{error}{counted} }}")
+    if overlay.confirmed:
+        lines += ["", "[confirmed]"]
+        confirmed = sorted(overlay.confirmed.items())
+        lines += [f"{limit_text(rule_id)} = {{ layers = {one.layers} }}" for rule_id, one in confirmed]
+    return "\n".join(lines) + "\n"
 
 
 # Several overlays -----------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import dryfit
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import OVERLAYS
 from dryfit.plugins.overlays import installed_overlays, require_known_overlays
-from dryfit.target.overlay_file import overlay_from_bytes, overlay_text
-from dryfit.target.overlays import overlaid
+from dryfit.target.overlay_file import overlay_from_bytes
+from dryfit.target.overlays import overlaid, overlay_text
 
 HEAD = """schema = 1
 name = "my-board"

@@ -90,9 +90,14 @@ def read(
 @board.command()
 @click.argument("results", nargs=-1, required=True, type=_FILE)
 @click.option(
-    "--output", "-o", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Overlay to write (TOML)."
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the overlay to this file (TOML).",
 )
-@click.option("--kit", type=_FILE, metavar="KIT", help="The kit; not needed for results of probes alone.")
+@click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it has models of yours.")
 @click.option("--name", default="", metavar="NAME", help="Name of the overlay (default: that of the file).")
 @click.option("--author", default="", metavar="TEXT", help="Who made it, for those with whom it is shared.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")

@@ -1,0 +1,309 @@
+"""The page of boards: what people contributed, overlays and public reports, against what the rules say today.
+
+A report is a log or a thread that somebody published, in our words: a file of `docs/boards/reports`. A layer of it
+stands for the probe of a kit that has the property by which the board judged it; whatever else a report does not show
+is the probe's, and within all limits. What dryfit predicts is asked of the rules when the page is written.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dryfit.answers.asked import asked
+from dryfit.answers.log_comparison import DLA
+from dryfit.board.kit.probes import candidates, network_of
+from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.plugins import registry
+from dryfit.plugins.overlays import require_known_overlays
+from dryfit.target.overlay_file import read_overlay
+from dryfit.target.overlays import Overlay
+from dryfit_dla.limits.documents import REPORTS
+
+FOLDER = Path(__file__).parents[1] / "boards"
+SCHEMA = 1
+ACCEPTED, REFUSED = "accepted", "refused"
+_FIELDS = ("schema", "title", "board", "platform", "software", "precision", "source", "assumed", "words", "layers")
+_LAYER_FIELDS = ("layer", "probe", "verdict", "count", "named")
+
+
+@attrs.frozen
+class ReportedLayer:
+    """A layer of a report.
+
+    Attributes:
+        layer: its name there.
+        probe: the probe of a kit that stands for it.
+        verdict: `accepted` or `refused` by the board.
+        count: how many layers of this kind the report shows.
+        named: the rule that the board's own message names; "" where it names none.
+    """
+
+    layer: str
+    probe: str
+    verdict: str
+    count: int = 1
+    named: str = ""
+
+
+@attrs.frozen
+class Report:
+    """What somebody published about a build.
+
+    Attributes:
+        name: name of the file, without its suffix.
+        title: the network, in a few words.
+        board: the board, as the report has it.
+        platform, software: whose rules are asked.
+        precision: allowed types of the build, as `--precision` has them.
+        source: address.
+        words: what it shows, in our words.
+        layers: the layers.
+        assumed: what the report does not show; "" for nothing.
+    """
+
+    name: str
+    title: str
+    board: str
+    platform: str
+    software: str
+    precision: str
+    source: str
+    words: str
+    layers: Sequence[ReportedLayer]
+    assumed: str = ""
+
+
+@attrs.frozen
+class Prediction:
+    """A layer of a report, with what the rules say of it.
+
+    Attributes:
+        report: the report.
+        layer: the layer.
+        violations: rules that it violates.
+    """
+
+    report: Report
+    layer: ReportedLayer
+    violations: Sequence[str]
+
+    @property
+    def predicted(self) -> str:
+        """`accepted` or `refused`, by the rules."""
+        return REFUSED if self.violations else ACCEPTED
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the board did so, and for the rule that it names."""
+        return self.predicted == self.layer.verdict and (not self.layer.named or self.layer.named in self.violations)
+
+
+def read_report(path: Path) -> Report:
+    """Read the file of a report.
+
+    Raises:
+        ConfigError: It is no TOML, or a field is missing or has the wrong form.
+        UnknownNameError: A field or a probe does not exist.
+    """
+    try:
+        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError("The report is not valid TOML", where=path.name, found=error, remedy="Correct it") from error
+    _require(data, _FIELDS, path.name, optional=("assumed",))
+    if data.pop("schema") != SCHEMA or not isinstance(data["layers"], list) or not data["layers"]:
+        raise ConfigError(
+            "The report has the wrong form",
+            where=path.name,
+            allowed=f"schema = {SCHEMA}, and one or more [[layers]]",
+            remedy="Compare it with another report of the folder",
+        )
+    probes = {one.name for one in candidates()}
+    layers = []
+    for one in data.pop("layers"):
+        _require(one, _LAYER_FIELDS, f"{path.name}, layers", optional=("count", "named"))
+        if one["probe"] not in probes:
+            raise UnknownNameError("probe", one["probe"], probes, where=path.name)
+        if one["verdict"] not in (ACCEPTED, REFUSED):
+            raise UnknownNameError("verdict", one["verdict"], (ACCEPTED, REFUSED), where=path.name)
+        layers.append(ReportedLayer(**one))
+    return Report(name=path.stem, layers=layers, **data)
+
+
+def _require(data: Any, fields: Sequence[str], where: str, optional: Sequence[str]) -> None:
+    for name in data:
+        if name not in fields:
+            raise UnknownNameError("field", name, fields, where=where)
+    missing = [name for name in fields if name not in data and name not in optional]
+    if missing:
+        raise ConfigError("Fields of the report are missing", where=where, found=", ".join(missing), remedy="Add them")
+
+
+def reports() -> list[Report]:
+    """The reports that were contributed, by name of the file."""
+    return [read_report(path) for path in sorted((FOLDER / "reports").glob("*.toml"))]
+
+
+def overlays() -> list[Overlay]:
+    """The overlays that were contributed, by name of the file; all speak of rules that exist."""
+    found = [read_overlay(path) for path in sorted((FOLDER / "overlays").glob("*.toml"))]
+    require_known_overlays(found)
+    return found
+
+
+def predictions(report: Report) -> Iterator[Prediction]:
+    """What the rules say of the layers of a report."""
+    makers = {one.name: one for one in candidates()}
+    target = registry.target(DLA)
+    options: dict[str, Any] = {
+        "device": DLA,
+        "fallback": "GPU",
+        "platform": report.platform,
+        "software": report.software,
+        "precision": report.precision,
+        "assume_scales": "int8" in report.precision,
+    }
+    for one in report.layers:
+        subject = asked(network_of([makers[one.probe]]), None, options, needs_shapes=False)
+        # The network as it is imported: older builders did not remove what has no effect.
+        question = subject.config.questions(target)
+        verdicts = {
+            layer.name: target.verdict(question(layer))
+            for layer in subject.network.layers
+            if one.probe in layer.onnx_nodes
+        }
+        own = verdicts.get(one.probe) or next(iter(verdicts.values()))
+        yield Prediction(report, one, [violation.rule for violation in own.violations])
+
+
+# The page -------------------------------------------------------------------------------------------------------------
+
+_HEAD = """# Boards
+
+Written by `make docs` from the files of `docs/boards`: overlays that `dryfit board learn` wrote from results of a
+board, and reports that people published about builds for the DLA, in our words. What is predicted is today's answer of
+the rules, asked when the page was written.
+"""
+
+_NAMED_HEAD = """
+## Rules that boards named
+
+Layers that a board refused, and for which its own message gives the rule as the reason. A star: the rule was itself
+inferred from what builders print.
+
+| rule | board, TensorRT | layers | reports |
+|---|---|---|---|
+"""
+
+_COMPARED_HEAD = """
+## Predicted against real
+
+{count} reports with {total} layers; the rules say of {agreeing} what the board did. A report shows few properties of a
+layer: the others are those of the named probe. A rule with a star was itself inferred from what builders print, in part
+from these reports: agreement with it confirms nothing.
+"""
+
+_CONTRIBUTE = """
+## Contribute
+
+Pack a kit (`dryfit board pack --probes all --platform YOUR-BOARD`), run it on the board, and let
+`dryfit board learn results.zip -o my-board.toml` write an overlay. Put the overlay into `docs/boards/overlays` and run
+`make docs`: its confirmed and changed rules then appear here. A test checks that each file of the folder has the form
+of an overlay and names rules that exist. Nothing of a model is in an overlay: it has ids of rules, counts and numbers.
+
+A report is one file of `docs/boards/reports`: board, version, source and a sentence about what it shows, and for each
+layer the probe that stands for it, the board's verdict and the rule that the board's message names. Facts only; no log
+and no sentence of others is copied.
+"""
+
+
+def boards_page() -> str:
+    """The page, in Markdown."""
+    found = [prediction for report in reports() for prediction in predictions(report)]
+    return "".join((_HEAD, _confirmed(found), _overlays(overlays()), _compared(found), _CONTRIBUTE))
+
+
+def _confirmed(found: Sequence[Prediction]) -> str:
+    named: dict[str, list[Prediction]] = {}
+    for one in found:
+        if one.layer.named and one.agrees:
+            named.setdefault(one.layer.named, []).append(one)
+    rows = []
+    for rule, several in sorted(named.items()):
+        star, layers = "*" if _is_from_logs(rule) else "", sum(one.layer.count for one in several)
+        rows.append(f"| `{rule}`{star} | {_boards(several)} | {layers} | {_sources(several)} |\n")
+    return _NAMED_HEAD + "".join(rows)
+
+
+def _boards(several: Sequence[Prediction]) -> str:
+    return "; ".join(dict.fromkeys(f"{one.report.board}, {one.report.software}" for one in several))
+
+
+def _sources(several: Sequence[Prediction]) -> str:
+    return ", ".join(dict.fromkeys(_link(one.report) for one in several))
+
+
+def _link(report: Report) -> str:
+    if not report.source.startswith("https://"):
+        return report.source
+    place, _, number = (
+        report.source.removeprefix("https://github.com/").replace("/pull/", "/issues/").partition("/issues/")
+    )
+    return f"[{place}#{number}]({report.source})"
+
+
+def _overlays(found: Sequence[Overlay]) -> str:
+    head = "\n## Overlays\n\n"
+    if not found:
+        return f"{head}None was contributed so far: every row of this page is from a public report.\n"
+    rows = []
+    for one in found:
+        confirmed = [(rule, "as documented", fact.layers) for rule, fact in one.confirmed.items()]
+        changed = [(rule, change.text, change.layers) for rule, change in one.rules.items()]
+        rows += [
+            f"| `{rule}` | {text} | {one.board_text} | {layers} | {one.name}: {one.source} |\n"
+            for rule, text, layers in sorted([*confirmed, *changed])
+        ]
+    return f"{head}| rule | on the board | board | layers | overlay |\n|---|---|---|---|---|\n{''.join(rows)}"
+
+
+def _compared(found: Sequence[Prediction]) -> str:
+    agreeing = sum(one.layer.count for one in found if one.agrees)
+    total = sum(one.layer.count for one in found)
+    count = len({one.report.name for one in found})
+    parts = [_COMPARED_HEAD.format(count=count, total=total, agreeing=agreeing)]
+    by_report: dict[str, list[Prediction]] = {}
+    for one in found:
+        by_report.setdefault(one.report.name, []).append(one)
+    for several in by_report.values():
+        report = several[0].report
+        parts.append(
+            f"\n### {report.title}: {report.board}\n\n{report.words}{f' {report.assumed}' if report.assumed else ''} "
+            f"Source: {_link(report)}. Asked: `{report.platform}`, {report.software}, {report.precision}.\n\n"
+            "| layer | layers | probe | on the board | predicted | |\n|---|---|---|---|---|---|\n"
+        )
+        parts += [
+            f"| `{one.layer.layer}` | {one.layer.count} | `{one.layer.probe}` | {_real(one.layer)} | {_told(one)} | "
+            f"{'agrees' if one.agrees else '**differs**'} |\n"
+            for one in several
+        ]
+    return "".join(parts)
+
+
+def _real(layer: ReportedLayer) -> str:
+    return f"{layer.verdict}: `{layer.named}`" if layer.named else layer.verdict
+
+
+def _is_from_logs(rule: str) -> bool:
+    """Whether a rule was inferred from what builders print."""
+    table = registry.target(DLA).limits
+    return table is not None and REPORTS in table.rule(rule).source
+
+
+def _told(one: Prediction) -> str:
+    rules = ", ".join(f"`{rule}`{'*' if _is_from_logs(rule) else ''}" for rule in one.violations)
+    return f"{one.predicted}: {rules}" if rules else one.predicted
