@@ -81,6 +81,19 @@ def test_the_reason_in_a_log_decides_between_rules(tmp_path: Path) -> None:
     assert rule(answer, "dla.reduce.software").refused == 0
 
 
+def test_memory_of_segments_is_compared_with_the_summary_of_the_builder(tmp_path: Path) -> None:
+    summary = (
+        "Number of DLA node candidates offloaded : 2 out of 2",
+        "DLA memory required by accepted candidates : Managed SRAM = 1 MiB, Local DRAM = 1 MiB, Global DRAM = 90 MiB",
+    )
+    answer = read(tmp_path, [*FALLEN, *LISTS, *summary])
+    facts = {one.what: (one.board, one.agrees) for one in answer.facts}
+    assert facts["offloaded candidates"] == ("2", True)
+    assert facts["DLA_MANAGED_SRAM of all segments"] == ("1 MiB", True)
+    assert facts["DLA_GLOBAL_DRAM of all segments"] == ("90 MiB", False)
+    assert {one.behind for one in answer.facts if "SRAM" in one.what} == {"memory_pool.segment"}
+
+
 def test_a_layer_that_the_board_takes_contradicts_the_rule_that_it_violates(tmp_path: Path) -> None:
     lists = [line.replace("[GpuLayer] CONVOLUTION: conv_kernel_33", "") for line in LISTS]
     lists.insert(2, "[DlaLayer] {ForeignNode[conv_kernel_33]}")
