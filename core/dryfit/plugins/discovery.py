@@ -33,6 +33,7 @@ IMPORTERS = "dryfit.importers"
 PASSES = "dryfit.passes"
 CALIBRATORS = "dryfit.calibrators"
 QUANTIZE_METHODS = "dryfit.quantize_methods"
+METRICS = "dryfit.metrics"
 HOOKS = "dryfit.hooks"
 
 GROUPS = {
@@ -42,6 +43,7 @@ GROUPS = {
     PASSES: "any name; names a `PassContribution`",
     CALIBRATORS: "the calibrator's name; names a `Calibrator`",
     QUANTIZE_METHODS: "the method's name",
+    METRICS: "the metric's name; names a `Metric`",
     HOOKS: "any name; names a module with functions that are marked `@dryfit.hookimpl`",
 }
 """Every entry-point group to what its names and values mean."""

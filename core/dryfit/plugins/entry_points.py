@@ -16,6 +16,7 @@ from dryfit.plugins.discovery import (
     CALIBRATORS,
     CHOOSE_ONE,
     GROUPS,
+    METRICS,
     QUANTIZE_METHODS,
     TARGETS,
     PluginOwner,
@@ -26,7 +27,7 @@ from dryfit.plugins.discovery import (
 )
 from dryfit.plugins.failures import DOCTOR, PluginFailure
 
-UNIQUE_GROUPS = (TARGETS, CALIBRATORS, QUANTIZE_METHODS)
+UNIQUE_GROUPS = (TARGETS, CALIBRATORS, QUANTIZE_METHODS, METRICS)
 """Groups in which a name stands for one thing. Layer plugins and operators have versions beside their names."""
 
 

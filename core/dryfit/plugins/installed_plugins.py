@@ -16,6 +16,7 @@ from dryfit.plugins.discovery import (
     HOOKS,
     IMPORTERS,
     LAYERS,
+    METRICS,
     PASSES,
     QUANTIZE_METHODS,
     TARGETS,
@@ -35,6 +36,7 @@ _THINGS = {
     PASSES: "pass",
     CALIBRATORS: "calibrator",
     QUANTIZE_METHODS: "quantize method",
+    METRICS: "metric",
 }
 
 
