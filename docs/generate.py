@@ -69,6 +69,7 @@ PAGES = {
     "refit.schema.json": "dryfit.answers.refit:RefitAnswer",
     "rule-numbers.md": "docs.pages.rules:rule_numbers_page",
     "run.schema.json": "dryfit.answers.run:RunAnswer",
+    "sensitivity.schema.json": "dryfit.answers.sensitivity.sensitivity:SensitivityAnswer",
     "sparsity.schema.json": "dryfit.answers.sparsity:SparsityAnswer|dryfit.answers.pruned_model:PruneAnswer",
     "supported-layers.md": "docs.pages.supported_layers:supported_layers_page",
     "targets.schema.json": "dryfit.answers.targets:TargetsAnswer|dryfit.answers.targets:TargetAnswer"

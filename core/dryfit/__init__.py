@@ -31,6 +31,7 @@ public_names(
         "dryfit.answers.place": "place",
         "dryfit.answers.pruned_model": "prune",
         "dryfit.answers.quantize_methods": "quantize_methods",
+        "dryfit.answers.sensitivity.sensitivity": "sensitivity",
         "dryfit.answers.sparsity": "find_sparsity",
         "dryfit.answers.targets": "compare_targets describe_target device_formats targets",
         "dryfit.answers.translate": "translate",

@@ -24,6 +24,7 @@ from dryfit.answers.model_edits import apply_edits as apply_edits
 from dryfit.answers.place import place as place
 from dryfit.answers.pruned_model import prune as prune
 from dryfit.answers.quantize_methods import quantize_methods as quantize_methods
+from dryfit.answers.sensitivity.sensitivity import sensitivity as sensitivity
 from dryfit.answers.sparsity import find_sparsity as find_sparsity
 from dryfit.answers.targets import compare_targets as compare_targets
 from dryfit.answers.targets import describe_target as describe_target
