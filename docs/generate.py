@@ -78,6 +78,7 @@ PAGES = {
     "tensorrt-members.md": "docs.pages.tensorrt_members:members_page",
     "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
     "translate.schema.json": "dryfit.answers.translation:TranslateAnswer",
+    "tune.schema.json": "dryfit.answers.tuning.tuning:TuneAnswer",
     "warmup.schema.json": "dryfit.answers.warmup:WarmupAnswer",
     "../../core/dryfit/__init__.pyi": "docs.pages.stubs:dryfit_stub",
     "../../core/dryfit/testing/__init__.pyi": "docs.pages.stubs:testing_stub",

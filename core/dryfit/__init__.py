@@ -35,6 +35,7 @@ public_names(
         "dryfit.answers.sparsity": "find_sparsity",
         "dryfit.answers.targets": "compare_targets describe_target device_formats targets",
         "dryfit.answers.translate": "translate",
+        "dryfit.answers.tuning.tuning": "tune",
         "dryfit.answers.trtexec.run": "exec_trtexec",
         "dryfit.answers.written_caches": "convert_cache merge_caches",
         "dryfit.builder.config.builder_config": "BuilderConfig",

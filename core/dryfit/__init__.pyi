@@ -32,6 +32,7 @@ from dryfit.answers.targets import device_formats as device_formats
 from dryfit.answers.targets import targets as targets
 from dryfit.answers.translate import translate as translate
 from dryfit.answers.trtexec.run import exec_trtexec as exec_trtexec
+from dryfit.answers.tuning.tuning import tune as tune
 from dryfit.answers.written_caches import convert_cache as convert_cache
 from dryfit.answers.written_caches import merge_caches as merge_caches
 from dryfit.builder.config.builder_config import BuilderConfig as BuilderConfig

@@ -255,6 +255,18 @@ class LayerProbe:
         """Return the number of values of a channel of a tensor, in one sample."""
         return self._sizes[tensor] // max(1, self.channels[tensor])
 
+    def run(self, feeds: Feeds) -> dict[str, Array]:
+        """Run the network in FP32 on a sample, and return its outputs; layers and tensors are then judged on it."""
+        return self._exact.run(feeds)
+
+    def exact(self, tensor: str) -> Array:
+        """Return what a tensor holds in FP32, of the last sample."""
+        return self._exact.array(tensor)
+
+    def quantized(self, layer: MeasuredLayer) -> Array:
+        """Return what the INT8 kernel of a layer gives for its FP32 inputs of the last sample, as real values."""
+        return self._quantized(layer, self._operations[self.layers.index(layer)])
+
     def measure(self, sample: str, feeds: Feeds) -> Measurement:
         """Return what quantization of each layer and tensor does on one sample."""
         exact = self._exact.run(feeds)
