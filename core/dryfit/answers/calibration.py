@@ -68,8 +68,8 @@ class MixedCalibration:
     """How the ranges were mixed.
 
     Attributes:
-        held_back: names of the samples that judged, and of which no histogram was made.
-        device: device in whose arithmetic the sets of ranges were held against each other.
+        held_back: names of the samples that were judged on; no histogram contains them.
+        device: device in whose arithmetic the sets of ranges were compared.
         sets: SQNR of the output that suffers most by set of ranges, in dB: that of each calibrator, and of the mixture,
             if it is better than all of them.
         start: calibrator whose ranges are kept where no other is named.

@@ -108,7 +108,7 @@ class SensitivityAnswer(Answer):
     Example:
         >>> answer = dryfit.sensitivity("digits.onnx", "images.npy", device="DLA")
         >>> answer.layers[0].layer
-        'conv1'
+        'conv2'
     """
 
     COMMAND: ClassVar[str] = "sensitivity"
@@ -214,8 +214,8 @@ def sensitivity(
 
     Example:
         >>> answer = dryfit.sensitivity("digits.onnx", "images.npy")
-        >>> answer.layers[0].by_weights
-        0.1
+        >>> answer.scales
+        'by entropy2 on these samples'
     """
     said = dict(options)
     example_inputs = said.pop(EXAMPLE_INPUTS, None)
