@@ -23,7 +23,7 @@ from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.range_sharing import sharing_groups
 
 START = "entropy2"
-"""The calibrator that others are held against: TensorRT's choice."""
+"""The calibrator that others are compared with: TensorRT's choice."""
 
 WORTH_LEAVING = 0.9
 """Another range must leave less than this share of the error at the outputs. Our choice: errors of few samples differ
@@ -36,7 +36,7 @@ CHOSEN_BY = "chosen by the outputs"
 """Detail of a solution that was taken from another calibrator than the first; its value names that one."""
 
 MIX = "mix"
-"""Name of the mixture among the sets of ranges that are held against each other."""
+"""Name of the mixture among the sets of ranges that are compared."""
 
 
 @attrs.frozen

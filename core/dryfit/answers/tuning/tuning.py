@@ -96,7 +96,7 @@ class TuneAnswer(Answer):
 
     Example:
         >>> answer = dryfit.tune("digits.onnx", "images.npy", "tuned", metric="sqnr", target=25.0)
-        >>> answer.steps[-1].sqnr_db > answer.steps[0].sqnr_db
+        >>> answer.result.sqnr_db >= answer.steps[0].sqnr_db
         True
     """
 
@@ -117,9 +117,14 @@ class TuneAnswer(Answer):
     files: Mapping[str, Path]
     notes: Sequence[str] = hidden(())
 
+    @property
+    def result(self) -> TuningStep:
+        """The last step that was taken, whose values are those of the plan."""
+        return [one for one in self.steps if one.is_taken][-1]
+
     def summary_line(self) -> str:
         """Return what was reached, in one line."""
-        first, last = self.steps[0], self.steps[-1]
+        first, last = self.steps[0], self.result
         return (
             f"{self.model}: {self.metric} {first.metric:.6g} -> {last.metric:.6g}, SQNR {_db(first.sqnr_db)} -> "
             f"{_db(last.sqnr_db)} on {self.device}, {100 * self.half_macs:.1f} % of the MACs in FP16"
@@ -257,7 +262,7 @@ def tune(
         metric=chosen.name,
         metric_fp32=fp32 if np.isfinite(fp32) else None,
         wanted=wanted,
-        is_reached=tuner.steps[-1].metric >= wanted,
+        is_reached=tuner.metric >= wanted,
         samples=kept,
         held_back=held,
         steps=tuner.steps,
@@ -304,6 +309,12 @@ class _Tuner:
         self.now = Candidate(model, {})
         self.steps: list[TuningStep] = []
         self.segments = 0
+        self._uncorrected: Candidate | None = None
+
+    @property
+    def metric(self) -> float:
+        """The metric of the quantized network so far."""
+        return self._metric
 
     def begin(self) -> None:
         """Calibrate by TensorRT's calibrator, and then by the best of several."""
@@ -336,6 +347,8 @@ class _Tuner:
         is_taken = sqnr > self._sqnr + GAIN_DB
         difference = None
         if is_taken:
+            if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
+                self._uncorrected = self.now
             if candidate.model is not self.now.model:
                 exact = self._judge.real_outputs(candidate.model)
                 found = worst_sqnr_db(self._judge.exact, exact)
@@ -447,8 +460,21 @@ class _Tuner:
     def _mixed(self) -> tuple[Candidate | None, str]:
         if self._metric >= self._wanted:
             return None, "the metric is reached without"
+        found, what, verdict = self._mixed_from(self.now)
+        # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
+        if verdict[1] < self._wanted and self._uncorrected is not None:
+            other, other_what, other_verdict = self._mixed_from(self._uncorrected)
+            if other_verdict > verdict:
+                return other, f"{other_what}, without rounded weights and corrected biases"
+        return found, what
+
+    def _keeps_segments(self, candidate: Candidate) -> bool:
+        return len(self._judge.engine(candidate).plan.segments) <= self.segments
+
+    def _mixed_from(self, start: Candidate) -> tuple[Candidate, str, tuple[float, float]]:
+        """Return a network with layers in FP16, what was done, and its SQNR and metric."""
         judge = self._judge
-        network, probe = judge.network(self.now.model), judge.probe(self.now)
+        network, probe = judge.network(start.model), judge.probe(start)
         measured = None
         for index, feeds in enumerate(judge.collected[:: max(1, len(judge.collected) // 4)][:4]):
             one = probe.measure(str(index), feeds)
@@ -463,12 +489,14 @@ class _Tuner:
                 verdicts[candidate.half] = judge.verdict(candidate)
             return verdicts[candidate.half][1] >= self._wanted
 
-        found = mixed(judge, self.now, ordered, self._max_macs, macs, is_enough)
-        best = max(verdicts, key=lambda half: verdicts[half][0], default=found.half)
-        if verdicts.get(found.half, (0.0, 0.0))[1] < self._wanted and verdicts:
+        found = mixed(judge, start, ordered, self._max_macs, macs, is_enough)
+        if not is_enough(found):
+            whole = [half for half in verdicts if self._keeps_segments(attrs.evolve(found, half=half))]
+            best = max(whole or verdicts, key=lambda half: verdicts[half][0])
             found = attrs.evolve(found, half=best)
         share = sum(macs.get(name, 0) for name in found.half) / max(1, sum(macs.values()))
-        return (found, f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates")
+        what = f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates"
+        return found, what, verdicts[found.half]
 
 
 def _written(answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, *, qdq: bool) -> TuneAnswer:
