@@ -38,6 +38,8 @@ MOST_INPUTS = 2048
 DAMPING = 0.02
 """Share of the mean square of an input that is added to each: what few samples do not show must not be free. Our
 choice."""
+FEWEST_VALUES = 64
+"""A channel with fewer values keeps its bias. Our choice."""
 PASSES = 3
 """How often the codes of a channel are gone through. Measured: the third changes less than one code in a hundred."""
 
@@ -109,21 +111,26 @@ def corrected_biases(network: Network, probe: LayerProbe, samples: Sequence[Feed
         samples: inputs.
     """
     chosen = {name: (one, layer) for name, (one, layer) in _convolutions(network, probe, any_inputs=True).items()}
-    means = {name: np.zeros(one.num_output_maps) for name, (one, _) in chosen.items()}
-    active = {name: np.zeros(one.num_output_maps) for name, (one, _) in chosen.items()}
+    sums = {name: np.zeros(one.num_output_maps) for name, (one, _) in chosen.items()}
+    counts = {name: np.zeros(one.num_output_maps) for name, (one, _) in chosen.items()}
     for feeds in samples:
         probe.run(feeds)
         for name, (_, layer) in chosen.items():
             exact = probe.exact(layer.output).astype(np.float64)
+            found = probe.quantized(layer)
             axes = tuple(axis for axis in range(exact.ndim) if axis != 1)
-            means[name] += (exact - probe.quantized(layer)).mean(axis=axes) / len(samples)
-            active[name] += (exact != 0).mean(axis=axes) / len(samples)
+            # Values that an activation or the range holds at an end do not move with the bias.
+            moves = (exact != 0) & (found != 0)
+            if layer.output_scale:
+                moves &= np.abs(found) < (LARGEST_CODE - 0.5) * layer.output_scale
+            sums[name] += np.where(moves, exact - found, 0.0).sum(axis=axes)
+            counts[name] += moves.sum(axis=axes)
     biases = {}
     for name, (convolution, _) in chosen.items():
         dtype = np.float32 if convolution.kernel is None else convolution.kernel.dtype
         bias = np.zeros(convolution.num_output_maps) if convolution.bias is None else convolution.bias
-        # Where an activation holds most values at zero, the mean moves by that share only.
-        biases[name] = (bias.astype(np.float64) + means[name] * np.minimum(1.0, active[name] * 2)).astype(dtype)
+        means = np.where(counts[name] >= FEWEST_VALUES, sums[name] / np.maximum(counts[name], 1), 0.0)
+        biases[name] = (bias.astype(np.float64) + means).astype(dtype)
     return Corrections({}, biases)
 
 
