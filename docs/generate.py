@@ -77,6 +77,7 @@ PAGES = {
     "rule-numbers.md": "docs.pages.rules:rule_numbers_page",
     "report.schema.json": "dryfit.reporting.report:ReportAnswer|dryfit.reporting.fleet:FleetAnswer",
     "run.schema.json": "dryfit.answers.run:RunAnswer",
+    "sensitivity.schema.json": "dryfit.answers.sensitivity.sensitivity:SensitivityAnswer",
     "sparsity.schema.json": "dryfit.answers.sparsity:SparsityAnswer|dryfit.answers.pruned_model:PruneAnswer",
     "supported-layers.md": "docs.pages.supported_layers:supported_layers_page",
     "targets.schema.json": "dryfit.answers.targets:TargetsAnswer|dryfit.answers.targets:TargetAnswer"
@@ -86,6 +87,7 @@ PAGES = {
     "tflite-operators.md": "docs.pages.tflite_operators:tflite_operators_page",
     "trtexec-options.md": "docs.pages.trtexec_options:trtexec_page",
     "translate.schema.json": "dryfit.answers.translation:TranslateAnswer",
+    "tune.schema.json": "dryfit.answers.tuning.tuning:TuneAnswer",
     "warmup.schema.json": "dryfit.answers.warmup:WarmupAnswer",
     "../../core/dryfit/__init__.pyi": "docs.pages.stubs:dryfit_stub",
     "../../core/dryfit/testing/__init__.pyi": "docs.pages.stubs:testing_stub",

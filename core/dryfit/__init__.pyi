@@ -27,6 +27,7 @@ from dryfit.answers.model_edits import apply_edits as apply_edits
 from dryfit.answers.place import place as place
 from dryfit.answers.pruned_model import prune as prune
 from dryfit.answers.quantize_methods import quantize_methods as quantize_methods
+from dryfit.answers.sensitivity.sensitivity import sensitivity as sensitivity
 from dryfit.answers.sparsity import find_sparsity as find_sparsity
 from dryfit.answers.targets import compare_targets as compare_targets
 from dryfit.answers.targets import describe_target as describe_target
@@ -34,6 +35,7 @@ from dryfit.answers.targets import device_formats as device_formats
 from dryfit.answers.targets import targets as targets
 from dryfit.answers.translate import translate as translate
 from dryfit.answers.trtexec.run import exec_trtexec as exec_trtexec
+from dryfit.answers.tuning.tuning import tune as tune
 from dryfit.answers.written_caches import convert_cache as convert_cache
 from dryfit.answers.written_caches import merge_caches as merge_caches
 from dryfit.builder.config.builder_config import BuilderConfig as BuilderConfig

@@ -8,12 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from dryfit.answers.asked import Model, load_network, model_source
-from dryfit.answers.calibration import CalibratedTensor, CalibrationAnswer, CalibrationRun, CalibratorsAnswer
+from dryfit.answers.calibration import (
+    CalibratedTensor,
+    CalibrationAnswer,
+    CalibrationRun,
+    CalibratorsAnswer,
+    MixedCalibration,
+)
 from dryfit.answers.calibration_run import CalibrationRequest, kept_state, read_state, run_samples
+from dryfit.answers.mixed_calibration import divided_samples, mixed_solutions
 from dryfit.answers.options import NetworkOptions, ShapesSaid
 from dryfit.builder.config.quantization_mode import require_calibratable
 from dryfit.calibration.jobs import SampleCount
-from dryfit.errors import ConfigError
+from dryfit.errors import CalibrationError, ConfigError
 from dryfit.network.network import Network
 from dryfit.plugins.calibrators import calibrator as calibrator_of
 from dryfit.plugins.calibrators import solvers
@@ -55,7 +62,7 @@ def calibrate(
     Args:
         model: a path, an ONNX model, or a PyTorch module with `example_inputs`.
         data: samples: a folder, a file, `module:function`, or a source of samples; None to solve `state` only.
-        calibrator: an installed calibrator or its name.
+        calibrator: an installed calibrator or its name; `auto` judges the ranges of all by the outputs of the network.
         output: path of the calibration cache to write; a `.json` file also contains origins and statistics.
         state: path of the file that stores the collected statistics, or already contains them.
         resume: continue with the samples that an earlier run did not process.
@@ -65,7 +72,7 @@ def calibrate(
         preparation: how pictures are converted to inputs.
         full_range: whether inputs, and the outputs of softmax and sigmoid, keep their largest magnitude.
         before_fusion: collect ranges before layer fusion, also for the legacy calibrators.
-        device: device whose fusions apply for the legacy calibrators.
+        device: device whose fusions apply for the legacy calibrators, and in whose arithmetic `auto` compares.
         skip_nonfinite: skip and count NaN and infinity.
         threads: number of threads per process; None for one per CPU in total.
         jobs: number of processes that share the samples.
@@ -113,18 +120,30 @@ def calibrate(
     covered = _covering(asked, network) if reuse else None
     if covered is not None:
         return _answer(asked, CalibrationState({}, (), {}), covered, None, is_covered=True)
+    mixed = None
     if asked.data is None:
+        if asked.chosen.judges_outputs:
+            raise CalibrationError(
+                "The calibrator must run the network on samples to judge its outputs",
+                where=f"calibrator {asked.chosen.name!r}",
+                remedy="Give --data, or choose another calibrator to solve a state",
+            )
         kept, run = kept_state(asked), None
+    elif asked.chosen.judges_outputs:
+        kept, run = run_samples(asked, network, progress, lambda names: divided_samples(names)[0])
     else:
         kept, run = run_samples(asked, network, progress)
-    solutions = solve_network(network, kept.collectors, asked.chosen, full_range=full_range, rivals=solvers)
+    if asked.chosen.judges_outputs:
+        solutions, mixed = mixed_solutions(asked, network, kept, progress)
+    else:
+        solutions = solve_network(network, kept.collectors, asked.chosen, full_range=full_range, rivals=solvers)
     if asked.output is not None:
         facts = {**kept.fingerprint, "calibrator": asked.chosen.name, "samples seen": len(kept.samples)}
         header = cache_header(asked.chosen, asked.algorithm)
         stored = stored_solutions(solutions, kept.collectors, facts, header.text)
         form = "json" if asked.output.suffix.lower() == ".json" else "tensorrt"
         write_ranges_file(asked.output, stored, form)
-    return _answer(asked, kept, solutions, run)
+    return _answer(asked, kept, solutions, run, mixed=mixed)
 
 
 def compare_calibrators(
@@ -170,6 +189,7 @@ def _answer(
     run: CalibrationRun | None,
     *,
     is_covered: bool = False,
+    mixed: MixedCalibration | None = None,
 ) -> CalibrationAnswer:
     return CalibrationAnswer(
         model=asked.name,
@@ -177,6 +197,7 @@ def _answer(
         options={**asked.chosen.option_defaults, **asked.chosen.options},
         samples=len(state.samples),
         run=run,
+        mixed=mixed,
         tensors=[_tensor(name, one, state) for name, one in solutions.items()],
         cache=asked.output,
         state=asked.state,

@@ -10,10 +10,14 @@ import attrs
 
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.calibration.output_mix import MixedTensor
 from dryfit.quantization.calibrator import Solution
 from dryfit.quantization.collector import Collector
 from dryfit.quantization.network_ranges import FULL_RANGE, SHARED_WITH, clipping_of
 from dryfit.short_text import count_text
+
+_LEFT_SHOWN = 12
+"""Tensors with another range that are shown."""
 
 _NAMED = 4
 """Tensors that are named where many have something in common."""
@@ -59,6 +63,56 @@ class CalibrationRun:
     images_per_second: Amount
 
 
+@attrs.frozen(kw_only=True)
+class MixedCalibration:
+    """How the ranges were mixed.
+
+    Attributes:
+        held_back: names of the samples that were judged on; no histogram contains them.
+        device: device in whose arithmetic the sets of ranges were compared.
+        sets: SQNR of the output that suffers most by set of ranges, in dB: that of each calibrator, and of the mixture,
+            if it is better than all of them.
+        start: calibrator whose ranges are kept where no other is named.
+        left: tensors that got another range, those that gained most first.
+        judged: number of tensors, or groups that share a range, that were judged.
+        roundings: number of ranges that were tried.
+    """
+
+    held_back: Sequence[str]
+    device: str
+    sets: Mapping[str, Amount]
+    start: str
+    left: Sequence[MixedTensor]
+    judged: Count
+    roundings: Count
+
+    def blocks(self) -> Iterator[Block]:
+        """Return what was compared, and a table of the tensors that got another range."""
+        sets = sorted(self.sets.items(), key=lambda one: -one[1])
+        texts = ", ".join(f"{name} {value:.1f} dB" for name, value in sets)
+        held = count_text(len(self.held_back), "sample")
+        yield Line(f"Judged by the outputs on {held} held back: {self.judged} tensors, {self.roundings} ranges tried")
+        yield Line(f"SQNR of the worst output in INT8 on {self.device}: {texts}")
+        if not self.left:
+            yield Line(f"No mixture was better: all ranges are those of {self.start}")
+            return
+        rows = [
+            (
+                one.tensors[0] + (f" and {len(one.tensors) - 1} that share it" if len(one.tensors) > 1 else ""),
+                one.calibrator,
+                f"{one.before:.6g}",
+                f"{one.threshold:.6g}",
+                f"{one.sqnr_before_db:.1f} dB",
+                f"{one.sqnr_db:.1f} dB",
+            )
+            for one in self.left[:_LEFT_SHOWN]
+        ]
+        title = f"Not by {self.start}: {len(self.left)} of {self.judged} tensors; SQNR with each alone rounded"
+        yield Table(title, ["tensor", "taken from", self.start, "range", "SQNR before", "SQNR"], rows)
+        if len(self.left) > _LEFT_SHOWN:
+            yield Line(f"{len(self.left) - _LEFT_SHOWN} more are in the JSON (--json)")
+
+
 @attrs.frozen(repr=False, kw_only=True)
 class CalibrationAnswer(Answer):
     """The dynamic ranges of a model's tensors.
@@ -69,6 +123,7 @@ class CalibrationAnswer(Answer):
         options: options of the calibrator, with their values.
         samples: number of samples behind the ranges, including earlier runs.
         run: duration of the run; None if nothing was run.
+        mixed: how the calibrator `auto` mixed the ranges; None for other calibrators.
         tensors: tensors in execution order.
         cache: calibration cache that was written, or that already covers the model.
         state: file of the collected statistics.
@@ -89,6 +144,7 @@ class CalibrationAnswer(Answer):
     options: Mapping[str, Any]
     samples: Count
     run: CalibrationRun | None
+    mixed: MixedCalibration | None
     tensors: Sequence[CalibratedTensor]
     cache: Path | None
     state: Path | None
@@ -105,6 +161,8 @@ class CalibrationAnswer(Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return the number of scales, the tensors without one, the tensors set by other means, and the output path."""
         yield Line(self.summary_line())
+        if self.mixed is not None:
+            yield from self.mixed.blocks()
         kept = ((SHARED_WITH, "share the range of another tensor"), (FULL_RANGE, "keep their largest magnitude"))
         for key, text in kept:
             names = [one.name for one in self.tensors if key in one.details]

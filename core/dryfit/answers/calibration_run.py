@@ -80,21 +80,39 @@ class CalibrationRequest:
         return self.chosen.before_fusion or self.before_fusion
 
 
+def data_source(asked: CalibrationRequest) -> SampleSource:
+    """Return the source of the samples.
+
+    Raises:
+        CalibrationError: No samples were given, or the place has none.
+    """
+    if asked.data is None:
+        raise CalibrationError("No samples were given", remedy="Give --data")
+    if isinstance(asked.data, str | os.PathLike):
+        return source_of(os.fspath(asked.data), asked.preparation)
+    return asked.data
+
+
 def run_samples(
-    asked: CalibrationRequest, network: Network, progress: Callable[[int, int], SampleCount]
+    asked: CalibrationRequest,
+    network: Network,
+    progress: Callable[[int, int], SampleCount],
+    select: Callable[[list[str]], list[str]] = list,
 ) -> tuple[CalibrationState, CalibrationRun]:
     """Process the samples. An interrupted run keeps its statistics; with several jobs, those of finished processes.
+
+    Args:
+        asked: the calibration.
+        network: the network.
+        progress: shows the progress.
+        select: chooses samples from the names of all.
 
     Raises:
         KeyboardInterrupt: The run was stopped.
     """
-    data = asked.data
-    if data is None:
-        raise CalibrationError("No samples were given", remedy="Give --data")
-    if isinstance(data, str | os.PathLike):
-        data = source_of(os.fspath(data), asked.preparation)
+    data = data_source(asked)
     task = _task(asked, data, network)
-    names = list(data.names(network))[: asked.limit]
+    names = select(list(data.names(network))[: asked.limit])
     place, before = asked.state_place, None
     if asked.resume and place is not None and place.exists():
         before = read_state(place, asked.chosen, skips_nonfinite=asked.skips_nonfinite)

@@ -65,7 +65,7 @@ class EngineExecutor:
         histograms = [name for name, one in collectors.items() if isinstance(one, Histogram)]
         others = [name for name in collectors if name not in histograms]
         tapped = tapped_network(network, histograms, others)
-        engine = Engine(build_plan(tapped, _config(tapped, feeds)))
+        engine = Engine(build_plan(tapped, whole_network_config(tapped, feeds)))
         return engine.create_execution_context(self._num_threads)
 
 
@@ -89,7 +89,7 @@ def tapped_network(network: Network, histograms: Collection[str], outputs: Colle
     return copy
 
 
-def _config(network: Network, feeds: Feeds) -> BuilderConfig:
+def whole_network_config(network: Network, feeds: Feeds) -> BuilderConfig:
     """Return a config with everything on the host in FP32, for shapes like those of a sample.
 
     Kernels are not selected by measurement: other kernels round differently, and states would vary between runs.

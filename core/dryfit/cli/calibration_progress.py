@@ -52,10 +52,19 @@ class SampleProgress(SampleCount):
         done: how many of them an earlier run has seen.
         interruption: ends the samples when it is asked for.
         stream: where to draw; standard error when absent.
+        title: what is done, before the bar.
     """
 
-    def __init__(self, total: int, done: int, interruption: Interruption, stream: IO[str] | None = None) -> None:
+    def __init__(
+        self,
+        total: int,
+        done: int,
+        interruption: Interruption,
+        stream: IO[str] | None = None,
+        title: str = "Calibrating",
+    ) -> None:
         super().__init__(total, done)
+        self._title = title
         self._interruption = interruption
         self._stream = stream or sys.stderr
 
@@ -81,7 +90,7 @@ class SampleProgress(SampleCount):
 
         console = Console(file=self._stream)
         self._bar = Progress(
-            TextColumn("Calibrating"),
+            TextColumn(self._title),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[speed]}"),

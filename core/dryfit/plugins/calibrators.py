@@ -46,7 +46,9 @@ def calibrators() -> dict[str, Calibrator]:
 def solvers() -> list[Calibrator]:
     """The installed calibrators that take samples of any caller, one for each way to solve."""
     # Those before and after fusion solve alike.
-    alike = {one.solve: one for one in reversed(calibrators().values()) if one.stream is None}
+    alike = {
+        one.solve: one for one in reversed(calibrators().values()) if one.stream is None and not one.judges_outputs
+    }
     return sorted(alike.values(), key=lambda one: one.name)
 
 

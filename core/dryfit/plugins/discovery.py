@@ -35,6 +35,7 @@ PASSES = "dryfit.passes"
 CALIBRATORS = "dryfit.calibrators"
 QUANTIZE_METHODS = "dryfit.quantize_methods"
 OVERLAYS = "dryfit.overlays"
+METRICS = "dryfit.metrics"
 HOOKS = "dryfit.hooks"
 
 GROUPS = {
@@ -47,6 +48,7 @@ GROUPS = {
     QUANTIZE_METHODS: "the method's name",
     OVERLAYS: "any name; names the file of an overlay in its package: `acme_boards:orin_nx.toml`. It is read, and the "
     "package is not imported",
+    METRICS: "the metric's name; names a `Metric`",
     HOOKS: "any name; names a module with functions that are marked `@dryfit.hookimpl`",
 }
 """Every entry-point group to what its names and values mean."""

@@ -17,6 +17,7 @@ from dryfit.plugins.discovery import (
     CHOOSE_ONE,
     GROUPS,
     IMPORTERS,
+    METRICS,
     QUANTIZE_METHODS,
     TARGETS,
     PluginOwner,
@@ -27,7 +28,7 @@ from dryfit.plugins.discovery import (
 )
 from dryfit.plugins.failures import DOCTOR, PluginFailure
 
-UNIQUE_GROUPS = (TARGETS, CALIBRATORS, IMPORTERS, QUANTIZE_METHODS)
+UNIQUE_GROUPS = (TARGETS, CALIBRATORS, IMPORTERS, QUANTIZE_METHODS, METRICS)
 """Groups in which a name stands for one thing. Layer plugins and operators have versions beside their names."""
 
 

@@ -16,6 +16,7 @@ from dryfit.plugins.discovery import (
     HOOKS,
     IMPORTERS,
     LAYERS,
+    METRICS,
     ONNX_OPERATORS,
     OVERLAYS,
     PASSES,
@@ -39,6 +40,7 @@ _THINGS = {
     CALIBRATORS: "calibrator",
     QUANTIZE_METHODS: "quantize method",
     OVERLAYS: "overlay",
+    METRICS: "metric",
 }
 
 

@@ -83,6 +83,12 @@ def calibrate_ranges(
         seen = collect(network, chosen, shown, skips_nonfinite=skips_nonfinite, executor=executor, tensors=tensors)
         return solve_network(network, seen, chosen, full_range=keeps, rivals=rivals)
 
+    if calibrator.judges_outputs:
+        raise CalibrationError(
+            "The calibrator judges the outputs of the network, which requires a model and samples that are held back",
+            where=f"calibrator {calibrator.name!r}",
+            remedy="Run `dryfit calibrate` or dryfit.calibrate, and use the cache that it writes",
+        )
     if calibrator.stream is None:
         return ranges_of(() if samples is None else samples, calibrator, full_range)
     if samples is not None:

@@ -33,18 +33,40 @@ def call_user_function(place: str) -> Any:
     Raises:
         CalibrationError: there is no such module, file or function, or it cannot be called so.
     """
+    function = user_function(place, "samples")
+    try:
+        return function()
+    except (ImportError, OSError, SyntaxError, AttributeError, TypeError, ValueError) as error:
+        raise _not_callable(place, "samples", error) from error
+
+
+def user_function(place: str, purpose: str) -> Any:
+    """A function of the user's.
+
+    Args:
+        place: as for `call_user_function`.
+        purpose: what it is for, in messages.
+
+    Raises:
+        CalibrationError: there is no such module, file or function.
+    """
     module, _, name = place.rpartition(":")
     try:
         loaded = _module_of_file(Path(module)) if module.endswith(".py") else importlib.import_module(module)
-        return getattr(loaded, name)()
+        return getattr(loaded, name)
     except (ImportError, OSError, SyntaxError, AttributeError, TypeError, ValueError) as error:
-        raise CalibrationError(
-            "The function for samples cannot be called",
-            where=place,
-            found=f"{type(error).__name__}: {error}",
-            allowed="module:function, importable here, or file.py:function, without arguments",
-            remedy="Correct the name or the function",
-        ) from error
+        raise _not_callable(place, purpose, error) from error
+
+
+def _not_callable(place: str, purpose: str, error: Exception) -> CalibrationError:
+    return CalibrationError(
+        f"The function for {purpose} cannot be called",
+        where=place,
+        found=f"{type(error).__name__}: {error}",
+        allowed="module:function, importable here, or file.py:function"
+        + (", without arguments" if purpose == "samples" else ""),
+        remedy="Correct the name or the function",
+    )
 
 
 def _module_of_file(path: Path) -> ModuleType:

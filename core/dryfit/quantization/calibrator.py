@@ -68,6 +68,8 @@ class Calibrator:
         options: values of options that differ from the solver's defaults.
         version: version; must change whenever the same state gives a different range.
         source: source of the method.
+        judges_outputs: whether `solve` is only where the search begins, and ranges are chosen by what they do to the
+            outputs of the network; only `dryfit.calibrate` can do that.
 
     Raises:
         PluginError: A field has the wrong type.
@@ -88,6 +90,7 @@ class Calibrator:
     options: Mapping[str, Any] = attrs.field(factory=dict)
     version: str = "1"
     source: str = ""
+    judges_outputs: bool = False
 
     def __attrs_post_init__(self) -> None:
         if not (isinstance(self.collector, type) and issubclass(self.collector, Collector)):

@@ -161,6 +161,17 @@ CALIBRATOR = Calibrator(
 )
 
 
+# Chosen by the outputs of the network, see `dryfit.calibration.output_mix`; the search begins with these ranges.
+AUTO = Calibrator(
+    name="auto",
+    title="per tensor the calibrator that harms the outputs least",
+    solve=solve,
+    before_fusion=True,
+    judges_outputs=True,
+    source="our choice: the error at the outputs on held-back samples is what a user sees",
+)
+
+
 # No public source shows another criterion. What differs is which tensors are asked for, and that none share a range.
 ENTROPY = Calibrator(
     name="entropy",

@@ -1,0 +1,529 @@
+"""Tune a network for INT8: `dryfit.tune` and `dryfit tune`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import attrs
+import numpy as np
+
+from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked
+from dryfit.answers.defaults import with_defaults
+from dryfit.answers.json_data import Amount, Count, hidden
+from dryfit.answers.mixed_calibration import divided_samples
+from dryfit.answers.options import Options
+from dryfit.answers.text import Answer, Block, Line, Table
+from dryfit.answers.tuning.equalization import channel_tensors, equalize
+from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates
+from dryfit.answers.tuning.weights import corrected_biases, rounded_by_effect, with_corrections
+from dryfit.atomic_file import write_atomically
+from dryfit.calibration.jobs import SampleCount
+from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of, worst_sqnr_db
+from dryfit.calibration.output_noise import NoiseProbe, OutputNoise
+from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.onnx.model_file import read_model, write_model
+from dryfit.plugins.calibrators import calibrator as calibrator_of
+from dryfit.plugins.metrics import metric as metric_of
+from dryfit.quantization.calibration_cache import CalibrationCache
+from dryfit.quantization.calibration_data import SampleSource, source_of
+from dryfit.quantization.calibration_stream import CalibrationAlgoType
+from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.network_ranges import solve_network
+from dryfit.quantization.picture_preparation import PicturePreparation
+
+STEPS = ("equalization", "scales", "weight-rounding", "bias-correction", "mixed-precision")
+
+EQUALIZATIONS = ((0.25, False), (0.5, False), (0.0, True), (0.25, True))
+"""Strength of the factors, and whether bounds of ReLU6 are moved: what is tried."""
+BOUND_MARGIN = 1.3
+"""A bound that is moved stays at this multiple of the largest value seen. Measured: with 1.0, MobileNetV2 loses more on
+other pictures than it gains."""
+RANGE_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+"""Shares of a tensor's largest range that are tried besides the calibrators' ranges."""
+MOST_LOOKED_AT = 8
+"""Samples that single layers and ranges are judged on: their order is known from few."""
+GAIN_DB = 0.05
+"""A step that brings less is not taken."""
+
+MODEL_FILE, CACHE_FILE, PRECISIONS_FILE, PLAN_FILE = "model.onnx", "model.cache", "layer-precisions.txt", "plan.json"
+
+
+@attrs.frozen(kw_only=True)
+class TuningStep:
+    """What a step brought, on the samples held back.
+
+    Attributes:
+        step: name of the step.
+        what: what was done, or why nothing.
+        is_taken: whether its result was taken.
+        sqnr_db: SQNR of the worst output after the step, in dB; null if nothing differs from FP32.
+        metric: the metric after the step.
+        fp32_sqnr_db: how far the edited model is from the original one in FP32, as SQNR in dB; null if it computes the
+            same to the last bit, or the step edits no model.
+    """
+
+    step: str
+    what: str
+    is_taken: bool
+    sqnr_db: float | None
+    metric: float
+    fp32_sqnr_db: float | None
+
+
+@attrs.frozen(repr=False, kw_only=True)
+class TuneAnswer(Answer):
+    """A plan that gives a model its accuracy back in INT8, and its files.
+
+    Attributes:
+        model: path of the model.
+        device: default device.
+        metric: name of the metric.
+        metric_fp32: the metric in FP32; null where it compares with FP32.
+        wanted: least value of the metric that the plan had to reach.
+        is_reached: whether it does, on the samples held back.
+        samples: names of the samples that were learned from.
+        held_back: names of the samples that judged; none of them was learned from.
+        steps: steps in order; the first is the model as it was, calibrated.
+        half_layers: names of the layers that are kept in FP16.
+        half_macs: share of the multiply-accumulates in FP16.
+        segments: number of segments of the engine before and after.
+        files: written files, by what they are.
+
+    Example:
+        >>> answer = dryfit.tune("digits.onnx", "images.npy", "tuned", metric="sqnr", target=25.0)
+        >>> answer.result.sqnr_db >= answer.steps[0].sqnr_db
+        True
+    """
+
+    COMMAND: ClassVar[str] = "tune"
+
+    model: str
+    device: str
+    metric: str
+    metric_fp32: float | None
+    wanted: float
+    is_reached: bool
+    samples: Sequence[str]
+    held_back: Sequence[str]
+    steps: Sequence[TuningStep]
+    half_layers: Sequence[str]
+    half_macs: Amount
+    segments: Sequence[Count]
+    files: Mapping[str, Path]
+    notes: Sequence[str] = hidden(())
+
+    @property
+    def result(self) -> TuningStep:
+        """The last step that was taken, whose values are those of the plan."""
+        return [one for one in self.steps if one.is_taken][-1]
+
+    def summary_line(self) -> str:
+        """Return what was reached, in one line."""
+        first, last = self.steps[0], self.result
+        return (
+            f"{self.model}: {self.metric} {first.metric:.6g} -> {last.metric:.6g}, SQNR {_db(first.sqnr_db)} -> "
+            f"{_db(last.sqnr_db)} on {self.device}, {100 * self.half_macs:.1f} % of the MACs in FP16"
+        )
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
+        """Return what each step brought, and the files."""
+        yield Line(self.summary_line())
+        yield Line(f"Learned from {len(self.samples)} samples, judged on {len(self.held_back)} others")
+        rows = [
+            (one.step, "yes" if one.is_taken else "no", _db(one.sqnr_db), f"{one.metric:.6g}", one.what)
+            for one in self.steps
+        ]
+        yield Table("Steps", ["step", "taken", "SQNR", self.metric, "what"], rows)
+        if self.half_layers:
+            names = ", ".join(self.half_layers)
+            yield Line(f"In FP16: {names} ({100 * self.half_macs:.1f} % of the multiply-accumulates)")
+        before, after = self.segments
+        yield Line(f"Segments: {before} before, {after} after")
+        if not self.is_reached:
+            yield Line(f"The plan does not reach {self.metric} {self.wanted:.6g}: more layers in FP16 (--max-macs) may")
+        for what, path in self.files.items():
+            yield Line(f"{what}: {path}")
+        if self.files:
+            yield Line(f"For the board: {self.export_line}")
+
+    @property
+    def export_line(self) -> str:
+        """The command that writes trtexec's arguments for the plan."""
+        line = f"dryfit export trtexec {self.files['Model']} --device {self.device} --precision int8,fp16"
+        line += f" --calibration-cache {self.files['Calibration cache']}"
+        if "Layer precisions" in self.files:
+            line += f" --layer-precisions @{self.files['Layer precisions']} --precision-constraints prefer"
+        return line
+
+
+def tune(
+    model: Model,
+    data: str | os.PathLike[str] | SampleSource,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    metric: str = "sqnr",
+    max_loss: float | None = None,
+    target: float | None = None,
+    labels: Any = None,
+    steps: Sequence[str] = STEPS,
+    max_macs: float = 0.1,
+    qdq: bool = False,
+    preparation: PicturePreparation | None = None,
+    limit: int | None = None,
+    threads: int | None = None,
+    progress: Callable[[int, int], SampleCount] = SampleCount,
+    **options: Unpack[Options],
+) -> TuneAnswer:
+    """Make a plan that gives a model its accuracy back in INT8: scales, an edited model, layers in FP16.
+
+    One sample in five is held back, at most 16. Each step learns from the others, and is taken if it raises the SQNR
+    of the worst output on those held back, in the device's integer arithmetic.
+
+    Args:
+        model: a path or an ONNX model.
+        data: samples, as `calibrate` takes them.
+        output: folder for the files of the plan; None to write nothing.
+        metric: an installed metric, or a user's function: `file.py:function`.
+        max_loss: how far below its FP32 value the metric may be.
+        target: least value of the metric, instead of `max_loss`. None for both: SQNR 20 dB, 1 % of others.
+        labels: labels of all samples, in their order; None for nothing.
+        steps: steps to try, see `STEPS`; the order is fixed.
+        max_macs: largest share of the multiply-accumulates that may be in FP16, from 0 to 1.
+        qdq: whether to write the plan also as a model with Q/DQ nodes, for TensorRT 11.
+        preparation: how pictures are converted to inputs.
+        limit: maximum number of samples to use, counted from the first.
+        threads: number of host threads; None for one per CPU.
+        progress: function that receives the number of steps and 0, and returns the monitor that counts them.
+        options: keyword arguments named like the options of `dryfit tune`.
+
+    Raises:
+        ConfigError: The model is no ONNX model, has Q/DQ nodes, or the options conflict.
+        UnknownNameError: A step, metric, device or option value does not exist.
+        KeyboardInterrupt: The run was stopped; nothing was written.
+        CalibrationError, ExecutionError: Samples cannot be read or do not match the network.
+
+    Example:
+        >>> answer = dryfit.tune("digits.onnx", "images.npy", steps=["equalization"])
+        >>> [one.step for one in answer.steps][-1]
+        'equalization'
+    """
+    for step in steps:
+        if step not in STEPS:
+            raise UnknownNameError("step", step, STEPS, where="--step")
+    said = {"precision": "int8,fp16", **options}
+    subject = asked(model, None, said, defaults=with_defaults, needs_shapes=False)
+    if subject.source is None or EXAMPLE_INPUTS in options:
+        raise ConfigError("Only ONNX models can be tuned", where="model", remedy="Pass a path or an ONNX model")
+    if any(layer.kind in ("quantize", "dequantize") for layer in subject.network.layers):
+        raise ConfigError(
+            "A model with Q/DQ nodes has its scales", remedy="Tune the FP32 model, or convert it: dryfit translate"
+        )
+    source = source_of(os.fspath(data), preparation) if isinstance(data, str | os.PathLike) else data
+    proto, external = read_model(subject.source, subject.folder)
+    names = list(source.names(subject.network))[:limit]
+    kept, held = divided_samples(names)
+    chosen = metric_of(metric)
+    marked = None if labels is None else [labels[index] for index, name in enumerate(names) if name in set(held)]
+    assert subject.options is not None  # noqa: S101  there is no config
+    judge = Judge.of_model(
+        proto,
+        external=external,
+        folder=subject.folder,
+        options=subject.options,
+        collected=[feeds for _, feeds in source.samples(kept, subject.network)],
+        held=[feeds for _, feeds in source.samples(held, subject.network)],
+        metric=chosen,
+        labels=marked,
+        threads=threads,
+    )
+    fp32 = judge.measured(judge.exact)
+    wanted = _wanted(chosen.name, fp32, max_loss, target)
+    tuner = _Tuner(judge, proto, wanted, max_macs)
+    with progress(1 + len(steps), 0) as count, count.shown():
+        tuner.begin()
+        count.advance(1, 1)
+        for step in STEPS:
+            if count.is_stopped:
+                raise KeyboardInterrupt
+            if step in steps:
+                tuner.take(step)
+                count.advance(1, 1)
+    final = tuner.now
+    macs = multiply_accumulates(judge.network(final.model))
+    half = [layer.name for layer in judge.network(final.model).layers if layer.name in final.half]
+    answer = TuneAnswer(
+        model=subject.name,
+        device=subject.config.default_device_type,
+        metric=chosen.name,
+        metric_fp32=fp32 if np.isfinite(fp32) else None,
+        wanted=wanted,
+        is_reached=tuner.metric >= wanted,
+        samples=kept,
+        held_back=held,
+        steps=tuner.steps,
+        half_layers=half,
+        half_macs=sum(macs[name] for name in half) / max(1, sum(macs.values())),
+        segments=[tuner.segments, len(judge.engine(final).plan.segments)],
+        files={},
+        notes=subject.notes,
+    )
+    return answer if output is None else _written(answer, judge, final, Path(output), qdq=qdq)
+
+
+def _wanted(name: str, fp32: float, max_loss: float | None, target: float | None) -> float:
+    if max_loss is not None and target is not None:
+        raise ConfigError("max_loss and target cannot be combined", remedy="Give one of them")
+    if target is not None:
+        return target
+    if np.isfinite(fp32):
+        return fp32 - (1.0 if max_loss is None else max_loss)
+    if max_loss is not None:
+        raise ConfigError(
+            "A loss of this metric has no meaning, because it is infinite in FP32",
+            where="--max-loss",
+            found=f"metric {name}",
+            remedy="Give the least value: --target 20",
+        )
+    return 20.0
+
+
+class _Tuner:
+    """A plan while steps change it.
+
+    Attributes:
+        now: the quantized network so far.
+        steps: what each step brought.
+        segments: number of segments of the first engine.
+    """
+
+    def __init__(self, judge: Judge, model: Any, wanted: float, max_macs: float) -> None:
+        self._judge = judge
+        self._original = model
+        self._wanted = wanted
+        self._max_macs = max_macs
+        self.now = Candidate(model, {})
+        self.steps: list[TuningStep] = []
+        self.segments = 0
+        self._uncorrected: Candidate | None = None
+
+    @property
+    def metric(self) -> float:
+        """The metric of the quantized network so far."""
+        return self._metric
+
+    def begin(self) -> None:
+        """Calibrate by TensorRT's calibrator, and then by the best of several."""
+        sets = dict(self._judge.range_sets(self._original))
+        scored = {name: self._judge.verdict(Candidate(self._original, ranges)) for name, ranges in sets.items()}
+        first = next(iter(sets))
+        sqnr, metric = scored[first]
+        self._report("calibration", f"ranges by {first}", sqnr, metric, is_taken=True)
+        self.segments = len(self._judge.engine(Candidate(self._original, sets[first])).plan.segments)
+        best = max(scored, key=lambda name: scored[name][0])
+        self.now = Candidate(self._original, sets[best])
+        self._sqnr, self._metric = scored[best]
+        if best != first:
+            self._report("calibration", f"ranges by {best}", *scored[best], is_taken=True)
+
+    def take(self, step: str) -> None:
+        """Try a step, and keep what it brings."""
+        proposals: dict[str, Callable[[], tuple[Candidate | None, str]]] = {
+            "equalization": self._equalized,
+            "scales": self._scaled,
+            "weight-rounding": self._with_rounded_weights,
+            "bias-correction": self._with_corrected_biases,
+            "mixed-precision": self._mixed,
+        }
+        candidate, what = proposals[step]()
+        if candidate is None:
+            self._report(step, what, self._sqnr, self._metric, is_taken=False)
+            return
+        sqnr, metric = self._judge.verdict(candidate)
+        is_taken = sqnr > self._sqnr + GAIN_DB
+        difference = None
+        if is_taken:
+            if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
+                self._uncorrected = self.now
+            if candidate.model is not self.now.model:
+                exact = self._judge.real_outputs(candidate.model)
+                found = worst_sqnr_db(self._judge.exact, exact)
+                difference = found if np.isfinite(found) else None
+            self.now, self._sqnr, self._metric = candidate, sqnr, metric
+        self._report(step, what, sqnr, metric, is_taken=is_taken, difference=difference)
+
+    def _report(
+        self, step: str, what: str, sqnr: float, metric: float, *, is_taken: bool, difference: float | None = None
+    ) -> None:
+        if difference is not None:
+            what += f"; in FP32 {difference:.1f} dB from the original"
+        shown = sqnr if np.isfinite(sqnr) else None
+        self.steps.append(
+            TuningStep(step=step, what=what, is_taken=is_taken, sqnr_db=shown, metric=metric, fp32_sqnr_db=difference)
+        )
+
+    # The steps ------------------------------------------------------------------------------------------------------
+
+    def _equalized(self) -> tuple[Candidate | None, str]:
+        judge, model = self._judge, self.now.model
+        names = channel_tensors(model, judge.external)
+        largest = judge.largest_per_channel(model, names)
+        best: tuple[float, Candidate, str] | None = None
+        seen: set[bytes] = set()
+        for strength, bounded in EQUALIZATIONS:
+            found = equalize(model, judge.external, largest, strength, bounded=bounded, margin=BOUND_MARGIN)
+            data = found.model.SerializeToString(deterministic=True)
+            if not found.factors or data in seen or (bounded and not found.tightened):
+                continue
+            seen.add(data)
+            exact = worst_sqnr_db(judge.exact, judge.real_outputs(found.model))
+            for name, ranges in judge.range_sets(found.model):
+                candidate = Candidate(found.model, ranges)
+                sqnr = min(judge.sqnr_db(candidate), exact)
+                if best is None or sqnr > best[0]:
+                    moved = f", {found.tightened} bounds of ReLU6 moved" if found.tightened else ""
+                    what = (
+                        f"{found.num_tensors} tensors scaled by channel (strength {strength}{moved}), ranges by {name}"
+                    )
+                    best = sqnr, candidate, what
+        return (None, "no channels can be scaled") if best is None else best[1:]
+
+    def _scaled(self) -> tuple[Candidate | None, str]:
+        judge = self._judge
+        network, collectors = judge.collectors(self.now.model)
+        found = {"now": {name: Solution.of_threshold(end) for name, end in self.now.ranges.items()}}
+        for name in ("entropy2", "percentile", "mean-squared-error", "minmax"):
+            found[name] = solve_network(network, collectors, calibrator_of(name), full_range=False)
+        for share in RANGE_SHARES:
+            whole = found["minmax"].items()
+            found[f"{share:g} of the largest"] = {
+                name: Solution.of_threshold(share * one.dynamic_range.threshold)
+                if one.dynamic_range is not None
+                else one
+                for name, one in whole
+            }
+        judged = judged_tensors(network, {name: {**found["now"], **one} for name, one in found.items()})
+        roundings = roundings_of(judged)
+        noise: OutputNoise | None = None
+        samples = judge.collected[:: max(1, len(judge.collected) // MOST_LOOKED_AT)][:MOST_LOOKED_AT]
+        tensors = list(dict.fromkeys(name for one in roundings for name in one.tensors))
+        probe = NoiseProbe(network, tensors, samples[0], judge.threads)
+        for index, feeds in enumerate(samples):
+            one = probe.noise(str(index), feeds, roundings)
+            noise = one if noise is None else noise.joined(one)
+        changes = changes_from(found["now"], judged, noise)
+        best, kept, now = self._sqnr, 0, self.now
+        counts = sorted({1 << power for power in range(len(changes).bit_length())} | {len(changes)})
+        for count in counts if changes else []:
+            ranges = dict(self.now.ranges)
+            for change in changes[:count]:
+                ranges.update(dict.fromkeys(change.tensors, change.threshold))
+            candidate = attrs.evolve(self.now, ranges=ranges)
+            sqnr = judge.sqnr_db(candidate)
+            if sqnr > best:
+                best, kept, now = sqnr, count, candidate
+        what = f"{kept} of {len(judged)} ranges changed, {len(roundings)} tried"
+        return (now, what) if kept else (None, f"no range is better, {len(roundings)} tried")
+
+    def _with_rounded_weights(self) -> tuple[Candidate | None, str]:
+        probe = self._judge.probe(self.now)
+        network = self._judge.network(self.now.model)
+        found = rounded_by_effect(network, probe, self._judge.collected[: 2 * MOST_LOOKED_AT])
+        if not found.kernels:
+            return None, "the nearest codes are the best ones"
+        model = with_corrections(self.now.model, self._judge.external, found)
+        candidate = attrs.evolve(self.now, model=model)
+        what = f"weights of {len(found.kernels)} layers rounded by their effect"
+        # Codes that are chosen for the energy of the error may leave a mean, which biases take back.
+        corrected = self._corrected(candidate)
+        if corrected is not None and self._judge.sqnr_db(corrected) > self._judge.sqnr_db(candidate):
+            return corrected, f"{what}, and biases corrected"
+        return candidate, what
+
+    def _with_corrected_biases(self) -> tuple[Candidate | None, str]:
+        candidate = self._corrected(self.now)
+        if candidate is None:
+            return None, "no layer has a bias that can be corrected"
+        return candidate, "biases corrected by data"
+
+    def _corrected(self, candidate: Candidate) -> Candidate | None:
+        judge = self._judge
+        network, probe = judge.network(candidate.model), judge.probe(candidate)
+        found = corrected_biases(network, probe, judge.collected[: 2 * MOST_LOOKED_AT])
+        model = with_corrections(candidate.model, judge.external, found)
+        return attrs.evolve(candidate, model=model) if found.biases else None
+
+    def _mixed(self) -> tuple[Candidate | None, str]:
+        if self._metric >= self._wanted:
+            return None, "the metric is reached without"
+        found, what, verdict = self._mixed_from(self.now)
+        # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
+        if verdict[1] < self._wanted and self._uncorrected is not None:
+            other, other_what, other_verdict = self._mixed_from(self._uncorrected)
+            if other_verdict > verdict:
+                return other, f"{other_what}, without rounded weights and corrected biases"
+        return found, what
+
+    def _keeps_segments(self, candidate: Candidate) -> bool:
+        return len(self._judge.engine(candidate).plan.segments) <= self.segments
+
+    def _mixed_from(self, start: Candidate) -> tuple[Candidate, str, tuple[float, float]]:
+        """Return a network with layers in FP16, what was done, and its SQNR and metric."""
+        judge = self._judge
+        network, probe = judge.network(start.model), judge.probe(start)
+        measured = None
+        for index, feeds in enumerate(judge.collected[:: max(1, len(judge.collected) // 4)][:4]):
+            one = probe.measure(str(index), feeds)
+            measured = one if measured is None else measured.joined(one)
+        assert measured is not None  # noqa: S101  at least one sample is collected from
+        macs = multiply_accumulates(network)
+        ordered = choices(network, probe, measured, macs)
+        verdicts: dict[frozenset[str], tuple[float, float]] = {}
+
+        def is_enough(candidate: Candidate) -> bool:
+            if candidate.half not in verdicts:
+                verdicts[candidate.half] = judge.verdict(candidate)
+            return verdicts[candidate.half][1] >= self._wanted
+
+        found = mixed(judge, start, ordered, self._max_macs, macs, is_enough)
+        if not is_enough(found):
+            whole = [half for half in verdicts if self._keeps_segments(attrs.evolve(found, half=half))]
+            best = max(whole or verdicts, key=lambda half: verdicts[half][0])
+            found = attrs.evolve(found, half=best)
+        share = sum(macs.get(name, 0) for name in found.half) / max(1, sum(macs.values()))
+        what = f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates"
+        return found, what, verdicts[found.half]
+
+
+def _written(answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, *, qdq: bool) -> TuneAnswer:
+    """Write the files of a plan."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"Model": folder / MODEL_FILE, "Calibration cache": folder / CACHE_FILE}
+    write_model(final.model, files["Model"], judge.external, judge.folder or folder)
+    solutions = {name: Solution.of_threshold(end) for name, end in final.ranges.items()}
+    cache = CalibrationCache.of_solutions(solutions, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
+    write_atomically(files["Calibration cache"], [cache.to_bytes()])
+    if answer.half_layers:
+        files["Layer precisions"] = folder / PRECISIONS_FILE
+        line = ",".join(f"{name}:fp16" for name in answer.half_layers)
+        write_atomically(files["Layer precisions"], [line.encode()])
+    if qdq:
+        from dryfit.answers.translate import translate
+
+        files["Q/DQ model"] = folder / "model-qdq.onnx"
+        said: dict[str, Any] = {"calibration_cache": files["Calibration cache"]}
+        if answer.half_layers:
+            said["layer_precisions"] = f"@{files['Layer precisions']}"
+        translate(files["Model"], files["Q/DQ model"], to="qdq", samples=0, **said)
+    files["Plan"] = folder / PLAN_FILE
+    written = attrs.evolve(answer, files=files)
+    write_atomically(files["Plan"], [json.dumps(json.loads(written.to_json()), indent=2).encode()])
+    return written
+
+
+def _db(value: float | None) -> str:
+    return "equal" if value is None else f"{value:.1f} dB"

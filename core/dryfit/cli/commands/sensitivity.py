@@ -1,0 +1,78 @@
+"""`dryfit sensitivity`: which layers and tensors cost accuracy in INT8, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.metric_options import jobs_options, metric_options, read_labels
+from dryfit.cli.network_options import network_options
+from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
+
+if TYPE_CHECKING:
+    from dryfit.quantization.picture_preparation import PicturePreparation
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@data_option
+@limit_option
+@metric_options
+@click.option(
+    "--state", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Keep the results in FILE."
+)
+@click.option("--resume", is_flag=True, help="Continue with the samples that the file of --state does not have.")
+@jobs_options
+@click.option("--verbose", "-v", is_flag=True, help="Show all layers and tensors.")
+@picture_options_of
+@network_options
+@json_option
+def sensitivity(
+    model: Path,
+    data: str | None,
+    limit: int | None,
+    metric: str,
+    labels: Path | None,
+    state: Path | None,
+    resume: bool,
+    threads: int | None,
+    jobs: int,
+    verbose: bool,
+    preparation: PicturePreparation,
+    options: Options,
+    as_json: bool,
+) -> None:
+    """Show what the quantization of each layer of an ONNX MODEL alone costs at the outputs, and why.
+
+    Layers run in the device's integer arithmetic on --data, the layers behind them in FP32. Without a calibration
+    cache, the model is calibrated by entropy2 first.
+    """
+    from dryfit.answers.sensitivity.sensitivity import sensitivity as answer_of
+    from dryfit.cli.calibration_progress import Interruption, SampleProgress
+
+    if data is None:
+        raise click.UsageError("Missing option --data: layers are judged on samples")
+    try:
+        answer = answer_of(
+            model,
+            data,
+            metric=metric,
+            labels=read_labels(labels),
+            preparation=preparation,
+            limit=limit,
+            state=state,
+            resume=resume,
+            threads=threads,
+            jobs=jobs,
+            progress=lambda total, done: SampleProgress(total, done, Interruption(), title="Measuring"),
+            **options,
+        )
+    except KeyboardInterrupt as stopped:
+        raise click.Abort from stopped
+    for note in answer.notes:
+        print_note(note)
+    show_answer(answer, as_json=as_json, verbose=verbose)

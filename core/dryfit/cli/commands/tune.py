@@ -1,0 +1,101 @@
+"""`dryfit tune`: a plan that gives a network its accuracy back in INT8, and its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dryfit.answers.options import Options
+from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.metric_options import metric_options, read_labels
+from dryfit.cli.network_options import network_options
+from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
+
+if TYPE_CHECKING:
+    from dryfit.quantization.picture_preparation import PicturePreparation
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@data_option
+@limit_option
+@click.option(
+    "--output", "-o", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Folder for the files."
+)
+@metric_options
+@click.option("--max-loss", type=float, metavar="L", help="How far below its FP32 value the metric may be.")
+@click.option("--target", type=float, metavar="VALUE", help="Least value of the metric, instead of --max-loss.")
+@click.option(
+    "--step",
+    "steps",
+    multiple=True,
+    metavar="NAME",
+    help="Try only these: equalization, scales, weight-rounding, bias-correction, mixed-precision (default: all).",
+)
+@click.option(
+    "--max-macs",
+    type=click.FloatRange(0, 100),
+    default=10.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Largest share of the multiply-accumulates that may be in FP16.",
+)
+@click.option("--qdq", is_flag=True, help="Also write a model with Q/DQ nodes, for TensorRT 11.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads (default: one per CPU).")
+@picture_options_of
+@network_options
+@json_option
+def tune(
+    model: Path,
+    data: str | None,
+    limit: int | None,
+    output: Path | None,
+    metric: str,
+    labels: Path | None,
+    max_loss: float | None,
+    target: float | None,
+    steps: tuple[str, ...],
+    max_macs: float,
+    qdq: bool,
+    threads: int | None,
+    preparation: PicturePreparation,
+    options: Options,
+    as_json: bool,
+) -> None:
+    """Make a plan that gives an ONNX MODEL its accuracy back in INT8, from samples (--data).
+
+    Steps are tried in order, and taken if they raise the SQNR of the worst output on samples that are held back, in the
+    device's integer arithmetic: channels scaled in the model, ranges, weights rounded by their effect, biases, and
+    layers in FP16. The folder of --output gets an edited model, a calibration cache, and a list of layer precisions.
+    """
+    from dryfit.answers.tuning.tuning import STEPS
+    from dryfit.answers.tuning.tuning import tune as answer_of
+    from dryfit.cli.calibration_progress import Interruption, SampleProgress
+
+    if data is None:
+        raise click.UsageError("Missing option --data: steps are judged on samples")
+    try:
+        answer = answer_of(
+            model,
+            data,
+            output,
+            metric=metric,
+            max_loss=max_loss,
+            target=target,
+            labels=read_labels(labels),
+            steps=steps or STEPS,
+            max_macs=max_macs / 100,
+            qdq=qdq,
+            preparation=preparation,
+            limit=limit,
+            threads=threads,
+            progress=lambda total, done: SampleProgress(total, done, Interruption(), title="Tuning"),
+            **options,
+        )
+    except KeyboardInterrupt as stopped:
+        raise click.Abort from stopped
+    for note in answer.notes:
+        print_note(note)
+    show_answer(answer, as_json=as_json)

@@ -1,0 +1,95 @@
+"""`dryfit.sensitivity`: what the quantization of single layers and tensors costs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tests.core.onnx.models import model, numbers
+
+import dryfit
+from dryfit.answers.sensitivity.causes import causes, few_that_explain
+from dryfit.calibration.jobs import SampleCount
+from dryfit.errors import CalibrationError, ConfigError
+
+THREE = "c = Conv(x, u) r = Relu(c) d = Conv(r, v) s = Relu(d) e = Conv(s, w) y = Softmax<axis=1>(e)"
+
+
+def weights(**changes):
+    found = {name: numbers(8, 8, 3, 3)[:, :, 1:2, 1:2].copy() for name in "uvw"}
+    return {**found, **changes}
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Three convolutions; the second one's weights have rows of which one value hides all others from INT8."""
+    v = numbers(8, 8, 1, 1).copy()
+    v[:, 3] *= 2000
+    u = weights()["u"].copy()
+    u[3] = 0  # what the large weights read is always zero
+    small = model(THREE, inputs="float[1,8,6,6] x", outputs="float[1,8,6,6] y", weights=weights(u=u, v=v))
+    path = tmp_path / "small.onnx"
+    path.write_bytes(small.SerializeToString())
+    np.save(tmp_path / "samples.npy", np.random.default_rng(2).standard_normal((4, 8, 6, 6)).astype(np.float32))
+    return tmp_path
+
+
+def asked(place, **options):
+    return dryfit.sensitivity(place / "small.onnx", place / "samples.npy", threads=1, **options)
+
+
+def test_the_layer_with_bad_weights_costs_most_and_by_its_weights(place):
+    answer = asked(place)
+    first = answer.layers[0]
+    assert first.output == "s"
+    assert first.by_weights > 0.9
+    assert all(one.by_weights < 0.5 for one in answer.layers[1:])
+    assert first.share == max(one.share for one in answer.layers)
+    assert sum(one.share for one in answer.layers) == pytest.approx(1)
+    assert {one.tensor for one in answer.tensors} >= {"x", "r"}
+    assert answer.scales == "by entropy2 on these samples"
+
+
+def test_processes_and_pauses_change_nothing(place):
+    whole = json.loads(asked(place).to_json())
+
+    class Stopping(SampleCount):
+        @property
+        def is_stopped(self):
+            return self.images == 2
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        asked(place, state=place / "kept", progress=Stopping)
+    assert "2 of 4 samples were measured" in stopped.value.__notes__[0]
+    resumed = json.loads(asked(place, state=place / "kept", resume=True).to_json())
+    parallel = json.loads(asked(place, jobs=2).to_json())
+    assert {**resumed, "state": None} == whole == parallel
+    with pytest.raises(CalibrationError, match="belong to another run"):
+        asked(place, state=place / "kept", resume=True, device="DLA")
+
+
+def test_a_metric_of_the_user_is_measured_layer_by_layer(place):
+    script = place / "mine.py"
+    script.write_text("def largest(outputs, labels):\n    return float(outputs['y'].max()) + labels\n")
+    answer = asked(place, metric=f"{script}:largest", labels=10.0)
+    assert 10 < answer.metric_fp32 <= 11
+    assert len({one.metric for one in answer.layers}) > 1
+
+
+def test_a_device_without_int8_layers_is_refused(place):
+    with pytest.raises(ConfigError, match="No layer is computed in INT8"):
+        asked(place, precision="fp16")
+
+
+def test_causes_are_told_apart():
+    def statistics(largest, error=0.0, squared=1.0, clipped=0.0):
+        count = len(largest)
+        return np.array([largest, *(np.full(count, one) for one in (error, squared, clipped))])
+
+    assert causes(statistics([1.0] * 32), 100, 1.0) == []
+    assert "clipped range: values beyond 0.5" in causes(statistics([1.0] * 32, clipped=0.9), 100, 0.5)[0]
+    assert "outlier channels: 0 reach 9" in causes(statistics([9.0] + [1.0] * 31), 100, 9.0)[0]
+    assert "unequal channels" in causes(statistics([9.0] * 8 + [0.5] * 24), 100, 9.0)[0]
+    assert "shifted mean: 64 %" in causes(statistics([1.0] * 32, error=8.0), 100, 1.0)[0]
+    assert few_that_explain([5.0, 90.0, 5.0], 0.9) == 1

@@ -1,0 +1,163 @@
+"""`dryfit.tune`: steps that give a network its accuracy back in INT8, and the files of the plan."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from tests.core.onnx.models import model, numbers
+
+import dryfit
+from dryfit.answers.tuning.equalization import channel_tensors, equalize
+from dryfit.answers.tuning.weights import Corrections, _descended, with_corrections
+from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.onnx.external_data import ExternalData
+from dryfit.quantization.int8_weights import int8_weights
+from dryfit.quantization.rounding import RoundingMode
+
+HERE = ExternalData(None)
+SPREAD = np.array([1, 1, 1, 1, 0.02, 0.01, 0.01, 0.003], np.float32).reshape(8, 1, 1, 1)
+
+
+def four(activation):
+    """Convolutions whose channels have unequal ranges: 1x1, depthwise, 1x1, 1x1."""
+    start = f"a = Conv(x, k, b) r = {activation} d = Conv<group=8>(r, l)"
+    return model(
+        f"{start} s = Relu(d) e = Conv(s, m) t = Relu(e) y = Conv(t, n)",
+        inputs="float[1,8,6,6] x",
+        outputs="float[1,8,6,6] y",
+        weights={
+            "k": numbers(8, 8, 1, 1) * SPREAD,
+            "b": numbers(8) * SPREAD.reshape(8),
+            "l": numbers(8, 1, 1, 1),
+            "m": numbers(8, 8, 1, 1) / SPREAD.reshape(1, 8, 1, 1),
+            "n": numbers(8, 8, 1, 1),
+            **({"low": np.zeros((), np.float32), "high": np.float32(6.0)} if "low" in activation else {}),
+        },
+    )
+
+
+@pytest.fixture
+def samples(tmp_path):
+    path = tmp_path / "samples.npy"
+    np.save(path, np.random.default_rng(5).standard_normal((20, 8, 6, 6)).astype(np.float32))
+    return path
+
+
+def run_both(small, x):
+    """What ONNX Runtime and dryfit give."""
+    session = onnxruntime.InferenceSession(small.SerializeToString(), providers=["CPUExecutionProvider"])
+    engine = dryfit.Builder().build_engine(dryfit.network_from_onnx(small), dryfit.BuilderConfig())
+    return session.run(None, {"x": x})[0], engine.create_execution_context().run({"x": x})["y"]
+
+
+def largest_of(small, x):
+    every = onnx.ModelProto()
+    every.CopyFrom(small)
+    for name in channel_tensors(small, HERE):
+        if name not in ("x", "y"):
+            every.graph.output.append(onnx.helper.make_tensor_value_info(name, 1, None))
+    session = onnxruntime.InferenceSession(every.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_outputs()]
+    arrays = dict(zip(names, session.run(None, {"x": x}), strict=True)) | {"x": x}
+    return {name: np.abs(arrays[name]).max(axis=(0, 2, 3)) for name in channel_tensors(small, HERE)}
+
+
+def test_an_equalized_model_computes_the_same_and_has_equal_channels():
+    small, x = four("Relu(a)"), numbers(1, 8, 6, 6)
+    found = equalize(small, HERE, largest_of(small, x), 0.5)
+    assert (found.tightened, "r" in found.factors) == (0, True)
+    for before, after in zip(run_both(small, x * 9), run_both(found.model, x * 9), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+    ends = largest_of(found.model, x)["r"]
+    assert ends.max() / ends[ends > 0].min() == pytest.approx(1, rel=1e-4), "only a depthwise layer reads it"
+    assert (ends.max() / largest_of(small, x)["r"].max()) == pytest.approx(1, rel=1e-4), "the range stays"
+
+
+def test_a_bound_is_moved_only_above_what_was_seen():
+    small, x = four("Clip(a, low, high)"), numbers(1, 8, 6, 6)
+    seen = largest_of(small, x)
+    assert "r" not in equalize(small, HERE, seen, 0.5, bounded=False).factors
+    found = equalize(small, HERE, seen, 0.5, margin=1.5)
+    assert found.tightened > 0
+    for before, after in zip(run_both(small, x), run_both(found.model, x), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+    moved = found.factors["r"] > 1
+    assert (seen["r"][moved] * found.factors["r"][moved] * 1.5 <= 6.001).all()
+
+
+def test_weights_rounded_by_effect_are_those_that_the_device_quantizes_them_to():
+    rng = np.random.default_rng(7)
+    kernel = rng.standard_normal((6, 5, 1, 1)) * 0.1
+    inputs = rng.standard_normal((5, 2)) @ rng.standard_normal((2, 300))  # five channels that hold two signals
+    products = (inputs @ inputs.T)[np.newaxis]
+    found = _descended(kernel, products, 1)
+    network = dryfit.Network()
+    x = network.add_input("x", dryfit.DataType.FLOAT, (1, 5, 3, 3))
+    layer = network.add_convolution_nd(x, 6, (1, 1), found.astype(np.float32))
+    stored = int8_weights(layer, found.astype(np.float32), RoundingMode.HALF_TO_EVEN)
+    real = stored.values * stored.scales.reshape(6, 1, 1, 1)
+    nearest = int8_weights(layer, kernel.astype(np.float32), RoundingMode.HALF_TO_EVEN)
+    np.testing.assert_array_equal(stored.scales, nearest.scales)
+    np.testing.assert_allclose(real, found, atol=1e-6)
+
+    def error(weights):
+        gap = (weights - kernel).reshape(6, 5)
+        return float(np.einsum("kd,de,ke", gap, products[0], gap))
+
+    assert error(real) < 0.5 * error(nearest.values * nearest.scales.reshape(6, 1, 1, 1))
+
+
+def test_a_corrected_bias_is_stored_also_where_there_was_none():
+    small = four("Relu(a)")
+    names = [node.name or f"node_of_{node.output[0]}" for node in small.graph.node]
+    found = with_corrections(small, HERE, Corrections({}, {names[2]: np.ones(8, np.float32)}))
+    zeros = np.zeros((1, 8, 6, 6), np.float32)
+    before, after = largest_of(small, zeros), largest_of(found, zeros)
+    assert (before["d"] != after["d"]).any()
+
+
+def test_a_plan_brings_accuracy_and_its_files_hold_it(samples, tmp_path):
+    path = tmp_path / "four.onnx"
+    onnx.save(four("Relu(a)"), path)
+    answer = dryfit.tune(path, samples, tmp_path / "plan", target=100.0, max_macs=0.3, threads=1, device="GPU")
+    first, last = answer.steps[0], answer.result
+    assert last.sqnr_db > first.sqnr_db + 3
+    assert {one.step for one in answer.steps} >= {"equalization", "weight-rounding", "mixed-precision"}
+    assert not set(answer.samples) & set(answer.held_back)
+    assert answer.half_macs <= 0.3
+    assert not answer.is_reached
+    # The files alone give the same accuracy.
+    values = np.load(samples)
+    held = [values[int(name.rpartition("[")[2][:-1])][np.newaxis] for name in answer.held_back]
+    config = dryfit.BuilderConfig()
+    for flag in ("INT8", "FP16", "PREFER_PRECISION_CONSTRAINTS"):
+        config.set_flag(dryfit.BuilderFlag[flag])
+    config.calibration_cache = answer.files["Calibration cache"]
+    config.builder_optimization_level = 0
+    network = dryfit.network_from_onnx(answer.files["Model"])
+    for layer in network.layers:
+        if layer.name in answer.half_layers:
+            layer.precision = dryfit.DataType.HALF
+    context = dryfit.Builder().build_engine(network, config).create_execution_context(1)
+    exact = [run_both(onnx.load(path), x)[1] for x in held]
+    noise = sum(
+        float(((context.run({"x": x})["y"] - y).astype(np.float64) ** 2).sum())
+        for x, y in zip(held, exact, strict=True)
+    )
+    signal = sum(float((y.astype(np.float64) ** 2).sum()) for y in exact)
+    assert 10 * np.log10(signal / noise) == pytest.approx(last.sqnr_db, abs=0.1)
+    assert json.loads(answer.files["Plan"].read_text())["half_layers"] == list(answer.half_layers)
+    assert answer.export_line.startswith(f"dryfit export trtexec {answer.files['Model']}")
+
+
+def test_what_cannot_be_tuned_is_refused(samples):
+    with pytest.raises(UnknownNameError, match="weight-rounding"):
+        dryfit.tune(four("Relu(a)"), samples, steps=["rounding"])
+    with pytest.raises(ConfigError, match="has no meaning"):
+        dryfit.tune(four("Relu(a)"), samples, max_loss=1.0)
+    with pytest.raises(ConfigError, match="cannot be combined"):
+        dryfit.tune(four("Relu(a)"), samples, max_loss=1.0, target=1.0)
