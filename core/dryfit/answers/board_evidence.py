@@ -34,10 +34,12 @@ from dryfit.board.results import BoardResults, InspectedLayer, InspectedTensor, 
 from dryfit.builder.assessment import Assessment
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
+from dryfit.builder.formats.forms import REFORMAT_RULES
 from dryfit.engine.plan import Segment
 from dryfit.network.layer import Layer
 from dryfit.plugins import registry
 from dryfit.target.checks import ParameterCheck
+from dryfit.target.memory_pools import MEMORY_POOL_RULES
 from dryfit.target.question import Question
 from dryfit.target.rule import LimitRule
 
@@ -197,7 +199,7 @@ class Expected:
     Attributes:
         config: config of the build.
         design: the decisions.
-        assessment: what is told of them.
+        assessment: what they mean for the user.
         layers: placement of the layers.
     """
 
@@ -241,7 +243,8 @@ def board_layers(build: KitBuild, log: BoardLog, results: BoardResults, expected
     are_complete = lists_are_complete(log)
     asked: dict[str, bool] = {}
     for answered in results.verdicts(build):
-        asked[answered.layer] = asked.get(answered.layer, True) and answered.on_dla
+        if answered.type != "CONSTANT":  # a constant of a node may have its name, and runs nowhere
+            asked[answered.layer] = asked.get(answered.layer, True) and answered.on_dla
     checks = RuleChecks(expected)
     found = []
     for node, of_node in layers_by_node(expected.layers).items():
@@ -349,18 +352,20 @@ def board_facts(
     build: KitBuild, log: BoardLog, inspected: Sequence[InspectedLayer], expected: Expected
 ) -> list[BoardFact]:
     """Return loadables, copies and forms at the borders of segments that the results show, against dryfit's."""
-    found = []
     segments = [one for one in expected.assessment.segments if one.device == DLA]
+    found = list(_pool_facts(build, log, segments))
     if "DLA" in log.lists.headings or log.lists.segments:
-        on_board = len(log.lists.segments)
-        found.append(
-            _fact(build, "loadables", on_board, len(segments), "segments on DLA", "the limits of the layers between")
-        )
+        found.append(_fact(build, "loadables", len(log.lists.segments), len(segments), _CUT))
     copies = [one for one in inspected if one.type == "Reformat" or one.name.startswith("Reformatting CopyNode")]
     if inspected:
-        causes = ", ".join(dict.fromkeys(one.rule for one in expected.assessment.reformats if one.rule))
-        expected_copies = len(expected.assessment.reformats)
-        found.append(_fact(build, "copies", len(copies), expected_copies, causes or "reformat.*", "explain-rule"))
+        causes = list(dict.fromkeys(one.rule for one in expected.assessment.reformats if one.rule))
+        rules = [REFORMAT_RULES[one] for one in causes if one in REFORMAT_RULES]
+        behind = _Behind(
+            ", ".join(causes) or "no rule asks for a copy",
+            rules[0].fidelity if rules else "inferred",
+            rules[0].source if rules else "",
+        )
+        found.append(_fact(build, "copies", len(copies), len(expected.assessment.reformats), behind))
     of_name = _SegmentsByName([(_nodes(one.layers, expected.layers), one) for one in segments])
     for layer in inspected:
         segment: Segment | None = of_name.segment(layer.name)
@@ -375,21 +380,55 @@ def board_facts(
             forms = _forms(shown)
             meant = _expected_forms(names, expected.design)
             if forms and meant:
-                found.append(
-                    _fact(
-                        build,
-                        f"{side} of {layer.name}",
-                        ", ".join(forms),
-                        ", ".join(meant),
-                        "formats of the DLA",
-                        "targets show",
-                    )
-                )
+                found.append(_fact(build, f"{side} of {layer.name}", ", ".join(forms), ", ".join(meant), _FORMS))
     return found
 
 
-def _fact(build: KitBuild, what: str, board: object, dryfit: object, behind: str, source: str) -> BoardFact:
-    return BoardFact(build.id, what, str(board), str(dryfit), board == dryfit, behind, "inferred", source)
+@attrs.frozen
+class _Behind:
+    """What is behind a value of dryfit: rule or declaration, its fidelity, and its source."""
+
+    text: str
+    fidelity: str
+    source: str
+
+
+_CUT = _Behind(
+    "where layers on other devices cut the network", "inferred", "the placement of the layers between two segments"
+)
+_FORMS = _Behind("formats of the DLA", "documented", "`dryfit targets show DLA` names the document of each format")
+
+
+def _fact(build: KitBuild, what: str, board: object, dryfit: object, behind: _Behind) -> BoardFact:
+    agrees = board == dryfit
+    return BoardFact(build.id, what, str(board), str(dryfit), agrees, behind.text, behind.fidelity, behind.source)
+
+
+_POOLS = {"managed SRAM": "DLA_MANAGED_SRAM", "local DRAM": "DLA_LOCAL_DRAM", "global DRAM": "DLA_GLOBAL_DRAM"}
+_MIB = 1 << 20
+
+
+def _pool_facts(build: KitBuild, log: BoardLog, segments: Sequence[Segment]) -> Iterator[BoardFact]:
+    """Yield what segments need of each memory pool, in MiB as the builder's summary has it, and how many there are."""
+    rule = MEMORY_POOL_RULES["memory_pool.segment"]
+    behind = _Behind(rule.id, rule.fidelity, rule.source)
+    candidates = log.messages.get("note.candidates")
+    if candidates is not None:
+        yield _fact(build, "offloaded candidates", int(candidates.values["found"]), len(segments), behind)
+    summary = log.messages.get("memory.dla_pools")
+    for text, sizes in {} if summary is None else summary.values.items():
+        if "required by accepted" not in text:
+            continue
+        for part in sizes.split(", "):
+            pool, _, size = part.partition("RAM ")
+            name = _POOLS.get(f"{pool}RAM")
+            if name is not None and size.endswith(" MiB"):
+                needed = sum(one.pools.get(name, 0) for one in segments)
+                board, own = float(size.removesuffix(" MiB")), needed / _MIB
+                # The builder rounds to whole MiB, and the needs of several segments before it adds them.
+                is_same = abs(board - own) <= max(1, len(segments))
+                fact = _fact(build, f"{name} of all segments", size, f"{own:.1f} MiB", behind)
+                yield attrs.evolve(fact, agrees=is_same)
 
 
 def _nodes(layers: Sequence[str], placed: Sequence[LayerAnswer]) -> list[str]:

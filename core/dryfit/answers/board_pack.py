@@ -519,6 +519,10 @@ def _model_bytes(source: str | os.PathLike[str] | onnx.ModelProto) -> bytes:
         data: bytes = source.SerializeToString(deterministic=True)
     except ValueError as error:
         raise ConfigError(
-            "The model is too large for a kit", where="models", found=str(error), allowed="less than 2 GiB"
+            "The model is too large for a kit",
+            where="models",
+            found=str(error),
+            allowed="less than 2 GiB",
+            remedy="Copy the model to the board, and build it with the line of `dryfit export trtexec`",
         ) from error
     return data

@@ -218,7 +218,7 @@ class BoardResults:
         data = self._json(build, LAYERS, dict)
         listed = data.get("Layers", [])
         if not isinstance(listed, list):
-            raise self._damaged(build, LAYERS, "Layers is no list")
+            raise self._damaged(build, LAYERS, "Layers is not a list")
         return [self._inspected(build, one) for one in listed]
 
     def profile(self, build: KitBuild) -> Sequence[MeasuredLayer]:

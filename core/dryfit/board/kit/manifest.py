@@ -55,7 +55,7 @@ class KitInput:
 
     Attributes:
         name: name of the tensor.
-        type: name of its data type, such as `FLOAT`.
+        type: name of its data type, as in `dryfit.DataType`.
         shape: shape of the measured runs.
         file: path of the raw values in the folder of the kit.
         seed: seed of the generator; see `dryfit.board.kit.on_board.generated_bytes`.

@@ -26,6 +26,8 @@ Plain = Dict[str, Any]
 
 FORMAT = "dryfit-board-kit"
 WORK, RESULTS = "work", "results.zip"
+MODULE = "tensorrt"
+"""TensorRT's Python module, which a board may lack."""
 FILES = ("log.txt", "layers.json", "profile.json", "times.json", "output.json", "verdicts.json", "state.json")
 LEAST_FREE = 64 << 20
 """Bytes that must be free before a build: a verbose log and the JSON of a large network take some 10 MiB."""
@@ -276,7 +278,7 @@ def dotted(version: Optional[Sequence[int]]) -> str:
 
 def write_verdicts(model: str, path: str, flags: Sequence[str]) -> None:
     """Ask TensorRT's Python module which layers the DLA can run, without a build. Runs in a process of its own."""
-    trt = importlib.import_module("tensorrt")
+    trt = importlib.import_module(MODULE)
 
     logger = trt.Logger(trt.Logger.ERROR)
     builder = trt.Builder(logger)
@@ -527,7 +529,7 @@ def run_all(manifest: Plain, trtexec: Trtexec, again: Sequence[str]) -> int:
     facts = board_facts(trtexec, has_python)
     write_json(os.path.join(WORK, "board.json"), facts)
     if not has_python:
-        print("TensorRT's Python module is not installed: layers are asked for in the logs alone.")
+        print("TensorRT's Python module is not installed: the verdicts on layers come from the logs alone.")
     waiting = [build for build in manifest["builds"] if state_of(build) is None or build["id"] in again]
     for number, build in enumerate(waiting):
         measured = measured_builds(manifest)
@@ -584,7 +586,7 @@ def run_command(given: argparse.Namespace) -> int:
         raise KitError("nothing has been built yet: call sh run.sh")
     pack(manifest)
     if failed:
-        print("%d of %d builds failed. That is a result too: the logs say why." % (failed, len(ids)))
+        print("%d of %d builds failed. That is a result too: the logs show why." % (failed, len(ids)))
     return 1 if failed else 0
 
 

@@ -17,7 +17,7 @@ _TIME = (2020, 1, 1, 0, 0, 0)
 _FILE, _PROGRAM = 0o644, 0o755
 _README = """# Kit for {platform}
 
-Builds {models} on the board with trtexec and measures them, so that dryfit's expectations can be held against it.
+Builds {models} on the board with trtexec and measures them, to compare dryfit's expectations with it.
 It needs JetPack 4.6, 5 or 6 with TensorRT (`apt install libnvinfer-bin`), and neither root nor a network. TensorRT's
 Python module (`apt install python3-libnvinfer`) is used where it is installed.
 
@@ -32,7 +32,7 @@ sh run.sh                           # builds, measures and packs results.zip
 
 A call continues where an earlier one was stopped: by Ctrl+C, a reboot or a full disk. `sh run.sh --again ID` runs a
 build again. For times that can be compared, choose the power mode first (`nvpmodel -m`) and fix the clocks
-(`jetson_clocks`), for both of which the board asks for root; the kit only reads the mode.
+(`jetson_clocks`); the board requires root for both, and the kit only reads the mode.
 
 Before the first build has ended, its duration is estimated: {runs} of measurement for each build, and {per_layer} s
 for each layer (trtexec took 14.7 s for a network of some 50 layers on an AGX Orin: dusty-nv/jetson-inference, issue

@@ -15,7 +15,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group()
 def board() -> None:
-    """Hold dryfit's expectations against a board, and let it correct them."""
+    """Compare dryfit with a board, and correct it by what the board shows."""
 
 
 @board.command()

@@ -260,7 +260,7 @@ def test_a_full_disk_stops_the_kit_before_it_builds(board: StandInBoard) -> None
 
 def test_a_missing_python_module_is_said_and_does_no_harm(board: StandInBoard) -> None:
     ended = board.run()
-    assert "TensorRT's Python module is not installed: layers are asked for in the logs alone." in ended.stdout
+    assert "TensorRT's Python module is not installed: the verdicts on layers come from the logs alone." in ended.stdout
     with BoardResults.open(board.kit / "results.zip") as results:
         assert results.board.python_tensorrt == ""
         assert results.verdicts(results.manifest.builds[0]) == []

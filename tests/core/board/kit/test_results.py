@@ -118,7 +118,7 @@ def test_numbers_that_are_no_json_are_read_as_trtexec_writes_them(tmp_path: Path
 DAMAGED = {
     "profile": ([{"name": "a", "averageMs": -1}], "profile.json: .*time -1"),
     "times": ([{"computeMs": "soon"}], "times.json: .*time soon"),
-    "layers": ({"Layers": {}}, "layers.json: .*no list"),
+    "layers": ({"Layers": {}}, "layers.json: .*not a list"),
     "output": ([{"name": "y", "dimensions": "axb", "values": []}], "output.json"),
     "state": ({**STATE, "state": "well"}, "state.json: .*state 'well'"),
     "verdicts": ([{"layer": "a"}], "verdicts.json: .*without on_dla, type"),
