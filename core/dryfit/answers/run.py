@@ -89,6 +89,7 @@ class RunAnswer(Answer):
         trace: path of the trace that was written; None for none.
         quantized_operators: layers that a quantize method computes in integers, with the rule of the method.
         plugins: active plugins, each as `name version (distribution)`; sorted.
+        overlays: overlays that the engine was built with, each with its board and a digest.
         top_classes: most likely classes of each sample, for pictures with labels.
         assumed: defaults that the model was built with, as options.
         notes: remarks on options that were adjusted.
@@ -105,6 +106,7 @@ class RunAnswer(Answer):
     trace: str | None
     quantized_operators: Sequence[OperatorRule]
     plugins: Sequence[str]
+    overlays: Sequence[str]
     top_classes: Sequence[SampleClasses]
     assumed: Sequence[str] = hidden(())
     notes: Sequence[str] = hidden(())
@@ -124,7 +126,7 @@ class RunAnswer(Answer):
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return the lines and tables that `dryfit run` prints."""
-        yield from defaults_line(self.assumed)
+        yield from defaults_line(self.assumed, self.overlays)
         rows = [
             (table_name(one.name), one.shape, type_text(one.type), one.range_text, one.file) for one in self.outputs
         ]
@@ -217,6 +219,7 @@ def run(
         trace=None if trace is None else os.fspath(trace),
         quantized_operators=operator_rules(engine.plan.network),
         plugins=registry.active_plugins(),
+        overlays=list(engine.plan.settings.get("overlays", ())),
         top_classes=top,
         assumed=assumed,
         notes=notes,

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import attrs
+import jsonschema
 import numpy as np
 import pytest
+from docs.pages.overlays import overlay_schema
 
 import dryfit
 from dryfit.plugins import registry
@@ -62,6 +65,14 @@ def test_a_written_overlay_reads_as_the_same(tmp_path: Path) -> None:
     dryfit.write_overlay(overlay(), tmp_path / "board.toml")
     assert (tmp_path / "board.toml").read_text() == FULL
     assert overlay_text(dryfit.read_overlay(tmp_path / "board.toml")) == FULL
+
+
+def test_the_published_schema_is_that_of_a_written_overlay() -> None:
+    parsed = tomllib.loads(FULL)
+    jsonschema.validate(parsed, overlay_schema())
+    for wrong in ({"name": ""}, {"schema": 2}, {"rules": {"dla.a": {"layers": 1}}}, {"rule": {}}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**parsed, **wrong}, overlay_schema())
 
 
 def test_a_moved_limit_changes_verdict_text_source_and_fidelity() -> None:
