@@ -83,7 +83,8 @@ def array_words(one: TensorFormat) -> str:
     if one.line_alignment_bytes:
         lengths = " or ".join(f"{count} on {family}" if family else str(count) for family, count in _lines(one))
         space[-1] = f"up(W, ({lengths}) / {width} / size)" if width else f"up(W, {lengths} / size)"
-    return "".join(f"[{axis}]" for axis in ["N", channels, *space, width] if axis)
+    rows, columns = (space[:-1], space[-1:]) if one.rows_first else ([], space)
+    return "".join(f"[{axis}]" for axis in ["N", *rows, channels, *columns, width] if axis)
 
 
 def _lines(one: TensorFormat) -> Sequence[tuple[str, int]]:

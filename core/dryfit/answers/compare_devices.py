@@ -134,14 +134,15 @@ class CompareDevicesAnswer(Answer):
             yield Table("Operators" if verbose else "Operators that not all devices run", ["operator", *names], cells)
         elif count:
             yield Line("All devices run all operators")
-        reasons = {
-            (name, one.rules[name][0]): one.messages[name][0]
+        found = [
+            ((name, rule), message)
             for one in self.operators
             for name in names
-            if one.rules[name]
-        }
-        yield Entries("Why", [(f"{name}: {rule}", message, "") for (name, rule), message in reasons.items()])
-        yield Entries("Not built", [(one.name, str(error), "") for one in self.sides for error in one.refusals])
+            for rule, message in zip(one.rules[name], one.messages[name], strict=True)
+        ]
+        reasons = dict(reversed(found))  # of each rule the message of the first operator
+        yield Entries("Why", [(f"{name}: {rule}", message, "") for (name, rule), message in sorted(reasons.items())])
+        yield Entries("Not built", [(one.name, error, "") for one in self.sides for error in one.refusals])
 
     def summary_line(self) -> str:
         """Return how many operators each device runs."""

@@ -127,7 +127,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         show_default=True,
         metavar="LIST",
         help="Sides to compare with: fp32 (the model as defined), a device such as gpu, or "
-        "one with a version such as dla@8.6. Without samples: devices, of which placement and estimates are compared.",
+        "one with a version such as dla@8.6. Without samples, compares where devices run the operators, and estimates.",
     ),
     click.option(
         "--methods",

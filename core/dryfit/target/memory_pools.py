@@ -121,7 +121,7 @@ class MemoryPool:
 
     def default_for(self, family: str, platform: str = "") -> int | None:
         """Return the default limit on a platform: its own, else that of its family; None for no limit."""
-        keys = [one for one in (platform, family, "") if one in self.default_bytes]
+        keys = [one for one in (platform or family, family, "") if one in self.default_bytes]
         return self.default_bytes[keys[0]] if keys else None
 
     def bytes_of(self, weights: WeightsOfLayer) -> int:
