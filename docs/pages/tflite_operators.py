@@ -10,9 +10,9 @@ _HEAD = """# TFLite operators
 
 Generated from the importer's registry by `make docs`; do not edit.
 
-A [TFLite model](../how-to/tflite-models.md) is imported operator by operator. "Becomes" names the layers that an operator
-turns into; what is known when the model is imported is computed then, and becomes no layer. An operator on quantized
-tensors has a dequantize layer for each input and a quantize layer for its output, except where it only moves values:
+A [TFLite model](../how-to/tflite-models.md) is imported operator by operator. "Becomes" names the layers that an
+operator turns into; what is known when the model is imported is computed then, and becomes no layer. An operator on
+quantized tensors has a dequantize layer for each input and a quantize layer for its output, except where it only moves values:
 then it moves the codes. Activations that are fused to an operator become activation layers behind it.
 
 Models have one subgraph. Custom operators, variable and sparse tensors, and types that networks do not have (strings,
