@@ -110,7 +110,7 @@ class TfliteOperator:
     Attributes:
         index: its position.
         name: the schema's name, such as `CONV_2D`; of a custom operator its own.
-        is_custom: whether it is no operator of the schema.
+        is_custom: whether it is not an operator of the schema.
         version: version of the operator.
         inputs: numbers of tensors; -1 for an optional one that is absent.
         outputs: numbers of tensors.
@@ -252,7 +252,7 @@ class _Reader:
         inputs = self._numbers(graph.InputsLength(), graph.InputsAsNumpy, len(tensors), "an input of the model")
         outputs = self._numbers(graph.OutputsLength(), graph.OutputsAsNumpy, len(tensors), "an output of the model")
         if -1 in inputs or -1 in outputs or not outputs:
-            raise self._damaged("no outputs" if not outputs else "an input or output of the model that is no tensor")
+            raise self._damaged("no outputs" if not outputs else "an input or output of the model that is not a tensor")
         name = self._text(graph.Name()) or self._text(model.Description()) or "network"
         return TfliteFile(name, tensors, operators, inputs, outputs, len(data))
 
