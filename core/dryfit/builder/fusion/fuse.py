@@ -45,7 +45,7 @@ from dryfit.target.kernels import Kernel, Specs
 Places = Mapping[str, LayerPlace]
 """Layer name to place."""
 
-LONGEST_GROUP = 64
+LONGEST_GROUP = 32
 """Layers of a group after its dequantizations, to which no more is joined. Our choice: in real networks a dozen run as
 one, and each that joins is asked about with the whole group, so that a thousand sums in a row would take a million
 questions."""
