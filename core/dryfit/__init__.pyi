@@ -1,6 +1,7 @@
 # The public names of `dryfit`, written by `make docs` from the table in `__init__.py`.
 
 from dryfit.answers.annotate import annotate as annotate
+from dryfit.answers.asked import LoadedModel as LoadedModel
 from dryfit.answers.board_learn import board_learn as board_learn
 from dryfit.answers.board_pack import board_pack as board_pack
 from dryfit.answers.board_read import board_read as board_read
@@ -12,6 +13,7 @@ from dryfit.answers.calibrate import compare_calibrators as compare_calibrators
 from dryfit.answers.check import CheckAnswer as CheckAnswer
 from dryfit.answers.check import check as check
 from dryfit.answers.compare import compare as compare
+from dryfit.answers.compare_devices import compare_devices as compare_devices
 from dryfit.answers.compare_methods import compare_methods as compare_methods
 from dryfit.answers.compare_versions import compare_versions as compare_versions
 from dryfit.answers.estimate import estimate as estimate
@@ -74,6 +76,7 @@ from dryfit.errors import ConfigError as ConfigError
 from dryfit.errors import DryfitError as DryfitError
 from dryfit.errors import EngineFileError as EngineFileError
 from dryfit.errors import ExecutionError as ExecutionError
+from dryfit.errors import ModelImportError as ModelImportError
 from dryfit.errors import NetworkError as NetworkError
 from dryfit.errors import OnnxImportError as OnnxImportError
 from dryfit.errors import PlacementError as PlacementError
