@@ -27,9 +27,9 @@ REFERENCE = Path(__file__).parent / "reference"
 
 PAGES = {
     "annotate.schema.json": "dryfit.answers.annotate:AnnotateAnswer",
-    "board-pack.schema.json": "dryfit.answers.board_pack:BoardPackAnswer",
-    "board-read.schema.json": "dryfit.answers.board_read:BoardReadAnswer",
-    "board-learn.schema.json": "dryfit.answers.board_learn:BoardLearnAnswer",
+    "board-pack.schema.json": "dryfit.answers.board.pack:BoardPackAnswer",
+    "board-read.schema.json": "dryfit.answers.board.read:BoardReadAnswer",
+    "board-learn.schema.json": "dryfit.answers.board.learn:BoardLearnAnswer",
     "boards.md": "docs.pages.boards:boards_page",
     "build.schema.json": "dryfit.answers.build:BuildAnswer|dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "cache.schema.json": (

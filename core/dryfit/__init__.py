@@ -12,9 +12,9 @@ public_names(
     __name__,
     {
         "dryfit.answers.annotate": "annotate",
-        "dryfit.answers.board_learn": "board_learn",
-        "dryfit.answers.board_pack": "board_pack",
-        "dryfit.answers.board_read": "board_read",
+        "dryfit.answers.board.learn": "board_learn",
+        "dryfit.answers.board.pack": "board_pack",
+        "dryfit.answers.board.read": "board_read",
         "dryfit.answers.caches": "check_cache diff_caches show_cache",
         "dryfit.answers.asked": "LoadedModel",
         "dryfit.answers.calibrate": "calibrate compare_calibrators",

@@ -2,9 +2,9 @@
 
 from dryfit.answers.annotate import annotate as annotate
 from dryfit.answers.asked import LoadedModel as LoadedModel
-from dryfit.answers.board_learn import board_learn as board_learn
-from dryfit.answers.board_pack import board_pack as board_pack
-from dryfit.answers.board_read import board_read as board_read
+from dryfit.answers.board.learn import board_learn as board_learn
+from dryfit.answers.board.pack import board_pack as board_pack
+from dryfit.answers.board.read import board_read as board_read
 from dryfit.answers.caches import check_cache as check_cache
 from dryfit.answers.caches import diff_caches as diff_caches
 from dryfit.answers.caches import show_cache as show_cache

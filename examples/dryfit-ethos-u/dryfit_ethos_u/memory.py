@@ -10,13 +10,11 @@ from dryfit.target.fusions import Fusion
 from dryfit.target.memory_pools import MemoryPool, WeightsOfLayer
 from dryfit_ethos_u.machines import CACHES, MODE_OF, VELA
 
-_TRM = "Arm Ethos-U55 NPU Technical Reference Manual (102420), Data formats"
+_FORMATS = f"{VELA}, architecture_features.py: storage rounding and brick sizes of tensor formats"
 TYPES = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.INT32)
 
-NHWC = TensorFormat("NHWC", TYPES, channels_last=True, source=f"{_TRM}: NHWC")
-NHCWB16 = TensorFormat(
-    "NHCWB16", TYPES, channels_vector=16, rows_first=True, source=f"{_TRM}: NHCWB16, bricks of 16 channels"
-)
+NHWC = TensorFormat("NHWC", TYPES, channels_last=True, source=_FORMATS)
+NHCWB16 = TensorFormat("NHCWB16", TYPES, channels_vector=16, rows_first=True, source=_FORMATS)
 """Bricks of 16 channels, [N, H, ceil(C / 16), W, 16]; a brick begins at a multiple of 16 bytes."""
 FORMATS = {
     **dict.fromkeys(TYPES, (NHWC, NHCWB16, LINEAR)),
@@ -73,7 +71,7 @@ def _arithmetic(precision: DataType, accumulator: DataType) -> Arithmetic:
         rounding=RoundingMode.HALF_AWAY_FROM_ZERO,
         weight_rounding=RoundingMode.HALF_TO_EVEN,
         fidelity="inferred",
-        source=f"{_TRM}; {VELA} keeps TFLite's results: the quantize method `tflite` gives them bit for bit",
+        source=f"{VELA} keeps TFLite's results: the quantize method `tflite` gives them bit for bit",
     )
 
 

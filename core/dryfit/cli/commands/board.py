@@ -59,7 +59,7 @@ def pack(
     The kit needs trtexec of JetPack 4.6, 5 or 6 and Python 3.6 there, no root and no network. It packs results.zip,
     which `dryfit board read` compares with what dryfit expects.
     """
-    from dryfit.answers.board_pack import board_pack
+    from dryfit.answers.board.pack import board_pack
 
     answer = board_pack(models, output=output, probes=probes, anonymously=anonymously, **options)
     show_answer(answer, as_json=as_json, verbose=verbose)
@@ -81,7 +81,7 @@ def read(
     formats that differ, measured times against estimates, and outputs. Board, TensorRT version and power mode are those
     of the results.
     """
-    from dryfit.answers.board_read import board_read
+    from dryfit.answers.board.read import board_read
 
     answer = board_read(results, kit=kit, outputs=not no_outputs, overlays=overlays)
     show_answer(answer, as_json=as_json, verbose=verbose)
@@ -111,7 +111,7 @@ def learn(
     that it was seen to obey, and has the cost model's parameters, fitted to the measured latencies with their errors.
     Several RESULTS must be of the same board, TensorRT version and power mode.
     """
-    from dryfit.answers.board_learn import board_learn
+    from dryfit.answers.board.learn import board_learn
 
     answer = board_learn(results, output, kit=kit, name=name, author=author, force=force)
     show_answer(answer, as_json=as_json)

@@ -17,8 +17,8 @@ from tests.core.board.kit.stand_in_board import StandInBoard
 from tests.core.cli.test_answer_schemas import check
 
 import dryfit
-from dryfit.answers.board_pack import BoardPackAnswer
-from dryfit.answers.board_read import BoardReadAnswer
+from dryfit.answers.board.pack import BoardPackAnswer
+from dryfit.answers.board.read import BoardReadAnswer
 from dryfit.cli.commands.board import board
 
 OVERLAY = """

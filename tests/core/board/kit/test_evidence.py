@@ -11,7 +11,7 @@ import attrs
 from tests.core.board.kit.test_results import BOARD, BUILD, MANIFEST, STATE, written
 
 import dryfit
-from dryfit.answers.board_read import BoardReadAnswer, RuleEvidence
+from dryfit.answers.board.read import BoardReadAnswer, RuleEvidence
 from dryfit.board.kit.manifest import sha256
 from dryfit.board.kit.probes import candidates, network_of
 

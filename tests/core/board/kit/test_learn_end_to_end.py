@@ -15,7 +15,7 @@ from tests.core.board.kit.stand_in_board import StandInBoard
 from tests.core.cli.test_answer_schemas import check
 
 import dryfit
-from dryfit.answers.board_learn import BoardLearnAnswer
+from dryfit.answers.board.learn import BoardLearnAnswer
 from dryfit.board.kit.probes import candidates, network_of
 from dryfit.cli.main import main
 

@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 
 import dryfit
 from dryfit.answers.anonymous_weights import without_weights
-from dryfit.answers.board_probes import MOST_ACCEPTED, probe_networks
+from dryfit.answers.board.probes import MOST_ACCEPTED, probe_networks
 from dryfit.board.kit import on_board
 from dryfit.board.kit.archive import Archive
 from dryfit.board.kit.manifest import KitBuild

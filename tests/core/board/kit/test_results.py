@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dryfit.answers.board_evidence import form_of
+from dryfit.answers.board.evidence import form_of
 from dryfit.board.kit import archive
 from dryfit.board.kit.manifest import FORMAT, KitBuild, KitLine, KitManifest, manifest_of, sha256
 from dryfit.board.results import BoardResults

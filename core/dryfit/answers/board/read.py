@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import attrs
 
 from dryfit.answers.asked import asked, quiet_log
-from dryfit.answers.board_evidence import (
+from dryfit.answers.board.evidence import (
     ACCEPTED,
     REFUSED,
     UNKNOWN,
@@ -25,8 +25,8 @@ from dryfit.answers.board_evidence import (
     board_layers,
     board_times,
 )
-from dryfit.answers.board_outputs import BoardOutput, board_outputs
-from dryfit.answers.board_read_text import read_blocks, read_line
+from dryfit.answers.board.outputs import BoardOutput, board_outputs
+from dryfit.answers.board.read_text import read_blocks, read_line
 from dryfit.answers.explain_rule import RuleExplanation, all_rules
 from dryfit.answers.json_data import Count
 from dryfit.answers.log_comparison import DLA

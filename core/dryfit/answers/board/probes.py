@@ -9,7 +9,7 @@ import attrs
 import onnx
 
 from dryfit.answers.asked import asked, quiet_log
-from dryfit.answers.board_evidence import Expected, RuleChecks
+from dryfit.answers.board.evidence import Expected, RuleChecks
 from dryfit.answers.log_comparison import DLA, layers_by_node, own_layer
 from dryfit.answers.placement import LayerAnswer, placement_of
 from dryfit.board.kit.probes import Candidate, candidates, network_of

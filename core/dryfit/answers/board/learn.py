@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dryfit.answers.board_evidence import ACCEPTED, REFUSED, BuildEvidence
-from dryfit.answers.board_read import BoardReadAnswer, read_board
+from dryfit.answers.board.evidence import ACCEPTED, REFUSED, BuildEvidence
+from dryfit.answers.board.read import BoardReadAnswer, read_board
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.log_comparison import DLA
 from dryfit.answers.network_cost import SegmentCost, network_cost

@@ -11,9 +11,9 @@ from dryfit.estimate_text import duration, time_text
 from dryfit.short_text import count_text
 
 if TYPE_CHECKING:
-    from dryfit.answers.board_evidence import BoardLayer, BoardTime
-    from dryfit.answers.board_outputs import BoardOutput
-    from dryfit.answers.board_read import BoardReadAnswer, RuleEvidence
+    from dryfit.answers.board.evidence import BoardLayer, BoardTime
+    from dryfit.answers.board.outputs import BoardOutput
+    from dryfit.answers.board.read import BoardReadAnswer, RuleEvidence
 
 _SHOWN = 20
 """Rows of a table without `--verbose`."""

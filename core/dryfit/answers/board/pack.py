@@ -16,9 +16,9 @@ import onnx
 from dryfit.answers.anonymous import anonymous
 from dryfit.answers.anonymous_weights import without_weights
 from dryfit.answers.asked import Model, model_source, quiet_log
+from dryfit.answers.board.outputs import inputs_of
+from dryfit.answers.board.probes import ProbeSet, probe_networks
 from dryfit.answers.board_exports import Exports
-from dryfit.answers.board_outputs import inputs_of
-from dryfit.answers.board_probes import ProbeSet, probe_networks
 from dryfit.answers.builder_config import listed_layers
 from dryfit.answers.defaults import has_scales
 from dryfit.answers.exported_config import config_for_board
