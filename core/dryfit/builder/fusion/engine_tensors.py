@@ -121,13 +121,16 @@ class EngineTensors:
 
     def finish(self) -> None:
         """Leave out dequantizations that nobody reads, now that others give narrower numbers in their place."""
+        heirs: dict[Layer, Layer] = {}
         for original, twin in self._twins:
             output = original.outputs[0]
-            if original.network is None or output.consumers or output.is_network_output:
-                continue
-            self.lowered.remove_layers([original])
-            del self.origins[output.name]
-            self.reformats.remove(twin.name)
+            if not output.consumers and not output.is_network_output:
+                heirs.setdefault(original, twin)
+        self.lowered.remove_layers([*heirs])
+        taken = {twin.name for twin in heirs.values()}
+        self.reformats = [name for name in self.reformats if name not in taken]
+        for original, twin in heirs.items():
+            del self.origins[original.outputs[0].name]
             self.lowered.rename_layer(twin, original.name)
 
     def add_owned(self, added: Layer, inputs: Sequence[Tensor], owner: Layer, origin: Tensor | None = None) -> Tensor:
