@@ -17,7 +17,7 @@ import attrs
 import pytest
 
 PACKAGES = ("core/dryfit", "targets/cpu/dryfit_cpu", "targets/gpu/dryfit_gpu", "targets/dla/dryfit_dla")
-PACKAGES += ("plugins/dryfit_plugins",)
+PACKAGES += ("plugins/dryfit_plugins", "frontends/tflite/dryfit_tflite")
 
 
 @attrs.frozen
@@ -192,6 +192,41 @@ CALIBRATOR = Calibrator(name="halfway", title="half of the largest magnitude", s
     Place("{info}/entry_points.txt", "halfway = dryfit_plugins.calibrators.halfway:CALIBRATOR\n", before="legacy = "),
 )
 
+TFLITE_OPERATOR = (
+    Place(
+        "dryfit_tflite/operators/activation.py",
+        """
+
+@operator("STABLEHLO_COSINE")
+def cosine(op: Operator) -> None:
+    op.give(op.add(Unary(operation=UnaryOperation.COS), op.real(0)))
+""",
+    ),
+)
+
+MODEL_FORMAT = (
+    Place(
+        "dryfit_plugins/sizes.py",
+        """from dryfit.network.network import Network
+from dryfit.plugins.contributions import ImportedModel, ModelImporter
+
+
+def read(source, options):
+    network = Network("sizes")
+    network.mark_output(network.add_input("x", "float32", (len(source),)))
+    return ImportedModel(network)
+
+
+IMPORTER = ModelImporter(
+    name="sizes", title="Sizes", suffixes=(".sizes",), recognises=lambda first: first[:4] == b"SIZE", read=read
+)
+""",
+    ),
+    Place(
+        "{info}/entry_points.txt", "sizes = dryfit_plugins.sizes:IMPORTER\n", before="tflite = dryfit_tflite:IMPORTER"
+    ),
+)
+
 TARGET = (
     Place(
         "dryfit_npu/__init__.py",
@@ -300,6 +335,17 @@ from dryfit.plugins.calibrators import calibrator
 samples = [np.full((1, 4, 8, 8), 8, np.float32)]
 found = dryfit.calibrate_ranges(network, calibrator("halfway"), samples, full_range=False)
 assert abs(found["x"].dynamic_range.threshold - 4) < 0.01, found
+""",
+    ),
+    "a TFLite operator": (
+        TFLITE_OPERATOR,
+        "from dryfit_tflite.registry import operator_functions; assert 'STABLEHLO_COSINE' in operator_functions()",
+    ),
+    "a model format": (
+        MODEL_FORMAT,
+        """
+from dryfit.plugins.model_importers import importer_of
+assert importer_of(b"SIZE 5").title == "Sizes"
 """,
     ),
     "a target in the tree": (

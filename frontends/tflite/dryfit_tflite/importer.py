@@ -158,7 +158,10 @@ class _GraphImport:
         ]
         text = "".join(f"\n  {line}" for line in grouped(entries))
         count = count_text(len(self._problems), "reason")
-        raise ModelImportError(f"The model cannot be imported, for {count}:{text}")
+        raise ModelImportError(
+            f"The model cannot be imported, for {count}:{text}",
+            remedy="Export the model without these operators, or with other ones",
+        )
 
     def _spend(self, size: int) -> None:
         """Count the bytes of constants that are made."""

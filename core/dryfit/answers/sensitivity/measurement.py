@@ -238,6 +238,7 @@ class LayerProbe:
         if not self.layers:
             raise ConfigError(
                 "No layer is computed in INT8 by the device, so that nothing is lost",
+                where=f"network {self._work.name!r}",
                 remedy="Add --precision int8, a calibration cache, or another device; `dryfit explain --quantization` "
                 "shows why each layer has its precision",
             )

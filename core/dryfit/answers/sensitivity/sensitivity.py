@@ -263,7 +263,11 @@ def scales_of(
     """Return ranges by tensor name, and where they come from: none if the options or the model have scales."""
     if has_scales(options):
         if options.assume_scales:
-            raise ConfigError("Assumed scales have no values to judge", remedy="Give --calibration-cache, or no scales")
+            raise ConfigError(
+                "Assumed scales have no values to judge",
+                where="--assume-scales",
+                remedy="Give --calibration-cache, or no scales",
+            )
         return {}, f"of {options.calibration_cache or options.ranges}"
     if any(layer.kind in ("quantize", "dequantize") for layer in network.layers):
         return {}, "of the model's Q/DQ nodes"

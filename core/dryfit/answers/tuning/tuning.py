@@ -221,7 +221,9 @@ def tune(
         raise ConfigError("Only ONNX models can be tuned", where="model", remedy="Pass a path or an ONNX model")
     if any(layer.kind in ("quantize", "dequantize") for layer in subject.network.layers):
         raise ConfigError(
-            "A model with Q/DQ nodes has its scales", remedy="Tune the FP32 model, or convert it: dryfit translate"
+            "A model with Q/DQ nodes has its scales",
+            where="model",
+            remedy="Tune the FP32 model, or convert it: dryfit translate",
         )
     source = source_of(os.fspath(data), preparation) if isinstance(data, str | os.PathLike) else data
     proto, external = read_model(subject.source, subject.folder)
@@ -277,7 +279,9 @@ def tune(
 
 def _wanted(name: str, fp32: float, max_loss: float | None, target: float | None) -> float:
     if max_loss is not None and target is not None:
-        raise ConfigError("max_loss and target cannot be combined", remedy="Give one of them")
+        raise ConfigError(
+            "max_loss and target cannot be combined", found=f"{max_loss} and {target}", remedy="Give one of them"
+        )
     if target is not None:
         return target
     if np.isfinite(fp32):
