@@ -8,5 +8,5 @@ FEW = 5
 
 @pytest.fixture(autouse=True)
 def few_layers_a_kernel(request, monkeypatch):
-    if not request.config.getoption("--thorough"):
+    if request.cls is not None and not request.config.getoption("--thorough"):
         monkeypatch.setattr(request.cls, "examples", FEW)
