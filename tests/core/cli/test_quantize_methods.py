@@ -27,7 +27,7 @@ def model(tmp_path: Path) -> Path:
         helper.make_node("Conv", ["xr", "wr"], ["c"], name="conv"),
         helper.make_node("QuantizeLinear", ["c", "s", "z"], ["cq"], name="cq"),
         helper.make_node("DequantizeLinear", ["cq", "s", "z"], ["cr"], name="cr"),
-        helper.make_node("Abs", ["cr"], ["y"], name="abs"),
+        helper.make_node("Cos", ["cr"], ["y"], name="cos"),
     ]
     graph = helper.make_graph(
         nodes,
@@ -83,7 +83,7 @@ def test_single_layers_have_methods_of_their_own_by_patterns(dryfit_command: Any
     told = dryfit_command(*options, "--quantize-method", "tflite", "--quantize-method", "onnx:con*=onnx").json
     methods = {one["layer"]: one["method"] for one in told["quantized_operators"]}
     assert methods == {"xq": "tflite", "conv": "onnx"}
-    assert [one["layer"] for one in told["left"]] == ["abs"]
+    assert [one["layer"] for one in told["left"]] == ["cos"]
     told = dryfit_command(*options, "--quantize-method", "conv=onnx").json
     assert [one["layer"] for one in told["quantized_operators"]] == ["conv"]
     assert told["left"] == []
@@ -115,7 +115,7 @@ def test_a_device_says_why_it_does_not_compute_by_a_method(dryfit_command: Any, 
         ("tflit", "Unknown quantize method: 'tflit'"),
         ("conv=onx", "Did you mean 'onnx'?"),
         ("cnv=onnx", "Unknown layer 'cnv'. Did you mean 'conv'?"),
-        ("abs=onnx", "asks for the quantize method 'onnx': quantize methods do not support this kind of layer (unary)"),
+        ("cos=onnx", "asks for the quantize method 'onnx': quantize methods do not support this kind of layer (unary)"),
         ("conv=", "must be like tflite or conv1=onnx"),
     ],
 )

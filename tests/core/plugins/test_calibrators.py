@@ -54,6 +54,7 @@ class NeedsArguments(Stream):
 GOOD = {"acme-solver": "acme:SOLVER", "acme-collector": "acme:COLLECTOR", "acme-stream": "acme:Stream"}
 GOOD_NAMES = sorted(GOOD)
 OWN_NAMES = [
+    "auto",
     "entropy",
     "entropy-all-bins",
     "entropy2",

@@ -27,6 +27,7 @@ CASES = [
     (T.THRESHOLDED_RELU, 0.8, 0, "ThresholdedRelu", {"alpha": 0.8}),
     (T.GELU_ERF, 0, 0, "Gelu", {"approximate": "none"}),
     (T.GELU_TANH, 0, 0, "Gelu", {"approximate": "tanh"}),
+    (T.HARD_SWISH, 0, 0, "HardSwish", {}),
 ]
 EDGES = np.array([0.0, -0.0, 1.0, -1.0, 0.8, 30.0, -30.0, 100.0, -100.0], np.float32)
 
