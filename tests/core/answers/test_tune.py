@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import attrs
 import numpy as np
 import onnx
 import onnxruntime
@@ -11,10 +12,13 @@ import pytest
 from tests.core.onnx.models import model, numbers
 
 import dryfit
+from dryfit.answers.options import NetworkOptions
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
-from dryfit.answers.tuning.weights import Corrections, _descended, with_corrections
+from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.answers.tuning.weights import Corrections, _descended, corrected_biases, with_corrections
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.onnx.external_data import ExternalData
+from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.int8_weights import int8_weights
 from dryfit.quantization.rounding import RoundingMode
 
@@ -161,3 +165,73 @@ def test_what_cannot_be_tuned_is_refused(samples):
         dryfit.tune(four("Relu(a)"), samples, max_loss=1.0)
     with pytest.raises(ConfigError, match="cannot be combined"):
         dryfit.tune(four("Relu(a)"), samples, max_loss=1.0, target=1.0)
+
+
+def judge_of(small, values, *, device="GPU"):
+    feeds = [{"x": one[np.newaxis]} for one in values]
+    return Judge.of_model(
+        small,
+        external=HERE,
+        folder=None,
+        options=NetworkOptions(device=device, precision="int8,fp16", fallback="GPU"),
+        collected=feeds,
+        held=feeds,
+        metric=metric_of("sqnr"),
+        labels=None,
+        threads=1,
+    )
+
+
+@pytest.mark.parametrize("device", ["GPU", "DLA"])
+def test_corrected_biases_take_mean_errors_back(samples, device):
+    """Also where an activation and a wide range make most of what a channel holds round to zero."""
+    small = model(
+        "a = Conv(x, k, b) r = Relu(a) e = Conv(r, m, c) t = Relu(e) y = Conv(t, n)",
+        inputs="float[1,8,6,6] x",
+        outputs="float[1,8,6,6] y",
+        weights={
+            "k": numbers(8, 8, 1, 1) * SPREAD,
+            "b": numbers(8) * SPREAD.reshape(8),
+            "m": numbers(8, 8, 1, 1) / SPREAD.reshape(1, 8, 1, 1),
+            "c": np.full(8, 200, np.float32),  # so that the second activation lets all through
+            "n": numbers(8, 8, 1, 1),
+        },
+    )
+    judge = judge_of(small, np.load(samples), device=device)
+    candidate = Candidate(small, dict(judge.range_sets(small))["minmax"])
+    found = corrected_biases(judge.network(small), judge.probe(candidate), judge.collected)
+    # The second layer alone, so that the first one gives it the same inputs: by the device's own kernel.
+    second = Corrections({}, {"node_of_e": found.biases["node_of_e"]})
+    alone = attrs.evolve(candidate, model=with_corrections(small, HERE, second))
+
+    def outputs(one):
+        probe = judge.probe(one)
+        (layer,) = [each for each in probe.layers if "node_of_e" in each.layers]
+        for feeds in judge.collected:
+            probe.run(feeds)
+            yield probe.exact(layer.output).copy(), probe.quantized(layer)
+
+    exact, _ = (np.concatenate(each) for each in zip(*outputs(candidate), strict=True))
+    before, after = (
+        np.abs((np.concatenate([one for _, one in outputs(each)]) - exact).mean(axis=(0, 2, 3)))
+        for each in (candidate, alone)
+    )
+    assert before.max() > 2
+    assert after.max() < 0.1 * before.max()
+
+
+@pytest.mark.parametrize("device", ["GPU", "DLA"])
+def test_corrected_biases_raise_the_sqnr(samples, device):
+    small = four("Relu(a)")
+    judge = judge_of(small, np.load(samples), device=device)
+    candidate = Candidate(small, dict(judge.range_sets(small))["minmax"])
+    found = corrected_biases(judge.network(small), judge.probe(candidate), judge.collected)
+    better = attrs.evolve(candidate, model=with_corrections(small, HERE, found))
+    assert judge.sqnr_db(better) > judge.sqnr_db(candidate) + 1
+
+
+def test_a_mean_error_that_samples_do_not_agree_on_is_left(samples):
+    judge = judge_of(four("Relu(a)"), np.load(samples)[:1])
+    candidate = Candidate(four("Relu(a)"), dict(judge.range_sets(four("Relu(a)")))["minmax"])
+    found = corrected_biases(judge.network(candidate.model), judge.probe(candidate), judge.collected)
+    assert not found.biases, "one sample tells no standard error"

@@ -14,6 +14,7 @@ from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.sensitivity.measurement import LayerProbe
+from dryfit.answers.tuning.weights import sums_of
 from dryfit.builder.build import build_plan
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.building import Builder
@@ -83,6 +84,11 @@ class Judge:
         """Return the judge of a model, which computes the exact outputs."""
         judge = cls(exact=(), **fields)
         return attrs.evolve(judge, exact=judge.real_outputs(model))
+
+    def over(self, model: ModelProto, samples: Sequence[Feeds], labels: Any = None) -> Judge:
+        """Return a judge by other samples, against the FP32 outputs of the original model."""
+        other = attrs.evolve(self, held=samples, labels=labels)
+        return attrs.evolve(other, exact=other.real_outputs(model))
 
     def network(self, model: ModelProto) -> Network:
         """Return the network of a model with the shapes of the samples."""
@@ -169,4 +175,5 @@ class Judge:
     def probe(self, candidate: Candidate) -> LayerProbe:
         """Return the engines that judge single layers of a quantized network."""
         network = self.network(candidate.model)
-        return LayerProbe(network, self.engine(candidate).plan, self.collected[0], num_threads=self.threads)
+        plan = self.engine(candidate).plan
+        return LayerProbe(network, plan, self.collected[0], taps=sums_of(network), num_threads=self.threads)

@@ -447,15 +447,22 @@ class _Tuner:
     def _with_corrected_biases(self) -> tuple[Candidate | None, str]:
         candidate = self._corrected(self.now)
         if candidate is None:
-            return None, "no layer has a bias that can be corrected"
+            return (
+                None,
+                "no mean error is sure, or taking them back costs SQNR on the samples that they were learned from",
+            )
         return candidate, "biases corrected by data"
 
     def _corrected(self, candidate: Candidate) -> Candidate | None:
         judge = self._judge
-        network, probe = judge.network(candidate.model), judge.probe(candidate)
-        found = corrected_biases(network, probe, judge.collected[: 2 * MOST_LOOKED_AT])
-        model = with_corrections(candidate.model, judge.external, found)
-        return attrs.evolve(candidate, model=model) if found.biases else None
+        samples = judge.collected[: 2 * MOST_LOOKED_AT]
+        found = corrected_biases(judge.network(candidate.model), judge.probe(candidate), samples)
+        if not found.biases:
+            return None
+        corrected = attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, found))
+        # A mean that is taken back before an activation can still cost: where others of its values pass than err.
+        seen = judge.over(self._original, samples)
+        return corrected if seen.sqnr_db(corrected) > seen.sqnr_db(candidate) else None
 
     def _mixed(self) -> tuple[Candidate | None, str]:
         if self._metric >= self._wanted:
