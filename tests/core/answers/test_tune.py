@@ -15,8 +15,9 @@ import dryfit
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.answers.tuning.verdicts import LARGEST_DB, Verdict, by_sample_db, divided, gain, student_quantile
 from dryfit.answers.tuning.weights import Corrections, _descended, corrected_biases, with_corrections
-from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
 from dryfit.onnx.external_data import ExternalData
 from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.int8_weights import int8_weights
@@ -131,7 +132,10 @@ def test_a_plan_brings_accuracy_and_its_files_hold_it(samples, tmp_path):
     first, last = answer.steps[0], answer.result
     assert last.sqnr_db > first.sqnr_db + 3
     assert {one.step for one in answer.steps} >= {"equalization", "weight-rounding", "mixed-precision"}
-    assert not set(answer.samples) & set(answer.held_back)
+    assert len({*answer.samples, *answer.held_back, *answer.reporting}) == 20
+    assert answer.expected.sqnr_db > answer.before.sqnr_db + 3, "also on samples that no choice saw"
+    assert answer.gain_db > 3 * answer.gain_error_db
+    assert f"SQNR {answer.before.sqnr_db:.1f} dB -> {answer.expected.sqnr_db:.1f} dB" in answer.summary_line()
     assert answer.half_macs <= 0.3
     assert not answer.is_reached
     # The files alone give the same accuracy.
@@ -227,7 +231,7 @@ def test_corrected_biases_raise_the_sqnr(samples, device):
     candidate = Candidate(small, dict(judge.range_sets(small))["minmax"])
     found = corrected_biases(judge.network(small), judge.probe(candidate), judge.collected)
     better = attrs.evolve(candidate, model=with_corrections(small, HERE, found))
-    assert judge.sqnr_db(better) > judge.sqnr_db(candidate) + 1
+    assert judge.verdict(better).sqnr_db > judge.verdict(candidate).sqnr_db + 1
 
 
 def test_a_mean_error_that_samples_do_not_agree_on_is_left(samples):
@@ -235,3 +239,67 @@ def test_a_mean_error_that_samples_do_not_agree_on_is_left(samples):
     candidate = Candidate(four("Relu(a)"), dict(judge.range_sets(four("Relu(a)")))["minmax"])
     found = corrected_biases(judge.network(candidate.model), judge.probe(candidate), judge.collected)
     assert not found.biases, "one sample tells no standard error"
+
+
+# What is selected by --------------------------------------------------------------------------------------------------
+
+
+def test_parts_have_nothing_in_common_and_are_spread():
+    names = [str(index) for index in range(64)]
+    parts = divided(names)
+    assert sorted([*parts.learning, *parts.selecting, *parts.reporting], key=int) == names
+    assert [len(one) for one in (parts.learning, parts.selecting, parts.reporting)] == [35, 17, 12]
+    for part in (parts.selecting, parts.reporting):
+        assert int(part[0]) < 8
+        assert int(part[-1]) > 55
+    assert [len(one) for one in attrs.astuple(divided(names[:5]))] == [2, 2, 1]
+    with pytest.raises(CalibrationError, match="at least five"):
+        divided(names[:4])
+
+
+def verdict(values):
+    return Verdict(0.0, 0.0, np.array(values, np.float64))
+
+
+def test_a_gain_convinces_by_its_standard_error_and_the_number_of_tries():
+    before = verdict([20, 25, 30, 18, 22, 27])
+    steady = gain(before, verdict(before.by_sample + np.array([0.9, 1.1, 1.0, 1.2, 0.8, 1.0])))
+    assert steady.is_convincing
+    assert steady.mean == pytest.approx(1)
+    by_one = verdict(before.by_sample + np.array([9, 0, -1, 0.5, -0.5, -2]))
+    assert gain(before, by_one).mean == pytest.approx(1)
+    assert not gain(before, by_one).is_convincing, "one sample makes all of the gain"
+    between = verdict(before.by_sample + np.array([2, 1, 0, 1.5, 0, 1.5]))
+    assert gain(before, between).is_convincing
+    assert not gain(before, between, tries=40).is_convincing, "the best of forty"
+    assert not gain(verdict([20]), verdict([30])).is_convincing
+    assert not gain(before, verdict(before.by_sample + 0.01)).is_convincing, "sure, but worth nothing"
+
+
+def test_a_search_without_gains_rarely_finds_one():
+    random = np.random.default_rng(3)
+    before, taken = verdict(np.zeros(12)), 0
+    for _ in range(400):
+        best = max((verdict(random.standard_normal(12)) for _ in range(8)), key=lambda one: one.score)
+        taken += gain(before, best, tries=8).is_convincing
+    assert taken < 0.08 * 400
+
+
+@pytest.mark.parametrize(("freedom", "exact"), [(4, 2.1318), (9, 1.8331), (30, 1.6973)])
+def test_the_quantile_is_that_of_published_tables(freedom, exact):
+    assert student_quantile(0.95, freedom) == pytest.approx(exact, rel=0.02)
+
+
+def test_probabilities_count_by_their_logits():
+    logits = np.array([[4.0, 1.0, -2.0, 0.5]])
+    exact = np.exp(logits) / np.exp(logits).sum()
+    # The same factor for all: the logits differ by a constant.
+    assert by_sample_db([{"p": exact}], [{"p": 0.5 * exact}], {"p"}) == pytest.approx(LARGEST_DB, abs=1e-6)
+    moved = exact.copy()
+    moved[0, 2] *= 2
+    (found,) = by_sample_db([{"p": exact}], [{"p": moved}], {"p"})
+    gap = np.array([0, 0, np.log(2), 0]) - np.log(2) / 4
+    centred = logits - logits.mean()
+    assert found == pytest.approx(10 * np.log10((centred**2).sum() / (gap**2).sum()))
+    (plain,) = by_sample_db([{"p": exact}], [{"p": moved}], set())
+    assert plain > found + 20, "the energy of probabilities is that of the likely ones"
