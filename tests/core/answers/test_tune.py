@@ -13,6 +13,7 @@ from tests.core.onnx.models import model, numbers
 
 import dryfit
 from dryfit.answers.options import NetworkOptions
+from dryfit.answers.tuning import tuning
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.judge import Candidate, Judge
 from dryfit.answers.tuning.verdicts import LARGEST_DB, Verdict, by_sample_db, divided, gain, student_quantile
@@ -303,3 +304,20 @@ def test_probabilities_count_by_their_logits():
     assert found == pytest.approx(10 * np.log10((centred**2).sum() / (gap**2).sum()))
     (plain,) = by_sample_db([{"p": exact}], [{"p": moved}], set())
     assert plain > found + 20, "the energy of probabilities is that of the likely ones"
+
+
+def test_a_step_that_lowers_the_sqnr_of_all_samples_together_is_not_taken(samples, monkeypatch):
+    small = four("Relu(a)")
+    judge = judge_of(small, np.load(samples)[:6])
+    tuner = tuning._Tuner(judge, small, 100.0, 0.1)
+    tuner.begin()
+    before = tuner._verdict
+    other = attrs.evolve(tuner.now, half=frozenset({"node_of_y"}))
+    for loss, is_taken in ((0.4, True), (0.6, False)):
+        verdict = Verdict(before.sqnr_db - loss, 0.0, before.by_sample + 1 + 0.01 * np.arange(6))
+        monkeypatch.setattr(Judge, "verdict", lambda self, candidate, verdict=verdict: verdict)
+        monkeypatch.setattr(tuner, "_mixed", lambda: tuning._Proposal(other, "one layer in FP16"))
+        tuner._verdict = before
+        tuner.take("mixed-precision")
+        assert tuner.steps[-1].is_taken == is_taken
+    assert tuner.steps[-1].what.endswith("the SQNR over all samples falls too far")

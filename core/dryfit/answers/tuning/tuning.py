@@ -49,6 +49,10 @@ RANGE_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 MOST_LOOKED_AT = 8
 """Samples that single layers and ranges are judged on: their order is known from few."""
 
+TOLERATED_LOSS_DB = 0.5
+"""The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
+few samples with large outputs."""
+
 MODEL_FILE, CACHE_FILE, PRECISIONS_FILE, PLAN_FILE = "model.onnx", "model.cache", "layer-precisions.txt", "plan.json"
 
 
@@ -222,7 +226,8 @@ def tune(
 
     One sample in five, at most 16, reports what to expect; of the others one in three, at most 32, selects, and the
     rest is learned from. A step is taken if the mean gain of the selecting samples' SQNR, in the device's integer
-    arithmetic, is more than chance: a t-test of the paired gains at 5 %, divided by the number of variants tried.
+    arithmetic, is more than chance: a t-test of the paired gains at 5 %, divided by the number of variants tried;
+    and if the SQNR over all of them together does not fall by more than half a dB.
 
     Args:
         model: a path or an ONNX model.
@@ -401,8 +406,9 @@ class _Tuner:
         best = max(verdicts, key=lambda name: verdicts[name].score)
         brought = gain(self._verdict, verdicts[best], len(verdicts))
         what = f"ranges by {best}, the best of {len(verdicts)} others"
-        self._report("calibration", what, verdicts[best], brought, is_taken=brought.is_convincing)
-        if brought.is_convincing:
+        is_taken = self._is_taken(verdicts[best], brought)
+        self._report("calibration", what, verdicts[best], brought, is_taken=is_taken)
+        if is_taken:
             self.now, self._verdict = sets[best], verdicts[best]
 
     def take(self, step: str) -> None:
@@ -422,13 +428,17 @@ class _Tuner:
         verdict = self._judge.verdict(candidate)
         brought = gain(self._verdict, verdict, proposed.tries)
         difference = None
-        if brought.is_convincing:
+        is_taken = self._is_taken(verdict, brought)
+        if is_taken:
             if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
                 self._uncorrected = self.now
             if candidate.model is not self.now.model:
                 difference = _finite(worst_sqnr_db(self._judge.exact, self._judge.real_outputs(candidate.model)))
             self.now, self._verdict = candidate, verdict
-        self._report(step, proposed.what, verdict, brought, is_taken=brought.is_convincing, difference=difference)
+        self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
+
+    def _is_taken(self, verdict: Verdict, brought: Gain) -> bool:
+        return brought.is_convincing and verdict.sqnr_db >= self._verdict.sqnr_db - TOLERATED_LOSS_DB
 
     def _report(
         self,
@@ -442,7 +452,9 @@ class _Tuner:
     ) -> None:
         if difference is not None:
             what += f"; in FP32 {difference:.1f} dB from the original"
-        if brought is not None and not is_taken and brought.mean > 0:
+        if brought is not None and not is_taken and brought.is_convincing:
+            what += "; the SQNR over all samples falls too far"
+        elif brought is not None and not is_taken and brought.mean > 0:
             what += (
                 f"; {brought.needed:.1f} dB would convince"
                 if np.isfinite(brought.needed)
