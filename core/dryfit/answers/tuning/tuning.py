@@ -180,8 +180,11 @@ class TuneAnswer(Answer):
             for one in self.steps
         ]
         yield Table("Steps", ["step", "taken", "SQNR", self.metric, "mean gain", "what"], rows)
-        if self.gain_error_db is not None and self.gain_db < -self.gain_error_db:
+        margin = np.inf if self.gain_error_db is None else 2 * self.gain_error_db
+        if self.gain_db < -margin:
             yield Line("On the samples that report, the plan is worse than the first calibration: do not use it")
+        elif self.gain_db <= margin and any(one.is_taken for one in self.steps[1:]):
+            yield Line("The samples that report do not confirm the gain: more samples would show whether there is one")
         if self.half_layers:
             names = ", ".join(self.half_layers)
             yield Line(f"In FP16: {names} ({100 * self.half_macs:.1f} % of the multiply-accumulates)")
