@@ -54,9 +54,14 @@ def divided_samples(names: Sequence[str]) -> tuple[list[str], list[str]]:
             found=len(names),
             remedy="Pass more samples, or choose another calibrator with --calibrator",
         )
-    held = {(2 * index + 1) * len(names) // (2 * count) for index in range(count)}
+    held = spread_evenly(count, len(names))
     kept = [name for index, name in enumerate(names) if index not in held]
     return kept, [name for index, name in enumerate(names) if index in held]
+
+
+def spread_evenly(count: int, total: int) -> set[int]:
+    """Return `count` of the indices below `total`, spread evenly: what is sorted is met in all its kinds."""
+    return {(2 * index + 1) * total // (2 * count) for index in range(count)}
 
 
 def mixed_solutions(

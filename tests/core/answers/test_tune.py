@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import attrs
 import numpy as np
 import onnx
 import onnxruntime
@@ -11,10 +12,15 @@ import pytest
 from tests.core.onnx.models import model, numbers
 
 import dryfit
+from dryfit.answers.options import NetworkOptions
+from dryfit.answers.tuning import tuning
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
-from dryfit.answers.tuning.weights import Corrections, _descended, with_corrections
-from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.answers.tuning.verdicts import LARGEST_DB, Verdict, by_sample_db, divided, gain, student_quantile
+from dryfit.answers.tuning.weights import Corrections, _descended, corrected_biases, with_corrections
+from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
 from dryfit.onnx.external_data import ExternalData
+from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.int8_weights import int8_weights
 from dryfit.quantization.rounding import RoundingMode
 
@@ -127,7 +133,10 @@ def test_a_plan_brings_accuracy_and_its_files_hold_it(samples, tmp_path):
     first, last = answer.steps[0], answer.result
     assert last.sqnr_db > first.sqnr_db + 3
     assert {one.step for one in answer.steps} >= {"equalization", "weight-rounding", "mixed-precision"}
-    assert not set(answer.samples) & set(answer.held_back)
+    assert len({*answer.samples, *answer.held_back, *answer.reporting}) == 20
+    assert answer.expected.sqnr_db > answer.before.sqnr_db + 3, "also on samples that no choice saw"
+    assert answer.gain_db > 3 * answer.gain_error_db
+    assert f"SQNR {answer.before.sqnr_db:.1f} dB -> {answer.expected.sqnr_db:.1f} dB" in answer.summary_line()
     assert answer.half_macs <= 0.3
     assert not answer.is_reached
     # The files alone give the same accuracy.
@@ -161,3 +170,154 @@ def test_what_cannot_be_tuned_is_refused(samples):
         dryfit.tune(four("Relu(a)"), samples, max_loss=1.0)
     with pytest.raises(ConfigError, match="cannot be combined"):
         dryfit.tune(four("Relu(a)"), samples, max_loss=1.0, target=1.0)
+
+
+def judge_of(small, values, *, device="GPU"):
+    feeds = [{"x": one[np.newaxis]} for one in values]
+    return Judge.of_model(
+        small,
+        external=HERE,
+        folder=None,
+        options=NetworkOptions(device=device, precision="int8,fp16", fallback="GPU"),
+        collected=feeds,
+        held=feeds,
+        metric=metric_of("sqnr"),
+        labels=None,
+        threads=1,
+    )
+
+
+@pytest.mark.parametrize("device", ["GPU", "DLA"])
+def test_corrected_biases_take_mean_errors_back(samples, device):
+    """Also where an activation and a wide range make most of what a channel holds round to zero."""
+    small = model(
+        "a = Conv(x, k, b) r = Relu(a) e = Conv(r, m, c) t = Relu(e) y = Conv(t, n)",
+        inputs="float[1,8,6,6] x",
+        outputs="float[1,8,6,6] y",
+        weights={
+            "k": numbers(8, 8, 1, 1) * SPREAD,
+            "b": numbers(8) * SPREAD.reshape(8),
+            "m": numbers(8, 8, 1, 1) / SPREAD.reshape(1, 8, 1, 1),
+            "c": np.full(8, 200, np.float32),  # so that the second activation lets all through
+            "n": numbers(8, 8, 1, 1),
+        },
+    )
+    judge = judge_of(small, np.load(samples), device=device)
+    candidate = Candidate(small, dict(judge.range_sets(small))["minmax"])
+    found = corrected_biases(judge.network(small), judge.probe(candidate), judge.collected)
+    # The second layer alone, so that the first one gives it the same inputs: by the device's own kernel.
+    second = Corrections({}, {"node_of_e": found.biases["node_of_e"]})
+    alone = attrs.evolve(candidate, model=with_corrections(small, HERE, second))
+
+    def outputs(one):
+        probe = judge.probe(one)
+        (layer,) = [each for each in probe.layers if "node_of_e" in each.layers]
+        for feeds in judge.collected:
+            probe.run(feeds)
+            yield probe.exact(layer.output).copy(), probe.quantized(layer)
+
+    exact, _ = (np.concatenate(each) for each in zip(*outputs(candidate), strict=True))
+    before, after = (
+        np.abs((np.concatenate([one for _, one in outputs(each)]) - exact).mean(axis=(0, 2, 3)))
+        for each in (candidate, alone)
+    )
+    assert before.max() > 2
+    assert after.max() < 0.1 * before.max()
+
+
+@pytest.mark.parametrize("device", ["GPU", "DLA"])
+def test_corrected_biases_raise_the_sqnr(samples, device):
+    small = four("Relu(a)")
+    judge = judge_of(small, np.load(samples), device=device)
+    candidate = Candidate(small, dict(judge.range_sets(small))["minmax"])
+    found = corrected_biases(judge.network(small), judge.probe(candidate), judge.collected)
+    better = attrs.evolve(candidate, model=with_corrections(small, HERE, found))
+    assert judge.verdict(better).sqnr_db > judge.verdict(candidate).sqnr_db + 1
+
+
+def test_a_mean_error_that_samples_do_not_agree_on_is_left(samples):
+    judge = judge_of(four("Relu(a)"), np.load(samples)[:1])
+    candidate = Candidate(four("Relu(a)"), dict(judge.range_sets(four("Relu(a)")))["minmax"])
+    found = corrected_biases(judge.network(candidate.model), judge.probe(candidate), judge.collected)
+    assert not found.biases, "one sample tells no standard error"
+
+
+# What is selected by --------------------------------------------------------------------------------------------------
+
+
+def test_parts_have_nothing_in_common_and_are_spread():
+    names = [str(index) for index in range(64)]
+    parts = divided(names)
+    assert sorted([*parts.learning, *parts.selecting, *parts.reporting], key=int) == names
+    assert [len(one) for one in (parts.learning, parts.selecting, parts.reporting)] == [35, 17, 12]
+    for part in (parts.selecting, parts.reporting):
+        assert int(part[0]) < 8
+        assert int(part[-1]) > 55
+    assert [len(one) for one in attrs.astuple(divided(names[:5]))] == [2, 2, 1]
+    with pytest.raises(CalibrationError, match="at least five"):
+        divided(names[:4])
+
+
+def verdict(values):
+    return Verdict(0.0, 0.0, np.array(values, np.float64))
+
+
+def test_a_gain_convinces_by_its_standard_error_and_the_number_of_tries():
+    before = verdict([20, 25, 30, 18, 22, 27])
+    steady = gain(before, verdict(before.by_sample + np.array([0.9, 1.1, 1.0, 1.2, 0.8, 1.0])))
+    assert steady.is_convincing
+    assert steady.mean == pytest.approx(1)
+    by_one = verdict(before.by_sample + np.array([9, 0, -1, 0.5, -0.5, -2]))
+    assert gain(before, by_one).mean == pytest.approx(1)
+    assert not gain(before, by_one).is_convincing, "one sample makes all of the gain"
+    between = verdict(before.by_sample + np.array([2, 1, 0, 1.5, 0, 1.5]))
+    assert gain(before, between).is_convincing
+    assert not gain(before, between, tries=40).is_convincing, "the best of forty"
+    assert not gain(verdict([20]), verdict([30])).is_convincing
+    assert not gain(before, verdict(before.by_sample + 0.01)).is_convincing, "sure, but worth nothing"
+
+
+def test_a_search_without_gains_rarely_finds_one():
+    random = np.random.default_rng(3)
+    before, taken = verdict(np.zeros(12)), 0
+    for _ in range(400):
+        best = max((verdict(random.standard_normal(12)) for _ in range(8)), key=lambda one: one.score)
+        taken += gain(before, best, tries=8).is_convincing
+    assert taken < 0.08 * 400
+
+
+@pytest.mark.parametrize(("freedom", "exact"), [(4, 2.1318), (9, 1.8331), (30, 1.6973)])
+def test_the_quantile_is_that_of_published_tables(freedom, exact):
+    assert student_quantile(0.95, freedom) == pytest.approx(exact, rel=0.02)
+
+
+def test_probabilities_count_by_their_logits():
+    logits = np.array([[4.0, 1.0, -2.0, 0.5]])
+    exact = np.exp(logits) / np.exp(logits).sum()
+    # The same factor for all: the logits differ by a constant.
+    assert by_sample_db([{"p": exact}], [{"p": 0.5 * exact}], {"p"}) == pytest.approx(LARGEST_DB, abs=1e-6)
+    moved = exact.copy()
+    moved[0, 2] *= 2
+    (found,) = by_sample_db([{"p": exact}], [{"p": moved}], {"p"})
+    gap = np.array([0, 0, np.log(2), 0]) - np.log(2) / 4
+    centred = logits - logits.mean()
+    assert found == pytest.approx(10 * np.log10((centred**2).sum() / (gap**2).sum()))
+    (plain,) = by_sample_db([{"p": exact}], [{"p": moved}], set())
+    assert plain > found + 20, "the energy of probabilities is that of the likely ones"
+
+
+def test_a_step_that_lowers_the_sqnr_of_all_samples_together_is_not_taken(samples, monkeypatch):
+    small = four("Relu(a)")
+    judge = judge_of(small, np.load(samples)[:6])
+    tuner = tuning._Tuner(judge, small, 100.0, 0.1)
+    tuner.begin()
+    before = tuner._verdict
+    other = attrs.evolve(tuner.now, half=frozenset({"node_of_y"}))
+    for loss, is_taken in ((0.4, True), (0.6, False)):
+        verdict = Verdict(before.sqnr_db - loss, 0.0, before.by_sample + 1 + 0.01 * np.arange(6))
+        monkeypatch.setattr(Judge, "verdict", lambda self, candidate, verdict=verdict: verdict)
+        monkeypatch.setattr(tuner, "_mixed", lambda: tuning._Proposal(other, "one layer in FP16"))
+        tuner._verdict = before
+        tuner.take("mixed-precision")
+        assert tuner.steps[-1].is_taken == is_taken
+    assert tuner.steps[-1].what.endswith("the SQNR over all samples falls too far")

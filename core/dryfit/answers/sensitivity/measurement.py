@@ -208,6 +208,7 @@ class LayerProbe:
         plan: plan of its INT8 engine.
         feeds: a sample; all others have its shapes.
         keeps_outputs: see `MeasurementTask`.
+        taps: names of more tensors that `exact` and `by_inputs_and_weights` give, such as sums inside a layer.
         num_threads: number of threads; None for one per CPU.
 
     Attributes:
@@ -218,7 +219,14 @@ class LayerProbe:
     """
 
     def __init__(
-        self, network: Network, plan: Plan, feeds: Feeds, *, keeps_outputs: bool = False, num_threads: int | None = None
+        self,
+        network: Network,
+        plan: Plan,
+        feeds: Feeds,
+        *,
+        keeps_outputs: bool = False,
+        taps: Sequence[str] = (),
+        num_threads: int | None = None,
     ) -> None:
         shapes = {name: array.shape for name, array in feeds.items()}
         self._runner = OperationRunner(plan, shapes, num_threads)
@@ -243,10 +251,12 @@ class LayerProbe:
                 "shows why each layer has its precision",
             )
         named = {*self.tensors, *(one.output for one in self.layers), *(t for one in self.layers for t in one.inputs)}
-        taps = [tensor.name for tensor in self._work.tensors if tensor.name in named]
-        taps = list(dict.fromkeys([*taps, *self.outputs]))
-        self._exact = PartialRuns(*self._engine(self._work, taps, feeds), num_threads)
-        self._rounded_weights = PartialRuns(*self._engine(self._with_int8_weights(), taps, feeds), num_threads)
+        named |= set(taps)
+        tapped = [tensor.name for tensor in self._work.tensors if tensor.name in named]
+        tapped = list(dict.fromkeys([*tapped, *self.outputs]))
+        self._exact = PartialRuns(*self._engine(self._work, tapped, feeds), num_threads)
+        self._rounded_weights = PartialRuns(*self._engine(self._with_int8_weights(), tapped, feeds), num_threads)
+        self._first_feeds = feeds
         self._is_first = True
         shapes_of = {tensor.name: tensor.shape for tensor in self._work.tensors}
         self.channels = {name: _channels(shapes_of[name]) for name in self.tensors}
@@ -268,12 +278,32 @@ class LayerProbe:
         """Return what the INT8 kernel of a layer gives for its FP32 inputs of the last sample, as real values."""
         return self._quantized(layer, self._operations[self.layers.index(layer)])
 
+    def by_inputs_and_weights(self, layer: MeasuredLayer, tensor: str) -> Array:
+        """Return a tensor inside a layer, in FP32 from the codes of the layer's inputs and weights.
+
+        Other than `quantized`, it has no rounding of the output, and no end of a range or activation behind it.
+
+        Args:
+            layer: the layer; its inputs are those of the last sample.
+            tensor: name of its output, or of one of the `taps`.
+        """
+        self._begin()
+        inputs = {
+            name: rounded(self.exact(name), scale) if scale else self.exact(name)
+            for name, scale in layer.inputs.items()
+        }
+        return self._rounded_weights.run_after(inputs, [tensor])[tensor]
+
+    def _begin(self) -> None:
+        """Run the engine with rounded weights once: what is asked of it later depends on changed tensors only."""
+        if self._is_first:
+            self._rounded_weights.run(self._first_feeds)
+            self._is_first = False
+
     def measure(self, sample: str, feeds: Feeds) -> Measurement:
         """Return what quantization of each layer and tensor does on one sample."""
         exact = self._exact.run(feeds)
-        if self._is_first:
-            self._rounded_weights.run(feeds)
-            self._is_first = False
+        self._begin()
         signal = np.array([float((exact[name].astype(np.float64) ** 2).sum()) for name in self.outputs])
         local = np.zeros((len(self.layers), len(LOCAL)))
         kept: list[dict[str, Array]] = [exact]

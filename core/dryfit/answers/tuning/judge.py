@@ -14,6 +14,8 @@ from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.sensitivity.measurement import LayerProbe
+from dryfit.answers.tuning.verdicts import Verdict, by_sample_db
+from dryfit.answers.tuning.weights import sums_of
 from dryfit.builder.build import build_plan
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.building import Builder
@@ -66,6 +68,7 @@ class Judge:
         labels: labels of the held-back samples for the metric; None for nothing.
         threads: number of host threads; None for one per CPU.
         exact: FP32 outputs of the original model for the samples held back.
+        probabilities: names of the outputs that a softmax gives.
     """
 
     external: ExternalData
@@ -77,12 +80,19 @@ class Judge:
     labels: Any
     threads: int | None
     exact: Sequence[Mapping[str, Array]]
+    probabilities: frozenset[str] = frozenset()
 
     @classmethod
     def of_model(cls, model: ModelProto, **fields: Any) -> Judge:
         """Return the judge of a model, which computes the exact outputs."""
         judge = cls(exact=(), **fields)
-        return attrs.evolve(judge, exact=judge.real_outputs(model))
+        found = {name for node in model.graph.node if node.op_type == "Softmax" for name in node.output}
+        return attrs.evolve(judge, exact=judge.real_outputs(model), probabilities=frozenset(found))
+
+    def over(self, model: ModelProto, samples: Sequence[Feeds], labels: Any = None) -> Judge:
+        """Return a judge by other samples, against the FP32 outputs of the original model."""
+        other = attrs.evolve(self, held=samples, labels=labels)
+        return attrs.evolve(other, exact=other.real_outputs(model))
 
     def network(self, model: ModelProto) -> Network:
         """Return the network of a model with the shapes of the samples."""
@@ -119,20 +129,17 @@ class Judge:
         context = Builder().build_engine(network, config).create_execution_context(self.threads)
         return [context.run(feeds) for feeds in self.held]
 
-    def verdict(self, candidate: Candidate) -> tuple[float, float]:
-        """Return (SQNR of the worst output in dB, metric) of a quantized network."""
+    def verdict(self, candidate: Candidate) -> Verdict:
+        """Return what a quantized network is worth on the samples held back."""
         found = self.outputs(candidate)
-        return worst_sqnr_db(self.exact, found), self.measured(found)
+        by_sample = by_sample_db(self.exact, found, self.probabilities)
+        return Verdict(worst_sqnr_db(self.exact, found), self.measured(found), by_sample)
 
     def measured(self, outputs: Sequence[Mapping[str, Array]]) -> float:
         """Return the metric of outputs for the samples held back."""
         whole = {name: np.concatenate([one[name] for one in outputs]) for name in outputs[0]}
         exact = {name: np.concatenate([one[name] for one in self.exact]) for name in self.exact[0]}
         return self.metric.value(whole, exact, self.labels)
-
-    def sqnr_db(self, candidate: Candidate) -> float:
-        """Return the SQNR of the worst output in dB."""
-        return worst_sqnr_db(self.exact, self.outputs(candidate))
 
     # Learning from the other samples --------------------------------------------------------------------------------
 
@@ -169,4 +176,5 @@ class Judge:
     def probe(self, candidate: Candidate) -> LayerProbe:
         """Return the engines that judge single layers of a quantized network."""
         network = self.network(candidate.model)
-        return LayerProbe(network, self.engine(candidate).plan, self.collected[0], num_threads=self.threads)
+        plan = self.engine(candidate).plan
+        return LayerProbe(network, plan, self.collected[0], taps=sums_of(network), num_threads=self.threads)

@@ -14,12 +14,12 @@ import numpy as np
 from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
-from dryfit.answers.mixed_calibration import divided_samples
 from dryfit.answers.options import Options
 from dryfit.answers.text import Answer, Block, Line, Table
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.judge import Candidate, Judge
 from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates
+from dryfit.answers.tuning.verdicts import Gain, Verdict, divided, gain
 from dryfit.answers.tuning.weights import corrected_biases, rounded_by_effect, with_corrections
 from dryfit.atomic_file import write_atomically
 from dryfit.calibration.jobs import SampleCount
@@ -35,6 +35,7 @@ from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.calibrator import Solution
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.picture_preparation import PicturePreparation
+from dryfit.quantization.sample_arrays import Feeds
 
 STEPS = ("equalization", "scales", "weight-rounding", "bias-correction", "mixed-precision")
 
@@ -47,15 +48,17 @@ RANGE_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Shares of a tensor's largest range that are tried besides the calibrators' ranges."""
 MOST_LOOKED_AT = 8
 """Samples that single layers and ranges are judged on: their order is known from few."""
-GAIN_DB = 0.05
-"""A step that brings less is not taken."""
+
+TOLERATED_LOSS_DB = 0.5
+"""The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
+few samples with large outputs."""
 
 MODEL_FILE, CACHE_FILE, PRECISIONS_FILE, PLAN_FILE = "model.onnx", "model.cache", "layer-precisions.txt", "plan.json"
 
 
 @attrs.frozen(kw_only=True)
 class TuningStep:
-    """What a step brought, on the samples held back.
+    """What a step brought, on the samples that select.
 
     Attributes:
         step: name of the step.
@@ -63,6 +66,9 @@ class TuningStep:
         is_taken: whether its result was taken.
         sqnr_db: SQNR of the worst output after the step, in dB; null if nothing differs from FP32.
         metric: the metric after the step.
+        gain_db: mean gain of a sample's SQNR over the plan so far, in dB; null for the first step, and where nothing
+            was tried.
+        gain_error_db: standard error of the mean gain in dB; null where there is none.
         fp32_sqnr_db: how far the edited model is from the original one in FP32, as SQNR in dB; null if it computes the
             same to the last bit, or the step edits no model.
     """
@@ -72,7 +78,22 @@ class TuningStep:
     is_taken: bool
     sqnr_db: float | None
     metric: float
+    gain_db: float | None
+    gain_error_db: float | None
     fp32_sqnr_db: float | None
+
+
+@attrs.frozen(kw_only=True)
+class TuningOutcome:
+    """What a quantized network is worth on the samples that report, which no step was learned from or chosen by.
+
+    Attributes:
+        sqnr_db: SQNR of the worst output in dB; null if nothing differs from FP32.
+        metric: the metric.
+    """
+
+    sqnr_db: float | None
+    metric: float
 
 
 @attrs.frozen(repr=False, kw_only=True)
@@ -83,12 +104,17 @@ class TuneAnswer(Answer):
         model: path of the model.
         device: default device.
         metric: name of the metric.
-        metric_fp32: the metric in FP32; null where it compares with FP32.
+        metric_fp32: the metric in FP32 on the samples that report; null where it compares with FP32.
         wanted: least value of the metric that the plan had to reach.
-        is_reached: whether it does, on the samples held back.
+        is_reached: whether it does, on the samples that report.
         samples: names of the samples that were learned from.
-        held_back: names of the samples that judged; none of them was learned from.
+        held_back: names of the samples that steps were selected by; none of them was learned from.
+        reporting: names of the samples that report; no step was learned from them or selected by them.
         steps: steps in order; the first is the model as it was, calibrated.
+        before: the model as it was, calibrated by `entropy2`, on the samples that report.
+        expected: the plan on the samples that report: what to expect of others.
+        gain_db: mean gain of a sample's SQNR by the plan there, in dB.
+        gain_error_db: its standard error in dB; null for a single sample.
         half_layers: names of the layers that are kept in FP16.
         half_macs: share of the multiply-accumulates in FP16.
         segments: number of segments of the engine before and after.
@@ -96,8 +122,8 @@ class TuneAnswer(Answer):
 
     Example:
         >>> answer = dryfit.tune("digits.onnx", "images.npy", "tuned", metric="sqnr", target=25.0)
-        >>> answer.result.sqnr_db >= answer.steps[0].sqnr_db
-        True
+        >>> set(answer.reporting) & {*answer.samples, *answer.held_back}
+        set()
     """
 
     COMMAND: ClassVar[str] = "tune"
@@ -110,7 +136,12 @@ class TuneAnswer(Answer):
     is_reached: bool
     samples: Sequence[str]
     held_back: Sequence[str]
+    reporting: Sequence[str]
     steps: Sequence[TuningStep]
+    before: TuningOutcome
+    expected: TuningOutcome
+    gain_db: float
+    gain_error_db: float | None
     half_layers: Sequence[str]
     half_macs: Amount
     segments: Sequence[Count]
@@ -119,12 +150,12 @@ class TuneAnswer(Answer):
 
     @property
     def result(self) -> TuningStep:
-        """The last step that was taken, whose values are those of the plan."""
+        """The last step that was taken, whose values are those of the plan on the samples that select."""
         return [one for one in self.steps if one.is_taken][-1]
 
     def summary_line(self) -> str:
         """Return what was reached, in one line."""
-        first, last = self.steps[0], self.result
+        first, last = self.before, self.expected
         return (
             f"{self.model}: {self.metric} {first.metric:.6g} -> {last.metric:.6g}, SQNR {_db(first.sqnr_db)} -> "
             f"{_db(last.sqnr_db)} on {self.device}, {100 * self.half_macs:.1f} % of the MACs in FP16"
@@ -133,12 +164,27 @@ class TuneAnswer(Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return what each step brought, and the files."""
         yield Line(self.summary_line())
-        yield Line(f"Learned from {len(self.samples)} samples, judged on {len(self.held_back)} others")
+        yield Line(f"These are of {len(self.reporting)} samples that nothing was learned from or selected by")
+        error = "" if self.gain_error_db is None else f", standard error {self.gain_error_db:.1f} dB"
+        yield Line(f"Mean gain of a sample there: {self.gain_db:+.1f} dB{error}")
+        yield Line(f"Learned from {len(self.samples)} samples; steps selected by {len(self.held_back)} others:")
         rows = [
-            (one.step, "yes" if one.is_taken else "no", _db(one.sqnr_db), f"{one.metric:.6g}", one.what)
+            (
+                one.step,
+                "yes" if one.is_taken else "no",
+                _db(one.sqnr_db),
+                f"{one.metric:.6g}",
+                "" if one.gain_db is None else f"{one.gain_db:+.1f} +- {one.gain_error_db or 0:.1f} dB",
+                one.what,
+            )
             for one in self.steps
         ]
-        yield Table("Steps", ["step", "taken", "SQNR", self.metric, "what"], rows)
+        yield Table("Steps", ["step", "taken", "SQNR", self.metric, "mean gain", "what"], rows)
+        margin = np.inf if self.gain_error_db is None else 2 * self.gain_error_db
+        if self.gain_db < -margin:
+            yield Line("On the samples that report, the plan is worse than the first calibration: do not use it")
+        elif self.gain_db <= margin and any(one.is_taken for one in self.steps[1:]):
+            yield Line("The samples that report do not confirm the gain: more samples would show whether there is one")
         if self.half_layers:
             names = ", ".join(self.half_layers)
             yield Line(f"In FP16: {names} ({100 * self.half_macs:.1f} % of the multiply-accumulates)")
@@ -181,8 +227,10 @@ def tune(
 ) -> TuneAnswer:
     """Make a plan that gives a model its accuracy back in INT8: scales, an edited model, layers in FP16.
 
-    One sample in five is held back, at most 16. Each step learns from the others, and is taken if it raises the SQNR
-    of the worst output on those held back, in the device's integer arithmetic.
+    One sample in five, at most 16, reports what to expect; of the others one in three, at most 32, selects, and the
+    rest is learned from. A step is taken if the mean gain of the selecting samples' SQNR, in the device's integer
+    arithmetic, is more than chance: a t-test of the paired gains at 5 %, divided by the number of variants tried;
+    and if the SQNR over all of them together does not fall by more than half a dB.
 
     Args:
         model: a path or an ONNX model.
@@ -205,7 +253,7 @@ def tune(
         ConfigError: The model is no ONNX model, has Q/DQ nodes, or the options conflict.
         UnknownNameError: A step, metric, device or option value does not exist.
         KeyboardInterrupt: The run was stopped; nothing was written.
-        CalibrationError, ExecutionError: Samples cannot be read or do not match the network.
+        CalibrationError, ExecutionError: Samples cannot be read, are fewer than five, or do not match the network.
 
     Example:
         >>> answer = dryfit.tune("digits.onnx", "images.npy", steps=["equalization"])
@@ -228,24 +276,28 @@ def tune(
     source = source_of(os.fspath(data), preparation) if isinstance(data, str | os.PathLike) else data
     proto, external = read_model(subject.source, subject.folder)
     names = list(source.names(subject.network))[:limit]
-    kept, held = divided_samples(names)
+    parts = divided(names)
     chosen = metric_of(metric)
-    marked = None if labels is None else [labels[index] for index, name in enumerate(names) if name in set(held)]
+
+    def of(part: Sequence[str]) -> tuple[list[Feeds], list[Any] | None]:
+        inside = set(part)
+        marked = None if labels is None else [labels[index] for index, name in enumerate(names) if name in inside]
+        return [feeds for _, feeds in source.samples(part, subject.network)], marked
+
+    selecting, selecting_labels = of(parts.selecting)
     assert subject.options is not None  # noqa: S101  there is no config
     judge = Judge.of_model(
         proto,
         external=external,
         folder=subject.folder,
         options=subject.options,
-        collected=[feeds for _, feeds in source.samples(kept, subject.network)],
-        held=[feeds for _, feeds in source.samples(held, subject.network)],
+        collected=of(parts.learning)[0],
+        held=selecting,
         metric=chosen,
-        labels=marked,
+        labels=selecting_labels,
         threads=threads,
     )
-    fp32 = judge.measured(judge.exact)
-    wanted = _wanted(chosen.name, fp32, max_loss, target)
-    tuner = _Tuner(judge, proto, wanted, max_macs)
+    tuner = _Tuner(judge, proto, _wanted(chosen.name, judge.measured(judge.exact), max_loss, target), max_macs)
     with progress(1 + len(steps), 0) as count, count.shown():
         tuner.begin()
         count.advance(1, 1)
@@ -256,6 +308,11 @@ def tune(
                 tuner.take(step)
                 count.advance(1, 1)
     final = tuner.now
+    reporter = judge.over(proto, *of(parts.reporting))
+    fp32 = reporter.measured(reporter.exact)
+    wanted = _wanted(chosen.name, fp32, max_loss, target)
+    before, expected = reporter.verdict(tuner.first), reporter.verdict(final)
+    brought = gain(before, expected)
     macs = multiply_accumulates(judge.network(final.model))
     half = [layer.name for layer in judge.network(final.model).layers if layer.name in final.half]
     answer = TuneAnswer(
@@ -264,10 +321,15 @@ def tune(
         metric=chosen.name,
         metric_fp32=fp32 if np.isfinite(fp32) else None,
         wanted=wanted,
-        is_reached=tuner.metric >= wanted,
-        samples=kept,
-        held_back=held,
+        is_reached=expected.metric >= wanted,
+        samples=parts.learning,
+        held_back=parts.selecting,
+        reporting=parts.reporting,
         steps=tuner.steps,
+        before=_outcome(before),
+        expected=_outcome(expected),
+        gain_db=brought.mean,
+        gain_error_db=brought.error if np.isfinite(brought.error) else None,
         half_layers=half,
         half_macs=sum(macs[name] for name in half) / max(1, sum(macs.values())),
         segments=[tuner.segments, len(judge.engine(final).plan.segments)],
@@ -275,6 +337,14 @@ def tune(
         notes=subject.notes,
     )
     return answer if output is None else _written(answer, judge, final, Path(output), qdq=qdq)
+
+
+def _outcome(verdict: Verdict) -> TuningOutcome:
+    return TuningOutcome(sqnr_db=_finite(verdict.sqnr_db), metric=verdict.metric)
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _wanted(name: str, fp32: float, max_loss: float | None, target: float | None) -> float:
@@ -296,10 +366,26 @@ def _wanted(name: str, fp32: float, max_loss: float | None, target: float | None
     return 20.0
 
 
+@attrs.frozen(eq=False)
+class _Proposal:
+    """What a step would do.
+
+    Attributes:
+        candidate: the quantized network; None where there is nothing to do.
+        what: what was done, or why nothing.
+        tries: number of networks that this one was chosen from by the samples that select.
+    """
+
+    candidate: Candidate | None
+    what: str
+    tries: int = 1
+
+
 class _Tuner:
     """A plan while steps change it.
 
     Attributes:
+        first: the network as it was, calibrated.
         now: the quantized network so far.
         steps: what each step brought.
         segments: number of segments of the first engine.
@@ -310,73 +396,97 @@ class _Tuner:
         self._original = model
         self._wanted = wanted
         self._max_macs = max_macs
-        self.now = Candidate(model, {})
+        self.now = self.first = Candidate(model, {})
         self.steps: list[TuningStep] = []
         self.segments = 0
         self._uncorrected: Candidate | None = None
 
-    @property
-    def metric(self) -> float:
-        """The metric of the quantized network so far."""
-        return self._metric
-
     def begin(self) -> None:
         """Calibrate by TensorRT's calibrator, and then by the best of several."""
-        sets = dict(self._judge.range_sets(self._original))
-        scored = {name: self._judge.verdict(Candidate(self._original, ranges)) for name, ranges in sets.items()}
+        sets = {name: Candidate(self._original, ranges) for name, ranges in self._judge.range_sets(self._original)}
+        verdicts = {name: self._judge.verdict(one) for name, one in sets.items()}
         first = next(iter(sets))
-        sqnr, metric = scored[first]
-        self._report("calibration", f"ranges by {first}", sqnr, metric, is_taken=True)
-        self.segments = len(self._judge.engine(Candidate(self._original, sets[first])).plan.segments)
-        best = max(scored, key=lambda name: scored[name][0])
-        self.now = Candidate(self._original, sets[best])
-        self._sqnr, self._metric = scored[best]
-        if best != first:
-            self._report("calibration", f"ranges by {best}", *scored[best], is_taken=True)
+        self.now = self.first = sets[first]
+        self._verdict = verdicts.pop(first)
+        self.segments = len(self._judge.engine(self.first).plan.segments)
+        self._report("calibration", f"ranges by {first}", self._verdict, None, is_taken=True)
+        best = max(verdicts, key=lambda name: verdicts[name].score)
+        brought = gain(self._verdict, verdicts[best], len(verdicts))
+        what = f"ranges by {best}, the best of {len(verdicts)} others"
+        is_taken = self._is_taken(verdicts[best], brought)
+        self._report("calibration", what, verdicts[best], brought, is_taken=is_taken)
+        if is_taken:
+            self.now, self._verdict = sets[best], verdicts[best]
 
     def take(self, step: str) -> None:
         """Try a step, and keep what it brings."""
-        proposals: dict[str, Callable[[], tuple[Candidate | None, str]]] = {
+        proposals: dict[str, Callable[[], _Proposal]] = {
             "equalization": self._equalized,
             "scales": self._scaled,
             "weight-rounding": self._with_rounded_weights,
             "bias-correction": self._with_corrected_biases,
             "mixed-precision": self._mixed,
         }
-        candidate, what = proposals[step]()
+        proposed = proposals[step]()
+        candidate = proposed.candidate
         if candidate is None:
-            self._report(step, what, self._sqnr, self._metric, is_taken=False)
+            self._report(step, proposed.what, self._verdict, None, is_taken=False)
             return
-        sqnr, metric = self._judge.verdict(candidate)
-        is_taken = sqnr > self._sqnr + GAIN_DB
+        verdict = self._judge.verdict(candidate)
+        brought = gain(self._verdict, verdict, proposed.tries)
         difference = None
+        is_taken = self._is_taken(verdict, brought)
         if is_taken:
             if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
                 self._uncorrected = self.now
             if candidate.model is not self.now.model:
-                exact = self._judge.real_outputs(candidate.model)
-                found = worst_sqnr_db(self._judge.exact, exact)
-                difference = found if np.isfinite(found) else None
-            self.now, self._sqnr, self._metric = candidate, sqnr, metric
-        self._report(step, what, sqnr, metric, is_taken=is_taken, difference=difference)
+                difference = _finite(worst_sqnr_db(self._judge.exact, self._judge.real_outputs(candidate.model)))
+            self.now, self._verdict = candidate, verdict
+        self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
+
+    def _is_taken(self, verdict: Verdict, brought: Gain) -> bool:
+        return brought.is_convincing and verdict.sqnr_db >= self._verdict.sqnr_db - TOLERATED_LOSS_DB
 
     def _report(
-        self, step: str, what: str, sqnr: float, metric: float, *, is_taken: bool, difference: float | None = None
+        self,
+        step: str,
+        what: str,
+        verdict: Verdict,
+        brought: Gain | None,
+        *,
+        is_taken: bool,
+        difference: float | None = None,
     ) -> None:
         if difference is not None:
             what += f"; in FP32 {difference:.1f} dB from the original"
-        shown = sqnr if np.isfinite(sqnr) else None
+        if brought is not None and not is_taken and brought.is_convincing:
+            what += "; the SQNR over all samples falls too far"
+        elif brought is not None and not is_taken and brought.mean > 0:
+            what += (
+                f"; {brought.needed:.1f} dB would convince"
+                if np.isfinite(brought.needed)
+                else "; a single sample cannot convince"
+            )
         self.steps.append(
-            TuningStep(step=step, what=what, is_taken=is_taken, sqnr_db=shown, metric=metric, fp32_sqnr_db=difference)
+            TuningStep(
+                step=step,
+                what=what,
+                is_taken=is_taken,
+                sqnr_db=_finite(verdict.sqnr_db),
+                metric=verdict.metric,
+                gain_db=None if brought is None else brought.mean,
+                gain_error_db=None if brought is None else _finite(brought.error),
+                fp32_sqnr_db=difference,
+            )
         )
 
     # The steps ------------------------------------------------------------------------------------------------------
 
-    def _equalized(self) -> tuple[Candidate | None, str]:
+    def _equalized(self) -> _Proposal:
         judge, model = self._judge, self.now.model
         names = channel_tensors(model, judge.external)
         largest = judge.largest_per_channel(model, names)
-        best: tuple[float, Candidate, str] | None = None
+        tried: list[tuple[float, Candidate, str]] = []
         seen: set[bytes] = set()
         for strength, bounded in EQUALIZATIONS:
             found = equalize(model, judge.external, largest, strength, bounded=bounded, margin=BOUND_MARGIN)
@@ -384,19 +494,17 @@ class _Tuner:
             if not found.factors or data in seen or (bounded and not found.tightened):
                 continue
             seen.add(data)
-            exact = worst_sqnr_db(judge.exact, judge.real_outputs(found.model))
+            moved = f", {found.tightened} bounds of ReLU6 moved" if found.tightened else ""
             for name, ranges in judge.range_sets(found.model):
                 candidate = Candidate(found.model, ranges)
-                sqnr = min(judge.sqnr_db(candidate), exact)
-                if best is None or sqnr > best[0]:
-                    moved = f", {found.tightened} bounds of ReLU6 moved" if found.tightened else ""
-                    what = (
-                        f"{found.num_tensors} tensors scaled by channel (strength {strength}{moved}), ranges by {name}"
-                    )
-                    best = sqnr, candidate, what
-        return (None, "no channels can be scaled") if best is None else best[1:]
+                what = f"{found.num_tensors} tensors scaled by channel (strength {strength}{moved}), ranges by {name}"
+                tried.append((judge.verdict(candidate).score, candidate, what))
+        if not tried:
+            return _Proposal(None, "no channels can be scaled")
+        _, candidate, what = max(tried, key=lambda one: one[0])
+        return _Proposal(candidate, f"{what}, the best of {len(tried)}", len(tried))
 
-    def _scaled(self) -> tuple[Candidate | None, str]:
+    def _scaled(self) -> _Proposal:
         judge = self._judge
         network, collectors = judge.collectors(self.now.model)
         found = {"now": {name: Solution.of_threshold(end) for name, end in self.now.ranges.items()}}
@@ -420,63 +528,71 @@ class _Tuner:
             one = probe.noise(str(index), feeds, roundings)
             noise = one if noise is None else noise.joined(one)
         changes = changes_from(found["now"], judged, noise)
-        best, kept, now = self._sqnr, 0, self.now
+        best, kept, now = self._verdict.score, 0, self.now
         counts = sorted({1 << power for power in range(len(changes).bit_length())} | {len(changes)})
         for count in counts if changes else []:
             ranges = dict(self.now.ranges)
             for change in changes[:count]:
                 ranges.update(dict.fromkeys(change.tensors, change.threshold))
             candidate = attrs.evolve(self.now, ranges=ranges)
-            sqnr = judge.sqnr_db(candidate)
-            if sqnr > best:
-                best, kept, now = sqnr, count, candidate
+            score = judge.verdict(candidate).score
+            if score > best:
+                best, kept, now = score, count, candidate
         what = f"{kept} of {len(judged)} ranges changed, {len(roundings)} tried"
-        return (now, what) if kept else (None, f"no range is better, {len(roundings)} tried")
+        if not kept:
+            return _Proposal(None, f"no range is better, {len(roundings)} tried")
+        return _Proposal(now, what, len(counts))
 
-    def _with_rounded_weights(self) -> tuple[Candidate | None, str]:
+    def _with_rounded_weights(self) -> _Proposal:
         probe = self._judge.probe(self.now)
         network = self._judge.network(self.now.model)
         found = rounded_by_effect(network, probe, self._judge.collected[: 2 * MOST_LOOKED_AT])
         if not found.kernels:
-            return None, "the nearest codes are the best ones"
+            return _Proposal(None, "the nearest codes are the best ones")
         model = with_corrections(self.now.model, self._judge.external, found)
         candidate = attrs.evolve(self.now, model=model)
         what = f"weights of {len(found.kernels)} layers rounded by their effect"
         # Codes that are chosen for the energy of the error may leave a mean, which biases take back.
         corrected = self._corrected(candidate)
-        if corrected is not None and self._judge.sqnr_db(corrected) > self._judge.sqnr_db(candidate):
-            return corrected, f"{what}, and biases corrected"
-        return candidate, what
+        if corrected is not None:
+            return _Proposal(corrected, f"{what}, and biases corrected")
+        return _Proposal(candidate, what)
 
-    def _with_corrected_biases(self) -> tuple[Candidate | None, str]:
+    def _with_corrected_biases(self) -> _Proposal:
         candidate = self._corrected(self.now)
         if candidate is None:
-            return None, "no layer has a bias that can be corrected"
-        return candidate, "biases corrected by data"
+            return _Proposal(None, "no mean error is sure, or taking it back costs SQNR where it was learned")
+        return _Proposal(candidate, "biases corrected by data")
 
     def _corrected(self, candidate: Candidate) -> Candidate | None:
         judge = self._judge
-        network, probe = judge.network(candidate.model), judge.probe(candidate)
-        found = corrected_biases(network, probe, judge.collected[: 2 * MOST_LOOKED_AT])
-        model = with_corrections(candidate.model, judge.external, found)
-        return attrs.evolve(candidate, model=model) if found.biases else None
+        samples = judge.collected[: 2 * MOST_LOOKED_AT]
+        found = corrected_biases(judge.network(candidate.model), judge.probe(candidate), samples)
+        if not found.biases:
+            return None
+        corrected = attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, found))
+        # A mean that is taken back before an activation can still cost: where others of its values pass than err.
+        seen = judge.over(self._original, samples)
+        now, then = seen.verdict(candidate), seen.verdict(corrected)
+        return corrected if then.score > now.score and then.sqnr_db >= now.sqnr_db else None
 
-    def _mixed(self) -> tuple[Candidate | None, str]:
-        if self._metric >= self._wanted:
-            return None, "the metric is reached without"
-        found, what, verdict = self._mixed_from(self.now)
+    def _mixed(self) -> _Proposal:
+        if self._verdict.metric >= self._wanted:
+            return _Proposal(None, "the metric is reached without")
+        found, verdict = self._mixed_from(self.now)
         # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
-        if verdict[1] < self._wanted and self._uncorrected is not None:
-            other, other_what, other_verdict = self._mixed_from(self._uncorrected)
-            if other_verdict > verdict:
-                return other, f"{other_what}, without rounded weights and corrected biases"
-        return found, what
+        if verdict.metric < self._wanted and self._uncorrected is not None:
+            other, other_verdict = self._mixed_from(self._uncorrected)
+            if (other_verdict.metric, other_verdict.score) > (verdict.metric, verdict.score):
+                what = f"{other.what}, without rounded weights and corrected biases"
+                return attrs.evolve(other, what=what, tries=found.tries + other.tries)
+        return found
 
     def _keeps_segments(self, candidate: Candidate) -> bool:
         return len(self._judge.engine(candidate).plan.segments) <= self.segments
 
-    def _mixed_from(self, start: Candidate) -> tuple[Candidate, str, tuple[float, float]]:
-        """Return a network with layers in FP16, what was done, and its SQNR and metric."""
+    def _mixed_from(self, start: Candidate) -> tuple[_Proposal, Verdict]:
+        """Return a network with layers in FP16, and its verdict."""
         judge = self._judge
         network, probe = judge.network(start.model), judge.probe(start)
         measured = None
@@ -486,21 +602,21 @@ class _Tuner:
         assert measured is not None  # noqa: S101  at least one sample is collected from
         macs = multiply_accumulates(network)
         ordered = choices(network, probe, measured, macs)
-        verdicts: dict[frozenset[str], tuple[float, float]] = {}
+        verdicts: dict[frozenset[str], Verdict] = {}
 
         def is_enough(candidate: Candidate) -> bool:
             if candidate.half not in verdicts:
                 verdicts[candidate.half] = judge.verdict(candidate)
-            return verdicts[candidate.half][1] >= self._wanted
+            return verdicts[candidate.half].metric >= self._wanted
 
         found = mixed(judge, start, ordered, self._max_macs, macs, is_enough)
         if not is_enough(found):
             whole = [half for half in verdicts if self._keeps_segments(attrs.evolve(found, half=half))]
-            best = max(whole or verdicts, key=lambda half: verdicts[half][0])
+            best = max(whole or verdicts, key=lambda half: verdicts[half].score)
             found = attrs.evolve(found, half=best)
         share = sum(macs.get(name, 0) for name in found.half) / max(1, sum(macs.values()))
         what = f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates"
-        return found, what, verdicts[found.half]
+        return _Proposal(found, what, len(verdicts)), verdicts[found.half]
 
 
 def _written(answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, *, qdq: bool) -> TuneAnswer:

@@ -38,8 +38,8 @@ MOST_INPUTS = 2048
 DAMPING = 0.02
 """Share of the mean square of an input that is added to each: what few samples do not show must not be free. Our
 choice."""
-FEWEST_VALUES = 64
-"""A channel with fewer values keeps its bias. Our choice."""
+CONVINCING = 2.0
+"""Standard errors that a mean error must differ from zero by. Our choice: one channel in twenty is believed wrongly."""
 PASSES = 3
 """How often the codes of a channel are gone through. Measured: the third changes less than one code in a hundred."""
 
@@ -103,35 +103,45 @@ def rounded_by_effect(network: Network, probe: LayerProbe, samples: Sequence[Fee
 
 
 def corrected_biases(network: Network, probe: LayerProbe, samples: Sequence[Feeds]) -> Corrections:
-    """Return biases that take back the mean error of each output channel of each layer.
+    """Return biases that take back the mean error of the sums of each output channel of each layer.
+
+    The error is that of the sums of products, before activation, range and rounding of the output: what rounded inputs
+    and rounded weights cause. A sum moves with the bias one to one. Behind the activation it would not, and leaving out
+    the values that an end holds, by what is found there, would leave out errors of one sign: of values that round to
+    zero all positive ones. What the rounding of the output shifts is an error of the next layer's inputs.
+
+    A mean error of a channel is believed that is `CONVINCING` times as large as its standard error over samples, whose
+    values depend on each other too much to be counted one by one.
 
     Args:
         network: the network of the probe.
-        probe: engines of the quantized network.
-        samples: inputs.
+        probe: engines of the quantized network, with `sums_of(network)` as taps.
+        samples: inputs; of fewer than two, nothing is believed.
     """
     chosen = {name: (one, layer) for name, (one, layer) in _convolutions(network, probe, any_inputs=True).items()}
-    sums = {name: np.zeros(one.num_output_maps) for name, (one, _) in chosen.items()}
-    counts = {name: np.zeros(one.num_output_maps) for name, (one, _) in chosen.items()}
+    means: dict[str, list[Array]] = {name: [] for name in chosen}
     for feeds in samples:
         probe.run(feeds)
-        for name, (_, layer) in chosen.items():
-            exact = probe.exact(layer.output).astype(np.float64)
-            found = probe.quantized(layer)
-            axes = tuple(axis for axis in range(exact.ndim) if axis != 1)
-            # Values that an activation or the range holds at an end do not move with the bias.
-            moves = (exact != 0) & (found != 0)
-            if layer.output_scale:
-                moves &= np.abs(found) < (LARGEST_CODE - 0.5) * layer.output_scale
-            sums[name] += np.where(moves, exact - found, 0.0).sum(axis=axes)
-            counts[name] += moves.sum(axis=axes)
+        for name, (convolution, layer) in chosen.items():
+            sums = convolution.get_output(0).name
+            error = probe.exact(sums).astype(np.float64) - probe.by_inputs_and_weights(layer, sums)
+            means[name].append(error.mean(axis=tuple(axis for axis in range(error.ndim) if axis != 1)))
     biases = {}
-    for name, (convolution, _) in chosen.items():
+    for name, (convolution, _) in chosen.items() if len(samples) > 1 else ():
+        shifts = np.array(means[name])
+        mean, deviation = shifts.mean(axis=0), shifts.std(axis=0, ddof=1)
+        is_sure = np.abs(mean) > CONVINCING * deviation / np.sqrt(len(samples))
+        if not is_sure.any():
+            continue
         dtype = np.float32 if convolution.kernel is None else convolution.kernel.dtype
         bias = np.zeros(convolution.num_output_maps) if convolution.bias is None else convolution.bias
-        means = np.where(counts[name] >= FEWEST_VALUES, sums[name] / np.maximum(counts[name], 1), 0.0)
-        biases[name] = (bias.astype(np.float64) + means).astype(dtype)
+        biases[name] = (bias.astype(np.float64) + np.where(is_sure, mean, 0.0)).astype(dtype)
     return Corrections({}, biases)
+
+
+def sums_of(network: Network) -> list[str]:
+    """Return the names of the tensors that convolutions write."""
+    return [layer.get_output(0).name for layer in network.layers if isinstance(layer, Convolution)]
 
 
 def _convolutions(

@@ -1,0 +1,172 @@
+"""Whether one quantized network is better than another: by the gains of single samples, and how sure they are.
+
+Few samples judge, and many networks are compared on the same ones. The best of many is then often better there by
+chance. So a network replaces another only if its mean gain per sample exceeds zero by as many standard errors as chance
+reaches in one search out of twenty, counting how many networks the search tried.
+
+A sample counts by its own SQNR in dB, whatever the energy of its outputs. An output of a softmax counts by its
+logarithms less their mean, which are the logits before it but for a constant: the energy of probabilities is that of
+the one or two classes that the network is sure of, and tells little about single samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from statistics import NormalDist
+
+import attrs
+import numpy as np
+
+from dryfit.answers.mixed_calibration import spread_evenly
+from dryfit.errors import CalibrationError
+from dryfit.network.tensor import Array
+
+LEAST_PROBABILITY = 2.0**-24
+"""What is less counts as this: the smallest positive FP16, which devices compute a softmax in."""
+LARGEST_DB = 150.0
+"""More than FP32 tells; what does not differ counts as this."""
+CHANCE = 0.05
+"""Chance that a search takes a network that is no better. Our choice."""
+GAIN_DB = 0.05
+"""A smaller mean gain is not worth another file. Our choice."""
+
+REPORTED_ONE_IN, MOST_REPORTED = 5, 16
+SELECTING_ONE_IN, MOST_SELECTING = 3, 32
+FEWEST_SAMPLES = 5
+"""Two to learn from, two to select by, one to report."""
+
+
+@attrs.frozen(eq=False)
+class Verdict:
+    """What a quantized network is worth on some samples.
+
+    Attributes:
+        sqnr_db: SQNR of the worst output over all samples, in dB.
+        metric: the user's metric.
+        by_sample: SQNR of each sample's worst output in dB, with logits in the place of softmax outputs: float64[N].
+    """
+
+    sqnr_db: float
+    metric: float
+    by_sample: Array
+
+    @property
+    def score(self) -> float:
+        """Mean of the samples' SQNR in dB."""
+        return float(self.by_sample.mean())
+
+
+@attrs.frozen
+class Gain:
+    """How much better one network is than another, on the same samples.
+
+    Attributes:
+        mean: mean gain per sample in dB.
+        error: its standard error in dB; infinite for a single sample.
+        needed: the mean that would convince, in dB.
+    """
+
+    mean: float
+    error: float
+    needed: float
+
+    @property
+    def is_convincing(self) -> bool:
+        """Whether it is more than chance."""
+        return self.mean > max(self.needed, GAIN_DB)
+
+
+def gain(before: Verdict, after: Verdict, tries: int = 1) -> Gain:
+    """Return the gain of one network over another.
+
+    Args:
+        before: verdict on the network to beat.
+        after: verdict on the other, on the same samples.
+        tries: number of networks that this one is the best of.
+    """
+    gains = after.by_sample - before.by_sample
+    count = len(gains)
+    if count < 2:
+        return Gain(float(gains.mean()), float("inf"), float("inf"))
+    error = float(gains.std(ddof=1) / np.sqrt(count))
+    return Gain(float(gains.mean()), error, error * student_quantile(1 - CHANCE / tries, count - 1))
+
+
+def student_quantile(probability: float, freedom: int) -> float:
+    """Return an approximate quantile of Student's t distribution, within 2 % from four degrees of freedom.
+
+    With fewer degrees it is too small, by a tenth for two. Source: Abramowitz and Stegun, Handbook of Mathematical
+    Functions, 26.7.5, first three terms.
+    """
+    z = NormalDist().inv_cdf(probability)
+    second = (z**3 + z) / (4 * freedom)
+    third = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    return z + second + third
+
+
+def by_sample_db(
+    exact: Sequence[Mapping[str, Array]], found: Sequence[Mapping[str, Array]], probabilities: Collection[str]
+) -> Array:
+    """Return the SQNR of each sample's worst output in dB: float64[N].
+
+    Args:
+        exact: FP32 outputs of each sample.
+        found: outputs to judge, in the same order.
+        probabilities: names of the outputs that a softmax gives.
+    """
+
+    def values(outputs: Mapping[str, Array], name: str) -> Array:
+        wide = outputs[name].astype(np.float64)
+        if name not in probabilities:
+            return wide
+        logits = np.log(np.maximum(wide, LEAST_PROBABILITY))
+        return np.asarray(logits - logits.mean())
+
+    worst = np.full(len(exact), LARGEST_DB)
+    for index, (one, other) in enumerate(zip(exact, found, strict=True)):
+        for name in one:
+            real = values(one, name)
+            noise = float(((values(other, name) - real) ** 2).sum())
+            if noise:
+                ratio = 10 * np.log10(max(float((real**2).sum()) / noise, 10 ** (-LARGEST_DB / 10)))
+                worst[index] = min(worst[index], ratio)
+    return worst
+
+
+@attrs.frozen
+class SampleParts:
+    """Names of samples, in parts that have none in common.
+
+    Attributes:
+        learning: ranges, factors and corrections are found from these.
+        selecting: steps are taken or left by these.
+        reporting: these judge the result, once; nothing was chosen by them.
+    """
+
+    learning: Sequence[str]
+    selecting: Sequence[str]
+    reporting: Sequence[str]
+
+
+def divided(names: Sequence[str]) -> SampleParts:
+    """Return the samples in parts, each spread evenly.
+
+    One in five reports, at most `MOST_REPORTED`; of the others one in three selects, at most `MOST_SELECTING`.
+
+    Raises:
+        CalibrationError: There are too few samples.
+    """
+    if len(names) < FEWEST_SAMPLES:
+        raise CalibrationError(
+            "Tuning requires at least five samples: to learn from, to select by, and to report with",
+            found=len(names),
+            remedy="Pass more samples; fifty or more tell gains from chance",
+        )
+    reporting = spread_evenly(min(len(names) // REPORTED_ONE_IN, MOST_REPORTED), len(names))
+    others = [name for index, name in enumerate(names) if index not in reporting]
+    selecting = spread_evenly(min(max(len(others) // SELECTING_ONE_IN, 2), MOST_SELECTING), len(others))
+    return SampleParts(
+        [name for index, name in enumerate(others) if index not in selecting],
+        [name for index, name in enumerate(others) if index in selecting],
+        [name for index, name in enumerate(names) if index in reporting],
+    )
