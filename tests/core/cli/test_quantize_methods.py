@@ -27,7 +27,7 @@ def model(tmp_path: Path) -> Path:
         helper.make_node("Conv", ["xr", "wr"], ["c"], name="conv"),
         helper.make_node("QuantizeLinear", ["c", "s", "z"], ["cq"], name="cq"),
         helper.make_node("DequantizeLinear", ["cq", "s", "z"], ["cr"], name="cr"),
-        helper.make_node("Cos", ["cr"], ["y"], name="cos"),
+        helper.make_node("Neg", ["cr"], ["y"], name="neg"),
     ]
     graph = helper.make_graph(
         nodes,
@@ -55,7 +55,7 @@ def test_a_model_is_run_by_a_method_on_this_machine_and_the_rules_are_told(
     assert operators["conv"]["fidelity"] == "confirmed"
     assert operators["conv"]["formula"]
     assert operators["conv"]["source"]
-    assert "'abs' stays in floating point, without the quantize method 'onnx'" in ended.err
+    assert "'neg' stays in floating point, without the quantize method 'onnx'" in ended.err
     assert "Quantize methods" in dryfit_command(*options).out
     found = np.load(tmp_path / "out" / "y.npy")
     assert found.shape == (1, 1, 2, 2)
@@ -83,7 +83,7 @@ def test_single_layers_have_methods_of_their_own_by_patterns(dryfit_command: Any
     told = dryfit_command(*options, "--quantize-method", "tflite", "--quantize-method", "onnx:con*=onnx").json
     methods = {one["layer"]: one["method"] for one in told["quantized_operators"]}
     assert methods == {"xq": "tflite", "conv": "onnx"}
-    assert [one["layer"] for one in told["left"]] == ["cos"]
+    assert [one["layer"] for one in told["left"]] == ["neg"]
     told = dryfit_command(*options, "--quantize-method", "conv=onnx").json
     assert [one["layer"] for one in told["quantized_operators"]] == ["conv"]
     assert told["left"] == []
@@ -115,7 +115,7 @@ def test_a_device_says_why_it_does_not_compute_by_a_method(dryfit_command: Any, 
         ("tflit", "Unknown quantize method: 'tflit'"),
         ("conv=onx", "Did you mean 'onnx'?"),
         ("cnv=onnx", "Unknown layer 'cnv'. Did you mean 'conv'?"),
-        ("cos=onnx", "asks for the quantize method 'onnx': quantize methods do not support this kind of layer (unary)"),
+        ("neg=onnx", "asks for the quantize method 'onnx': quantize methods do not support this kind of layer (unary)"),
         ("conv=", "must be like tflite or conv1=onnx"),
     ],
 )
