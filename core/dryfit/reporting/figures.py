@@ -6,7 +6,10 @@ written as a file of its own carries their values for the light theme.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -123,6 +126,21 @@ _CONFIG = {
 }
 
 
+@functools.cache
+def start_drawing() -> threading.Thread:
+    """Start what draws charts, in a thread and once: it takes most of a second, in which facts can be gathered."""
+
+    def draw_nothing() -> None:
+        with contextlib.suppress(ImportError):  # reported by the first chart
+            import vl_convert
+
+            vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "bar"})
+
+    thread = threading.Thread(target=draw_nothing, name="charts", daemon=True)
+    thread.start()
+    return thread
+
+
 def chart(name: str, title: str, description: str, specification: Mapping[str, Any]) -> Figure:
     """Draw a Vega-Lite chart.
 
@@ -143,6 +161,7 @@ def chart(name: str, title: str, description: str, specification: Mapping[str, A
             found=str(error),
             remedy="Run: pip install 'dryfit[report]'",
         ) from error
+    start_drawing().join()
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **specification, "config": _CONFIG}
     drawn: str = vl_convert.vegalite_to_svg(whole)
     return Figure(name, title, description, _scaled(drawn))

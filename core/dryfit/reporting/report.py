@@ -21,7 +21,7 @@ from dryfit.json_names import json_names
 from dryfit.quantization.calibration_data import SampleSource
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.reporting.facts import ReportFacts, Variant, gather
-from dryfit.reporting.figures import Part
+from dryfit.reporting.figures import Part, start_drawing
 from dryfit.reporting.numerics import Numerics, NumericsRequest
 from dryfit.reporting.pages import page_text, write_page
 from dryfit.reporting.parts import parts_of
@@ -170,6 +170,7 @@ def report(
                 command="(omitted)",
                 **given,
             )
+    start_drawing()
     values = [[one] if isinstance(one, str) else list(one) for one in (platform, software, precision)]
     facts = gather(
         model,
