@@ -37,6 +37,7 @@ REPORT = Placement(
     assumed=[],
     simulated="",
     plugins=[],
+    overlays=[],
     layers=[
         layer("conv", "DLA", warnings=("dla.convolution.cbuf_estimate",)),
         layer("wide", "GPU", ("dla.convolution.kernel", "dla.extents"), ("dla.convolution.cbuf_estimate",)),
