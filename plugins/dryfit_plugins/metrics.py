@@ -9,19 +9,12 @@ import numpy as np
 
 from dryfit.errors import ConfigError
 from dryfit.network.tensor import Array
-from dryfit.quantization.metric import LABELS, Metric, Outputs
+from dryfit.quantization.metric import LABELS, Metric, Outputs, worst_sqnr_db
 
 
 def sqnr(outputs: Outputs, reference: Outputs) -> float:
     """Return the signal-to-quantization-noise ratio of the output that suffers most, in dB."""
-    worst = np.inf
-    for name, exact in reference.items():
-        wide = exact.astype(np.float64)
-        noise = float(((outputs[name].astype(np.float64) - wide) ** 2).sum())
-        if noise:
-            signal = float((wide**2).sum())
-            worst = min(worst, 10 * float(np.log10(signal / noise)) if signal else -np.inf)
-    return float(worst)
+    return worst_sqnr_db([reference], [outputs])
 
 
 def cosine(outputs: Outputs, reference: Outputs) -> float:

@@ -182,6 +182,13 @@ class LoadedModel:
         self._asked.append(question)
 
 
+def loaded_model(model: Model, options: Mapping[str, Any]) -> tuple[LoadedModel, dict[str, Any]]:
+    """Return a model for several questions, and the options without what belongs to it."""
+    others = dict(options)
+    examples = others.pop(EXAMPLE_INPUTS, None)
+    return model if isinstance(model, LoadedModel) else LoadedModel(model, examples), others
+
+
 def asked(
     model: Model,
     config: BuilderConfig | None,

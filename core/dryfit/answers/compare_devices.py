@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Unpack
 
 import attrs
 
-from dryfit.answers.asked import Model
+from dryfit.answers.asked import Model, loaded_model
 from dryfit.answers.check import CheckAnswer, check
 from dryfit.answers.estimate import EstimateAnswer, estimate
 from dryfit.answers.json_data import Amount, Count, hidden
@@ -182,11 +182,12 @@ def compare_devices(model: Model, devices: Sequence[str], **options: Unpack[Opti
             found=", ".join(f"--{name}" for name in given),
             remedy="Leave it out, or give it with the side: `--against dla@orin-nx-16,cpu`",
         )
-    asked = [_side_options(name, options) for name in names]
-    placed = [check(model, **one) for one in asked]
+    loaded, others = loaded_model(model, options)
+    asked = [_side_options(name, others) for name in names]
+    placed = [check(loaded, **one) for one in asked]
     operators = _operators(names, placed)
     sides = [
-        _side(name, placement, _estimate(model, one), operators)
+        _side(name, placement, _estimate(loaded, one), operators)
         for name, placement, one in zip(names, placed, asked, strict=True)
     ]
     notes = list(dict.fromkeys(note for one in placed for note in one.notes))

@@ -20,7 +20,6 @@ from dryfit.calibration.output_mix import (
     judged_tensors,
     roundings_of,
     solved_by_all,
-    worst_sqnr_db,
 )
 from dryfit.calibration.output_noise import NoiseTask, OutputNoise, output_noise
 from dryfit.calibration.worker_processes import WorkerProcesses
@@ -34,6 +33,7 @@ from dryfit.plugins.calibrators import solvers
 from dryfit.quantization.calibration_data import SampleSource
 from dryfit.quantization.calibration_state import CalibrationState
 from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.metric import worst_sqnr_db
 
 ONE_IN = 5
 """One of so many samples is held back."""

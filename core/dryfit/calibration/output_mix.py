@@ -15,7 +15,6 @@ import numpy as np
 
 from dryfit.calibration.output_noise import OutputNoise, Rounding
 from dryfit.network.network import Network
-from dryfit.network.tensor import Array
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.collector import Collector
 from dryfit.quantization.int8_steps import DynamicRange, is_inside_step
@@ -209,22 +208,3 @@ def best_mixture(
         if sqnr > best:
             best, kept, found = sqnr, count, solutions
     return found, changes[:kept], best
-
-
-def worst_sqnr_db(exact: Sequence[Mapping[str, Array]], found: Sequence[Mapping[str, Array]]) -> float:
-    """Return the SQNR of the output that suffers most, in dB; infinity where nothing differs.
-
-    Args:
-        exact: FP32 outputs of each sample.
-        found: outputs to judge, in the same order.
-    """
-    worst = np.inf
-    for name in exact[0]:
-        signal = sum(float((one[name].astype(np.float64) ** 2).sum()) for one in exact)
-        noise = sum(
-            float(((other[name].astype(np.float64) - one[name]) ** 2).sum())
-            for one, other in zip(exact, found, strict=True)
-        )
-        if noise:
-            worst = min(worst, 10 * np.log10(signal / noise) if signal else -np.inf)
-    return float(worst)

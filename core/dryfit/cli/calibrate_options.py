@@ -13,7 +13,7 @@ import click
 
 from dryfit.answers.options import Shapes
 from dryfit.cli import completion
-from dryfit.cli.console import json_option, output_option
+from dryfit.cli.console import json_option, output_option, threads_of_processes_option
 from dryfit.cli.network_options import flat_shapes, shape_option
 from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
 from dryfit.errors import ConfigError
@@ -147,12 +147,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Device whose fusions the older calibrators use.",
     ),
     click.option("--skip-nonfinite", is_flag=True, help="Count and ignore NaN and infinity."),
-    click.option(
-        "--threads",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Host threads per process (default: all CPUs in total).",
-    ),
+    threads_of_processes_option,
     click.option(
         "--jobs",
         "-j",

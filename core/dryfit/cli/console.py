@@ -19,6 +19,14 @@ from dryfit.short_text import lengths, printable
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
+def _threads(help: str) -> Callable[[Any], Any]:
+    return click.option("--threads", type=click.IntRange(min=1), metavar="N", help=help)
+
+
+threads_option = _threads("Host threads (default: all CPUs).")
+threads_of_processes_option = _threads("Host threads per process (default: all CPUs in total).")
+
+
 def output_option(
     help: str, *names: str, required: bool = False, holds: str = "FILE", metavar: str | None = None
 ) -> Callable[[Any], Any]:

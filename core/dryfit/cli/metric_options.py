@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from dryfit.cli.console import threads_of_processes_option
 from dryfit.errors import ConfigError
 
 
@@ -33,12 +34,6 @@ def metric_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def jobs_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command --threads and --jobs."""
-    threads = click.option(
-        "--threads",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Host threads per process (default: all CPUs in total).",
-    )
     jobs = click.option(
         "--jobs",
         "-j",
@@ -48,7 +43,8 @@ def jobs_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="N",
         help="Number of processes that share the samples; the result is the same for any number.",
     )
-    return threads(jobs(command))
+    with_jobs: Callable[..., Any] = threads_of_processes_option(jobs(command))
+    return with_jobs
 
 
 def read_labels(path: Path | None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -89,3 +89,22 @@ def metric_of_function(place: str) -> Metric:
     """
     function = user_function(place, "metrics")
     return Metric(name=place, title="a function of the user", measure=function, against=LABELS)
+
+
+def worst_sqnr_db(exact: Sequence[Mapping[str, Array]], found: Sequence[Mapping[str, Array]]) -> float:
+    """Return the SQNR of the output that suffers most, in dB; infinity where nothing differs.
+
+    Args:
+        exact: FP32 outputs of each sample.
+        found: outputs to judge, in the same order.
+    """
+    worst = np.inf
+    for name in exact[0]:
+        signal = sum(float((one[name].astype(np.float64) ** 2).sum()) for one in exact)
+        noise = sum(
+            float(((other[name].astype(np.float64) - one[name]) ** 2).sum())
+            for one, other in zip(exact, found, strict=True)
+        )
+        if noise:
+            worst = min(worst, 10 * np.log10(signal / noise) if signal else -np.inf)
+    return float(worst)

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from dryfit.answers.asked import EXAMPLE_INPUTS, LoadedModel, Model
+from dryfit.answers.asked import Model, loaded_model
 from dryfit.answers.check import CheckAnswer, check
 from dryfit.answers.estimate import EstimateAnswer, estimate
 from dryfit.answers.explain import ExplainAnswer, explain
@@ -146,7 +146,7 @@ def gather(
     Raises:
         DryfitError: The first variant cannot be asked about. Errors of the others are part of the facts.
     """
-    loaded, options = _loaded(model, options)
+    loaded, options = loaded_model(model, options)
     combined = list(itertools.product(platforms or [""], software or [""], precisions or [""]))
     chosen = [_given(*one, options) for one in combined]
     variants = [
@@ -172,13 +172,6 @@ def gather(
         ),
         are_edits_searched=edits,
     )
-
-
-def _loaded(model: Model, options: Mapping[str, Any]) -> tuple[LoadedModel, dict[str, Any]]:
-    """The model for all questions, and the options without what belongs to it."""
-    others = dict(options)
-    examples = others.pop(EXAMPLE_INPUTS, None)
-    return model if isinstance(model, LoadedModel) else LoadedModel(model, examples), others
 
 
 def _sides(found: CheckAnswer, software: Sequence[str]) -> Iterator[str]:

@@ -8,9 +8,10 @@ from tests.core.onnx.models import model, numbers
 
 import dryfit
 from dryfit.answers.mixed_calibration import divided_samples
-from dryfit.calibration.output_mix import MixedTensor, best_mixture, worst_sqnr_db
+from dryfit.calibration.output_mix import MixedTensor, best_mixture
 from dryfit.errors import CalibrationError
 from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.metric import worst_sqnr_db
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from dryfit.builder.build import build_plan
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.building import Builder
 from dryfit.calibration.executor import EngineExecutor, tapped_network, whole_network_config
-from dryfit.calibration.output_mix import worst_sqnr_db
 from dryfit.engine.engine import Engine
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
@@ -31,7 +30,7 @@ from dryfit.onnx.importer import network_from_onnx
 from dryfit.plugins.calibrators import calibrator as calibrator_of
 from dryfit.quantization.calibration import collect
 from dryfit.quantization.collector import Collector
-from dryfit.quantization.metric import Metric
+from dryfit.quantization.metric import Metric, worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.sample_arrays import Feeds
 

@@ -17,13 +17,13 @@ from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import Options
 from dryfit.answers.text import Answer, Block, Line, Table
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
-from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, Judge
 from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates
 from dryfit.answers.tuning.verdicts import Gain, Verdict, divided, gain
 from dryfit.answers.tuning.weights import corrected_biases, rounded_by_effect, with_corrections
 from dryfit.atomic_file import write_atomically
 from dryfit.calibration.jobs import SampleCount
-from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of, worst_sqnr_db
+from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
 from dryfit.calibration.output_noise import NoiseProbe, OutputNoise
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.onnx.model_file import read_model, write_model
@@ -33,6 +33,7 @@ from dryfit.quantization.calibration_cache import CalibrationCache
 from dryfit.quantization.calibration_data import SampleSource, source_of
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.calibrator import Solution
+from dryfit.quantization.metric import worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.quantization.sample_arrays import Feeds
@@ -508,7 +509,7 @@ class _Tuner:
         judge = self._judge
         network, collectors = judge.collectors(self.now.model)
         found = {"now": {name: Solution.of_threshold(end) for name, end in self.now.ranges.items()}}
-        for name in ("entropy2", "percentile", "mean-squared-error", "minmax"):
+        for name in CALIBRATORS:
             found[name] = solve_network(network, collectors, calibrator_of(name), full_range=False)
         for share in RANGE_SHARES:
             whole = found["minmax"].items()

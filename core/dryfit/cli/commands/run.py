@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, print_note, show_answer, threads_option
 from dryfit.cli.log import build_log
 from dryfit.cli.network_options import network_options
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
@@ -41,7 +41,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     metavar="DIR",
     help="Write outputs as .npy files to DIR.",
 )
-@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads (default: all CPUs).")
+@threads_option
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Repeat the run N times.")
 @click.option(
     "--profile",

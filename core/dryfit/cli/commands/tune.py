@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import json_option, print_note, show_answer, threads_option
 from dryfit.cli.metric_options import metric_options, read_labels
 from dryfit.cli.network_options import network_options
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     help="Largest share of the multiply-accumulates that may be in FP16.",
 )
 @click.option("--qdq", is_flag=True, help="Also write a model with Q/DQ nodes, for TensorRT 11.")
-@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Host threads (default: one per CPU).")
+@threads_option
 @picture_options_of
 @network_options
 @json_option
