@@ -321,3 +321,10 @@ def test_a_step_that_lowers_the_sqnr_of_all_samples_together_is_not_taken(sample
         tuner.take("mixed-precision")
         assert tuner.steps[-1].is_taken == is_taken
     assert tuner.steps[-1].what.endswith("the SQNR over all samples falls too far")
+
+
+def test_a_model_of_another_format_is_refused(repository, tmp_path):
+    pytest.importorskip("tflite")
+    with pytest.raises(ConfigError, match="Only ONNX models can be tuned") as refused:
+        dryfit.tune(repository / "examples" / "tflite" / "words.tflite", tmp_path)
+    assert refused.value.found == "a TFLite model"

@@ -266,8 +266,10 @@ def tune(
             raise UnknownNameError("step", step, STEPS, where="--step")
     said = {"precision": "int8,fp16", **options}
     subject = asked(model, None, said, defaults=with_defaults, needs_shapes=False)
-    if subject.source is None or EXAMPLE_INPUTS in options:
-        raise ConfigError("Only ONNX models can be tuned", where="model", remedy="Pass a path or an ONNX model")
+    if subject.onnx_source is None or EXAMPLE_INPUTS in options:
+        raise ConfigError(
+            "Only ONNX models can be tuned", where="model", found=subject.form, remedy="Pass a path or an ONNX model"
+        )
     if any(layer.kind in ("quantize", "dequantize") for layer in subject.network.layers):
         raise ConfigError(
             "A model with Q/DQ nodes has its scales",
@@ -275,7 +277,7 @@ def tune(
             remedy="Tune the FP32 model, or convert it: dryfit translate",
         )
     source = source_of(os.fspath(data), preparation) if isinstance(data, str | os.PathLike) else data
-    proto, external = read_model(subject.source, subject.folder)
+    proto, external = read_model(subject.onnx_source, subject.folder)
     names = list(source.names(subject.network))[:limit]
     parts = divided(names)
     chosen = metric_of(metric)
