@@ -1,8 +1,8 @@
 """The shared networks quantized by ONNX Runtime's quantizer and by NNCF, each run by its maker's own runtime.
 
 Both get the pictures that dryfit calibrates with, and answer those that are judged. On processors without dot products
-of bytes both runtimes saturate sums of products. So ONNX Runtime is asked for its precise kernels, and NNCF also for
-weights of half the range (`OverflowFix.ENABLE`).
+of bytes the INT8 kernels of both runtimes saturate sums of products. So ONNX Runtime is asked for its precise kernels,
+and OpenVINO to compute the quantized networks in FP32 (`LP_TRANSFORMS_MODE`), which rounds where the INT8 network does.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def quantized_answers(
         for symmetric in (True, False)
         for method in ("MinMax", "Entropy", "Percentile")
     }
-    for name, settings in _nncf_settings().items():
-        sides[f"NNCF, {name}"] = partial(_by_nncf, model, pictures, shape, settings)
+    sides["NNCF, default"] = partial(_by_nncf, model, pictures, shape)
+    sides["NNCF, full bias correction"] = partial(_by_nncf, model, pictures, shape, fast_bias_correction=False)
     sides["NNCF, accuracy control"] = partial(_by_nncf_with_control, model, pictures, shape, has_classes=has_classes)
     for name, answers in sides.items():
         try:
@@ -101,26 +101,15 @@ class _Reader:
 # NNCF -----------------------------------------------------------------------------------------------------------------
 
 
-def _nncf_settings() -> dict[str, Mapping[str, Any]]:
-    import nncf
-
-    narrow = nncf.AdvancedQuantizationParameters(overflow_fix=nncf.OverflowFix.ENABLE)
-    return {
-        "default": {},
-        "mixed preset, full bias correction": {
-            "preset": nncf.QuantizationPreset.MIXED,
-            "fast_bias_correction": False,
-            "advanced_parameters": narrow,
-        },
-    }
-
-
-def _by_nncf(model: Path, pictures: Pictures, shape: Sequence[int], settings: Mapping[str, Any]) -> Answers:
+def _by_nncf(model: Path, pictures: Pictures, shape: Sequence[int], *, fast_bias_correction: bool = True) -> Answers:
     import nncf
 
     network = _openvino_model(model, shape)
     data = nncf.Dataset(pictures.calibration)
-    return _openvino_answers(nncf.quantize(network, data, subset_size=len(pictures.calibration), **settings), pictures)
+    quantized = nncf.quantize(
+        network, data, subset_size=len(pictures.calibration), fast_bias_correction=fast_bias_correction
+    )
+    return _openvino_answers(quantized, pictures)
 
 
 def _by_nncf_with_control(model: Path, pictures: Pictures, shape: Sequence[int], *, has_classes: bool) -> Answers:
@@ -161,7 +150,7 @@ def _openvino_model(model: Path, shape: Sequence[int]) -> Any:
 def _openvino_answers(network: Any, pictures: Pictures) -> Answers:
     import openvino
 
-    settings = {"INFERENCE_PRECISION_HINT": "f32"}
+    settings = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": False}
     return _answers_of(openvino.Core().compile_model(network, "CPU", settings), pictures.judged)
 
 
