@@ -8,7 +8,7 @@ import attrs
 
 import dryfit
 from dryfit.quantization.calibration_cache import CalibrationCache
-from measuring.accuracy import BUILDS, Measured, calibrated, classes, measured, network_of, sqnr
+from measuring.accuracy import BUILDS, Measured, calibrated, classes, measured, network_of, sqnr, worst_sqnr
 from measuring.accuracy_cases import SHARED, AccuracyCase, Pictures
 
 CALIBRATORS = ("entropy2", "minmax", "percentile", "mean-squared-error")
@@ -63,7 +63,7 @@ class Comparison:
 
     def worst_noise(self, found: Measured) -> float:
         """SQNR of the output that has the least."""
-        return min(self.noise(found, output) for output in found.answers)
+        return worst_sqnr(self.reference.answers, found.answers)
 
 
 def compare(case: AccuracyCase) -> Comparison:
