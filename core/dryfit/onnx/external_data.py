@@ -1,4 +1,6 @@
-"""Weights that lie in files beside the model, memory-mapped, and only inside the model's folder.
+"""Weights that lie outside of the model's message: in files beside the model, memory-mapped, or in memory.
+
+Files are read inside the model's folder only.
 
 A model file comes from anywhere. What it names as the file of its weights is therefore not followed out of its own
 folder: not by an absolute path, not by `..`, and not by a symbolic link.
@@ -14,9 +16,12 @@ from onnx import TensorProto
 from dryfit.errors import OnnxImportError
 from dryfit.network.tensor import Array
 
+_IN_MEMORY = "\0"
+"""What the location of contents in memory begins with: no file is named so."""
+
 
 class ExternalData:
-    """The folder of one model, and the files in it that were mapped so far.
+    """The folder of one model, the files in it that were mapped so far, and contents in memory.
 
     Args:
         folder: the folder of the model file; None where the model did not come from a file.
@@ -25,9 +30,22 @@ class ExternalData:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder.resolve() if folder is not None else None
         self._mapped: dict[Path, Array] = {}
+        self._in_memory: dict[str, Array] = {}
+
+    def keep(self, tensor: TensorProto, data: bytes) -> None:
+        """Let a tensor without contents refer to these, as its copies will."""
+        location = f"{_IN_MEMORY}{len(self._in_memory)}"
+        self._in_memory[location] = np.frombuffer(data, np.uint8)
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=location)
+
+    @staticmethod
+    def is_in_memory(tensor: TensorProto) -> bool:
+        """Whether a tensor's contents are in memory."""
+        return any(one.key == "location" and one.value.startswith(_IN_MEMORY) for one in tensor.external_data)
 
     def bytes_of(self, tensor: TensorProto, expected_bytes: int) -> Array:
-        """`uint8[expected_bytes]`: a view of the mapped file, nothing is read yet.
+        """`uint8[expected_bytes]`: a view of the contents, or of the mapped file, of which nothing is read yet.
 
         Raises:
             OnnxImportError: the location leaves the model's folder, the file is missing, or offset and length do
@@ -35,7 +53,8 @@ class ExternalData:
         """
         where = f"tensor {tensor.name!r}"
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        data = self._file(entries.get("location", ""), where)
+        location = entries.get("location", "")
+        data = self._in_memory[location] if location in self._in_memory else self._file(location, where)
         try:
             offset = int(entries.get("offset") or 0)
             length = int(entries.get("length") or expected_bytes)

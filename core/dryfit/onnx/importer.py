@@ -26,7 +26,7 @@ from dryfit.onnx.graph_borders import (
     named_results,
     remove_unused_layers,
 )
-from dryfit.onnx.model_file import ModelSource, read_model
+from dryfit.onnx.model_file import ModelSource, SharedModel, read_model
 from dryfit.onnx.node import LayerHost, Node
 from dryfit.onnx.node_meaning import meaning_of
 from dryfit.onnx.problems import ErrorCode, ImportProblem, ModelRefusedError, NodeRefusedError
@@ -63,7 +63,7 @@ def network_from_onnx(
     Layers have the names of their nodes, and tensors the names of ONNX values. Constants are folded during the import.
 
     Args:
-        source: a path, the bytes of a model file, or a `ModelProto`.
+        source: a path, the bytes of a model file, a `ModelProto`, or a model that shares its weights.
         folder: folder with the external data, if `source` is bytes or a `ModelProto`.
         constants: fixed contents of graph inputs, which are then not inputs of the network.
         flags: creation flags of the network: a mask of `NetworkDefinitionCreationFlag`. Types are always those of the
@@ -76,7 +76,7 @@ def network_from_onnx(
             node with the reason.
         OnnxImportError: The file is not a complete ONNX model.
     """
-    model, external = read_model(source, folder)
+    model, external = (source.model, source.external) if isinstance(source, SharedModel) else read_model(source, folder)
     network = Network(model.graph.name or "network", flags)
     network.quantize_method = quantize_method
     graph = GraphImport(network, model, external, constants or {})

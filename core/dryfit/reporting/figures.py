@@ -6,11 +6,11 @@ written as a file of its own carries their values for the light theme.
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import json
 import re
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
@@ -36,7 +36,7 @@ class Figure:
         name: name of its file, without the ending.
         title: what it shows, in a few words.
         description: what can be seen in it, for readers who do not see it.
-        svg: the SVG element.
+        svg: the SVG element, which may still be being drawn.
         is_map: whether the page lets the reader zoom, pan and search in it.
         is_small: whether several fit beside each other; at most `SMALL_WIDTH` wide, so that phones need not shrink it.
     """
@@ -44,9 +44,14 @@ class Figure:
     name: str
     title: str
     description: str
-    svg: str
+    _svg: str | Future[str]
     is_map: bool = False
     is_small: bool = False
+
+    @property
+    def svg(self) -> str:
+        """The SVG element, once it is drawn."""
+        return self._svg if isinstance(self._svg, str) else self._svg.result()
 
     @property
     def markup(self) -> str:
@@ -127,22 +132,35 @@ _CONFIG = {
 
 
 @functools.cache
-def start_drawing() -> threading.Thread:
-    """Start what draws charts, in a thread and once: it takes most of a second, in which facts can be gathered."""
+def start_drawing() -> ThreadPoolExecutor:
+    """Start the thread that draws charts, once: it takes most of a second, in which facts can be gathered.
 
-    def draw_nothing() -> None:
-        with contextlib.suppress(ImportError):  # reported by the first chart
-            import vl_convert
-
-            vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "bar"})
-
-    thread = threading.Thread(target=draw_nothing, name="charts", daemon=True)
-    thread.start()
+    vl-convert draws one chart at a time, and does not hold Python's lock meanwhile.
+    """
+    thread = ThreadPoolExecutor(1, "charts")
+    thread.submit(_drawn, '{"data": {"values": []}, "mark": "bar"}')
     return thread
 
 
+KEPT_CHARTS = 64
+"""Charts that are not drawn again: more than a report has."""
+
+
+@functools.lru_cache(KEPT_CHARTS)
+def _drawing(specification: str) -> Future[str]:
+    """A chart that is being drawn, or was drawn for the same specification."""
+    return start_drawing().submit(_drawn, specification)
+
+
+def _drawn(specification: str) -> str:
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(json.loads(specification))
+    return _scaled(drawn)
+
+
 def chart(name: str, title: str, description: str, specification: Mapping[str, Any]) -> Figure:
-    """Draw a Vega-Lite chart.
+    """Return a Vega-Lite chart, which is drawn in a thread of its own.
 
     Args:
         name: name of its file, without the ending.
@@ -154,17 +172,15 @@ def chart(name: str, title: str, description: str, specification: Mapping[str, A
         ConfigError: vl-convert is not installed.
     """
     try:
-        import vl_convert
+        import vl_convert  # noqa: F401  tried here, where its absence can be told
     except ImportError as error:
         raise ConfigError(
             "Reports need vl-convert, which draws charts",
             found=str(error),
             remedy="Run: pip install 'dryfit[report]'",
         ) from error
-    start_drawing().join()
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **specification, "config": _CONFIG}
-    drawn: str = vl_convert.vegalite_to_svg(whole)
-    return Figure(name, title, description, _scaled(drawn))
+    return Figure(name, title, description, _drawing(json.dumps(whole)))
 
 
 @attrs.frozen
