@@ -6,11 +6,11 @@ written as a file of its own carries their values for the light theme.
 
 from __future__ import annotations
 
-import functools
+import importlib.util
 import json
 import re
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ import attrs
 from dryfit.answers.text import Block
 from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
+from dryfit.reporting.chart_drawing import drawing
 from dryfit.short_text import printable, short_name
 
 WIDTH = 500
@@ -51,7 +52,7 @@ class Figure:
     @property
     def svg(self) -> str:
         """The SVG element, once it is drawn."""
-        return self._svg if isinstance(self._svg, str) else self._svg.result()
+        return self._svg if isinstance(self._svg, str) else _scaled(self._svg.result())
 
     @property
     def markup(self) -> str:
@@ -131,36 +132,8 @@ _CONFIG = {
 }
 
 
-@functools.cache
-def start_drawing() -> ThreadPoolExecutor:
-    """Start the thread that draws charts, once: it takes most of a second, in which facts can be gathered.
-
-    vl-convert draws one chart at a time, and does not hold Python's lock meanwhile.
-    """
-    thread = ThreadPoolExecutor(1, "charts")
-    thread.submit(_drawn, '{"data": {"values": []}, "mark": "bar"}')
-    return thread
-
-
-KEPT_CHARTS = 64
-"""Charts that are not drawn again: more than a report has."""
-
-
-@functools.lru_cache(KEPT_CHARTS)
-def _drawing(specification: str) -> Future[str]:
-    """A chart that is being drawn, or was drawn for the same specification."""
-    return start_drawing().submit(_drawn, specification)
-
-
-def _drawn(specification: str) -> str:
-    import vl_convert
-
-    drawn: str = vl_convert.vegalite_to_svg(json.loads(specification))
-    return _scaled(drawn)
-
-
 def chart(name: str, title: str, description: str, specification: Mapping[str, Any]) -> Figure:
-    """Return a Vega-Lite chart, which is drawn in a thread of its own.
+    """Return a Vega-Lite chart, which is drawn in a process of its own.
 
     Args:
         name: name of its file, without the ending.
@@ -171,16 +144,14 @@ def chart(name: str, title: str, description: str, specification: Mapping[str, A
     Raises:
         ConfigError: vl-convert is not installed.
     """
-    try:
-        import vl_convert  # noqa: F401  tried here, where its absence can be told
-    except ImportError as error:
+    if importlib.util.find_spec("vl_convert") is None:
         raise ConfigError(
             "Reports need vl-convert, which draws charts",
-            found=str(error),
+            found="it is not installed",
             remedy="Run: pip install 'dryfit[report]'",
-        ) from error
+        )
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **specification, "config": _CONFIG}
-    return Figure(name, title, description, _drawing(json.dumps(whole)))
+    return Figure(name, title, description, drawing(json.dumps(whole)))
 
 
 @attrs.frozen

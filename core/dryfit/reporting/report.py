@@ -20,8 +20,9 @@ from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
 from dryfit.quantization.calibration_data import SampleSource
 from dryfit.quantization.picture_preparation import PicturePreparation
+from dryfit.reporting.chart_drawing import start_drawing
 from dryfit.reporting.facts import ReportFacts, Variant, gather, with_edits
-from dryfit.reporting.figures import Part, start_drawing
+from dryfit.reporting.figures import Part
 from dryfit.reporting.numerics import Numerics, NumericsRequest
 from dryfit.reporting.pages import page_text, write_page
 from dryfit.reporting.parts import parts_before_search, parts_of
