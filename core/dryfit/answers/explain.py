@@ -40,6 +40,7 @@ from dryfit.json_names import json_names
 from dryfit.onnx.edit_report import EditReport, Proposal, propose_edits
 from dryfit.onnx.model_file import shared_model
 from dryfit.passes.findings import LeftLayer
+from dryfit.target.limits import shared_answers
 
 
 @attrs.frozen
@@ -174,7 +175,7 @@ def explain(
         'ELU'
     """
     subject = asked(model, config, options, needs_shapes=False, shares=True)
-    with quiet_log(), _watched(subject.config, progress):
+    with quiet_log(), _watched(subject.config, progress), shared_answers():
         found = placed_as_asked(subject)
         chosen = _chosen(found.placement, layer)
         names = {one.name for one in chosen}

@@ -8,6 +8,7 @@ folder: not by an absolute path, not by `..`, and not by a symbolic link.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ class ExternalData:
         self._folder = folder.resolve() if folder is not None else None
         self._mapped: dict[Path, Array] = {}
         self._in_memory: dict[str, Array] = {}
+        self._decoded: dict[tuple[str, int, tuple[int, ...]], Array] = {}
 
     def keep(self, tensor: TensorProto, data: bytes) -> None:
         """Let a tensor without contents refer to these, as its copies will."""
@@ -43,6 +45,16 @@ class ExternalData:
     def is_in_memory(tensor: TensorProto) -> bool:
         """Whether a tensor's contents are in memory."""
         return any(one.key == "location" and one.value.startswith(_IN_MEMORY) for one in tensor.external_data)
+
+    def decoded(self, tensor: TensorProto, decode: Callable[[], Array]) -> Array:
+        """What `decode` makes of a tensor's contents; once of contents in memory, so that all have the same array."""
+        location = next((one.value for one in tensor.external_data if one.key == "location"), "")
+        if location not in self._in_memory:
+            return decode()
+        key = location, tensor.data_type, tuple(tensor.dims)
+        if key not in self._decoded:
+            self._decoded[key] = decode()
+        return self._decoded[key]
 
     def bytes_of(self, tensor: TensorProto, expected_bytes: int) -> Array:
         """`uint8[expected_bytes]`: a view of the contents, or of the mapped file, of which nothing is read yet.

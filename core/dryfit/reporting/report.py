@@ -26,6 +26,7 @@ from dryfit.reporting.figures import Part
 from dryfit.reporting.numerics import Numerics, NumericsRequest
 from dryfit.reporting.pages import page_text, write_page
 from dryfit.reporting.parts import parts_before_search, parts_of
+from dryfit.target.limits import shared_answers
 
 
 @attrs.frozen(repr=False)
@@ -174,26 +175,27 @@ def report(
     start_drawing()
     values = [[one] if isinstance(one, str) else list(one) for one in (platform, software, precision)]
     loaded, options = loaded_model(model, options)
-    facts = gather(
-        loaded,
-        platforms=values[0],
-        software=values[1],
-        precisions=values[2],
-        options=options,
-        command=command or f"dryfit.report({model if isinstance(model, str) else '...'})",
-        numerics=NumericsRequest(
-            data=os.fspath(data) if isinstance(data, os.PathLike) else data,
-            limit=limit,
-            preparation=preparation,
-            against=[against] if isinstance(against, str) else list(against),
-            engine=None if engine is None else os.fspath(engine),
-        ),
-    )
-    if not edits:
-        return ReportAnswer(facts.check.model, facts, parts_of(facts))
-    made = parts_before_search(facts)
-    facts = with_edits(facts, loaded, options, progress)
-    return ReportAnswer(facts.check.model, facts, parts_of(facts, made))
+    with shared_answers():
+        facts = gather(
+            loaded,
+            platforms=values[0],
+            software=values[1],
+            precisions=values[2],
+            options=options,
+            command=command or f"dryfit.report({model if isinstance(model, str) else '...'})",
+            numerics=NumericsRequest(
+                data=os.fspath(data) if isinstance(data, os.PathLike) else data,
+                limit=limit,
+                preparation=preparation,
+                against=[against] if isinstance(against, str) else list(against),
+                engine=None if engine is None else os.fspath(engine),
+            ),
+        )
+        if not edits:
+            return ReportAnswer(facts.check.model, facts, parts_of(facts))
+        made = parts_before_search(facts)
+        facts = with_edits(facts, loaded, options, progress)
+        return ReportAnswer(facts.check.model, facts, parts_of(facts, made))
 
 
 def layer_data(facts: ReportFacts) -> Any:
