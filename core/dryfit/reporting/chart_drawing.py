@@ -45,8 +45,20 @@ class ChartDrawer:
 
     def __init__(self) -> None:
         self._process = _started() if _can_start_processes() else None
+        atexit.register(self.end)
         self._waiting: queue.SimpleQueue[tuple[str, Future[str]]] = queue.SimpleQueue()
         threading.Thread(target=self._draw_all, name="charts", daemon=True).start()
+
+    @property
+    def process_id(self) -> int | None:
+        """Id of the process; None if charts are drawn in this one."""
+        return None if self._process is None else self._process.pid
+
+    def end(self) -> None:
+        """End the process; charts that wait fail."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     def draw(self, specification: str) -> Future[str]:
         """Draw a chart after those that wait."""
@@ -96,16 +108,9 @@ def _started() -> subprocess.Popen[str]:
     # -P: what lies in the working directory must not be imported in place of what is installed.
     command = [sys.executable, "-P", "-m", "dryfit.reporting.chart_drawing"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = subprocess.Popen(  # noqa: S603  this interpreter and this module
+    return subprocess.Popen(  # noqa: S603  this interpreter and this module
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="ascii"
     )
-
-    def end() -> None:
-        process.kill()
-        process.wait()
-
-    atexit.register(end)
-    return process
 
 
 def _can_start_processes() -> bool:
