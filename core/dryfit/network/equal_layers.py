@@ -104,12 +104,11 @@ class LayerKeys:
         key: list[Hashable] = [network.flags, network.quantize_method]
         places: dict[int, int] = {}
         for layer in layers:
-            if len(layer.inputs) > _MOST_INPUTS:
-                return None
-            if id(layer) not in self._of_layer:
+            own = self._of_layer.get(id(layer), -1)
+            if own == -1:
                 self._layers[id(layer)] = layer
-                self._of_layer[id(layer)] = self._own(layer, specs)
-            own = self._of_layer[id(layer)]
+                is_long = len(layer.inputs) > _MOST_INPUTS
+                own = self._of_layer[id(layer)] = None if is_long else self._own(layer, specs)
             if own is None:
                 return None
             key.append(own)
