@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib.util
 import json
 import os
 import queue
@@ -40,11 +41,16 @@ def start_drawing() -> ChartDrawer:
     return ChartDrawer()
 
 
+def is_installed() -> bool:
+    """Return whether vl-convert, which draws charts, is installed."""
+    return importlib.util.find_spec("vl_convert") is not None
+
+
 class ChartDrawer:
     """Draws one chart after another. It ends with this process."""
 
     def __init__(self) -> None:
-        self._process = _started() if _can_start_processes() else None
+        self._process = _started() if is_installed() and _can_start_processes() else None
         atexit.register(self.end)
         self._waiting: queue.SimpleQueue[tuple[str, Future[str]]] = queue.SimpleQueue()
         threading.Thread(target=self._draw_all, name="charts", daemon=True).start()

@@ -6,7 +6,6 @@ written as a file of its own carries their values for the light theme.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ import attrs
 from dryfit.answers.text import Block
 from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
-from dryfit.reporting.chart_drawing import drawing
+from dryfit.reporting.chart_drawing import drawing, is_installed
 from dryfit.short_text import printable, short_name
 
 WIDTH = 500
@@ -144,7 +143,7 @@ def chart(name: str, title: str, description: str, specification: Mapping[str, A
     Raises:
         ConfigError: vl-convert is not installed.
     """
-    if importlib.util.find_spec("vl_convert") is None:
+    if not is_installed():
         raise ConfigError(
             "Reports need vl-convert, which draws charts",
             found="it is not installed",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from dryfit.errors import DryfitError
+from dryfit.errors import ConfigError, DryfitError
 from dryfit.reporting import chart_drawing
 from dryfit.reporting.chart_drawing import ChartDrawer, drawing, drawn
 from dryfit.reporting.figures import chart
@@ -59,6 +60,13 @@ def test_without_a_process_charts_are_drawn_here(monkeypatch: pytest.MonkeyPatch
     drawer = ChartDrawer()
     assert drawer.process_id is None
     assert drawer.draw(json.dumps(BARS)).result() == drawn(json.dumps(BARS))
+
+
+def test_no_process_starts_without_vl_convert(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    assert ChartDrawer().process_id is None
+    with pytest.raises(ConfigError, match=r"Reports need vl-convert.*pip install 'dryfit\[report\]'"):
+        chart("bars", "one", "two bars", BARS)
 
 
 def test_equal_charts_are_drawn_once() -> None:
