@@ -19,6 +19,7 @@ import onnx
 from dryfit.answers.asked import Model, form_of, format_of, model_source
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
+from dryfit.onnx.model_file import SharedModel
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.plugins.model_importers import DEFAULT_FORMAT
 from dryfit.quantization.cache_forms import read_ranges_file, write_ranges_file
@@ -49,6 +50,8 @@ def anonymous(model: Model, options: Mapping[str, Any]) -> Iterator[tuple[onnx.M
         )
     own = [tensor.name for tensor in _tensors(network_from_onnx(source, folder=folder))]
     loaded = onnx.load_from_string(source) if isinstance(source, bytes) else source
+    if isinstance(loaded, SharedModel):
+        loaded = loaded.whole()
     renamed = without_names(loaded if isinstance(loaded, onnx.ModelProto) else onnx.load(loaded))
     names = dict(zip(own, (tensor.name for tensor in _tensors(network_from_onnx(renamed))), strict=True))
     given = {key: value for key, value in options.items() if key != "example_inputs"}

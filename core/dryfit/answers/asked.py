@@ -29,7 +29,7 @@ from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError, NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
-from dryfit.onnx.model_file import ModelSource, read_model
+from dryfit.onnx.model_file import ModelSource, SharedModel, shared_model
 from dryfit.plugins.contributions import ImportedModel, ImportOptions, ModelImporter
 from dryfit.plugins.model_importers import DEFAULT_FORMAT, importer_of, model_importers
 
@@ -161,7 +161,7 @@ class LoadedModel:
         if isinstance(source, Network):
             return copy_network(source)
         if format_of(source) == DEFAULT_FORMAT:
-            return read_model(source, self.folder)[0]
+            return shared_model(source, self.folder)
         return source
 
     def imported(self, options: NetworkOptions, *, may_imply_method: bool = False) -> ImportedModel:
@@ -336,7 +336,9 @@ def form_of(source: ModelSource | Network) -> str:
 
 
 def _importer(source: ModelSource) -> ModelImporter:
-    return model_importers()[DEFAULT_FORMAT] if isinstance(source, onnx.ModelProto) else importer_of(source)
+    return (
+        model_importers()[DEFAULT_FORMAT] if isinstance(source, onnx.ModelProto | SharedModel) else importer_of(source)
+    )
 
 
 def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:

@@ -20,7 +20,7 @@ from dryfit.calibration.jobs import SampleCount, run_jobs, threads_per_job
 from dryfit.calibration.task import CalibrationTask
 from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
-from dryfit.onnx.model_file import ModelSource
+from dryfit.onnx.model_file import ModelSource, SharedModel
 from dryfit.quantization.calibration_data import SampleSource, source_of
 from dryfit.quantization.calibration_state import CalibrationState
 from dryfit.quantization.calibration_stream import CALIBRATOR_NAMES, CalibrationAlgoType
@@ -70,6 +70,8 @@ class CalibrationRequest:
                 data = Path(self.source).read_bytes()
             case bytes():
                 data = self.source
+            case SharedModel():
+                data = self.source.whole().SerializeToString(deterministic=True)
             case _:
                 data = self.source.SerializeToString(deterministic=True)
         return f"sha256:{hashlib.sha256(data).hexdigest()}"

@@ -38,8 +38,9 @@ from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.json_names import json_names
 from dryfit.onnx.edit_report import EditReport, Proposal, propose_edits
-from dryfit.onnx.model_file import read_model
+from dryfit.onnx.model_file import shared_model
 from dryfit.passes.findings import LeftLayer
+from dryfit.target.limits import shared_answers
 
 
 @attrs.frozen
@@ -174,7 +175,7 @@ def explain(
         'ELU'
     """
     subject = asked(model, config, options, needs_shapes=False, shares=True)
-    with quiet_log(), _watched(subject.config, progress):
+    with quiet_log(), _watched(subject.config, progress), shared_answers():
         found = placed_as_asked(subject)
         chosen = _chosen(found.placement, layer)
         names = {one.name for one in chosen}
@@ -248,11 +249,11 @@ def _edits(
     """Return the suggested edits; None without an ONNX model, whose nodes the edits rewrite."""
     if subject.onnx_source is None:
         return None
-    model, external = read_model(subject.onnx_source, subject.folder)
+    shared = shared_model(subject.onnx_source, subject.folder)
     return propose_edits(
-        model,
-        external,
-        measure_of(subject, progress),
+        shared.model,
+        shared.external,
+        measure_of(subject, progress, shared.external),
         [cause.rule for cause in causes],
         fixed_shapes(subject),
         nodes,

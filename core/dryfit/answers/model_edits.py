@@ -30,7 +30,8 @@ from dryfit.onnx.edit_report import Cost, Measure
 from dryfit.onnx.editing.edit import EditChoice, all_edits, require_places
 from dryfit.onnx.editing.edit import apply_edits as edited_model
 from dryfit.onnx.editing.equality import Proof, prove_equal
-from dryfit.onnx.model_file import read_model, write_model
+from dryfit.onnx.external_data import ExternalData
+from dryfit.onnx.model_file import SharedModel, read_model, write_model
 from dryfit.onnx.parser import network_from_onnx
 from dryfit.passes.findings import LeftLayer
 from dryfit.reference.inference import infer_specs
@@ -87,13 +88,23 @@ def _cost(network: Network, config: BuilderConfig) -> Cost:
     return placed_as_asked(Asked("", network, config, None, decided={"design": design_of_trial(network, config)})).cost
 
 
-def measure_of(subject: Asked, progress: ProgressMonitor | None = None) -> Measure:
-    """Return a function that places an edited model with the original settings and returns its cost."""
+def measure_of(
+    subject: Asked, progress: ProgressMonitor | None = None, external: ExternalData | None = None
+) -> Measure:
+    """Return a function that places an edited model with the original settings and returns its cost.
+
+    Args:
+        subject: the original model.
+        progress: monitor that receives the progress, and can cancel.
+        external: where the edited models have their external data; None for the folder of the original model.
+    """
+    found = ExternalData(subject.folder) if external is None else external
 
     def measured(model: ModelProto) -> Cost:
+        source = SharedModel(model, found)
         if subject.options is None:
-            return _cost(network_from_onnx(model, folder=subject.folder), subject.config)
-        network = load_network(model, subject.options, subject.folder)
+            return _cost(network_from_onnx(source), subject.config)
+        network = load_network(source, subject.options, subject.folder)
         config, _ = config_of(network, subject.options)
         config.progress_monitor = progress
         return _cost(network, config)

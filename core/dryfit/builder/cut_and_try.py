@@ -32,6 +32,7 @@ from dryfit.builder.placement.partition import (
 )
 from dryfit.builder.placement.target_variant import Specs, TargetVariant, variants_of
 from dryfit.builder.precision.chosen import Precisions
+from dryfit.builder.precision.int8_choice import RealTypes
 from dryfit.builder.precision.layer_precisions import choose_precisions
 from dryfit.builder.precision.scales import NetworkScales
 from dryfit.builder.segments.device_memory import MemoryContents, memory_contents, segment_pool_bytes
@@ -195,6 +196,11 @@ class CutPlanner:
         return {**found, NOWHERE: found[registry.host().device]}
 
     @functools.cached_property
+    def real_types(self) -> RealTypes:
+        """The types of layers that are not computed in INT8, which are the same in every cut."""
+        return RealTypes(self.config)
+
+    @functools.cached_property
     def specs(self) -> Specs:
         """Tensor name to spec at the shapes that the engine is optimised for."""
         return infer_specs(self.network, optimum_shapes(self.network, self.config))
@@ -245,12 +251,18 @@ class CutPlanner:
 
         Reckoned as if every tensor of a segment were there all the time in every type.
         """
-        precisions = self._precisions(partition)
-        for run, most in zip(partition.runs, self._at_most(partition, precisions), strict=True):
+        return self._fitting_bounds(partition, self._precisions(partition)) is not None
+
+    def _fitting_bounds(self, partition: Partition, precisions: Precisions) -> ActivationBytes | None:
+        """Bytes as if every tensor of a segment were there all the time in every type; None where that does not fit."""
+        bounds = [
+            PoolNeeds(self.variants[run.device], self.specs, precisions).at_most(run.layers) for run in partition.runs
+        ]
+        for run, most in zip(partition.runs, bounds, strict=True):
             limits = strict_limits(self.variants[run.device], self.config.get_memory_pool_limit)
             if any(most.get(name, 0) > limit for name, limit in limits.items()):
-                return False
-        return True
+                return None
+        return bounds
 
     def parts(self, partition: Partition, segment: int, limits: Mapping[str, int]) -> Sequence[Sequence[Layer]]:
         """The layers of a segment in parts that fit, each as long as it can be by the estimate of `PoolNeeds`.
@@ -286,8 +298,8 @@ class CutPlanner:
         cut = PlannedCut(partition, precisions, formats or NO_FORMATS, self)
         if formats is None:
             cut.activations = self._unjoined(placed, precisions)
-        elif self.bounds_memory and self.certainly_fits(placed):
-            cut.activations = self._at_most(placed, precisions)
+        elif self.bounds_memory and (bounds := self._fitting_bounds(placed, precisions)) is not None:
+            cut.activations = bounds
         elif any(_holds_activations(self.variants[run.device]) for run in placed.runs):
             try:
                 held = segment_pool_bytes(cut.contents, len(placed.runs))
@@ -310,6 +322,7 @@ class CutPlanner:
             self.scales.given_types,
             self.scales.wanted_types,
             partition.segments,
+            self.real_types,
         )
 
     def _formats(self, partition: Partition, precisions: Precisions) -> Formats | None:
@@ -321,12 +334,6 @@ class CutPlanner:
             if not self.are_formats_told:
                 raise
             return None
-
-    def _at_most(self, partition: Partition, precisions: Precisions) -> ActivationBytes:
-        """Bytes as if every tensor of a segment were there all the time in every type."""
-        return [
-            PoolNeeds(self.variants[run.device], self.specs, precisions).at_most(run.layers) for run in partition.runs
-        ]
 
     def _unjoined(self, partition: Partition, precisions: Precisions) -> ActivationBytes:
         """Bytes as if no two layers ran as one."""

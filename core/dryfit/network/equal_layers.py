@@ -75,12 +75,20 @@ class LayerKeys:
     """
 
     def __init__(self) -> None:
+        self._layers: dict[int, object] = {}
         self._kept: dict[int, object] = {}
         self._numbers: dict[Hashable, int] = {}
         self._parameters_of: dict[Hashable, Callable[[dict[str, Any]], tuple[Any, ...]] | None] = {}
         self._of_parameters: dict[tuple[int, ...], int] = {}
         self._of_layer: dict[int, int | None] = {}
         self._of_tensor: dict[int, int] = {}
+
+    def of_another_network(self) -> LayerKeys:
+        """Keys that are the same for layers of another network, too. Its layers and tensors are not kept here."""
+        other = LayerKeys()
+        other._kept, other._numbers = self._kept, self._numbers
+        other._parameters_of, other._of_parameters = self._parameters_of, self._of_parameters
+        return other
 
     def of(self, layers: Sequence[Layer], specs: Mapping[str, TensorSpec] | None = None) -> Hashable | None:
         """The key of layers as they are connected to each other; None where no stand-ins can be made of them.
@@ -96,11 +104,11 @@ class LayerKeys:
         key: list[Hashable] = [network.flags, network.quantize_method]
         places: dict[int, int] = {}
         for layer in layers:
-            if len(layer.inputs) > _MOST_INPUTS:
-                return None
-            if id(layer) not in self._of_layer:
-                self._of_layer[self.identity(layer)] = self._own(layer, specs)
-            own = self._of_layer[id(layer)]
+            own = self._of_layer.get(id(layer), -1)
+            if own == -1:
+                self._layers[id(layer)] = layer
+                is_long = len(layer.inputs) > _MOST_INPUTS
+                own = self._of_layer[id(layer)] = None if is_long else self._own(layer, specs)
             if own is None:
                 return None
             key.append(own)
@@ -120,7 +128,8 @@ class LayerKeys:
                 continue
             number = self._of_tensor.get(id(tensor))
             if number is None:
-                number = self._of_tensor[self.identity(tensor)] = self.number(self._tensor(tensor))
+                self._layers[id(tensor)] = tensor
+                number = self._of_tensor[id(tensor)] = self.number(self._tensor(tensor))
             key.append(number)
             if specs is not None:
                 given = specs[tensor.name]
@@ -143,7 +152,7 @@ class LayerKeys:
         same = (id(parameters_of), *[0 if type(value) is dict and not value else id(value) for value in values])
         number = self._of_parameters.get(same)
         if number is None:
-            number = self._of_parameters[same] = self.number((kind, *map(self._value, values)))
+            number = self._of_parameters[same] = self.number((kind, *map(self.value, values)))
             for value in values:
                 self.identity(value)
         return number
@@ -157,7 +166,8 @@ class LayerKeys:
         self._kept[id(value)] = value
         return id(value)
 
-    def _value(self, value: Any) -> Hashable:
+    def value(self, value: Any) -> Hashable:
+        """What stands for a parameter: equal numbers, texts and collections of them are the same."""
         kind = type(value)
         if value is None:
             return None
@@ -166,11 +176,13 @@ class LayerKeys:
         if kind is float:
             return kind, repr(value)  # tells 0.0 and -0.0 apart
         if kind is tuple:
-            return kind, *map(self._value, value)
+            return kind, *map(self.value, value)
+        if kind is frozenset:
+            return kind, frozenset(map(self.value, value))
         if kind is dict and not value:
             return kind
         if kind is dict:
-            return kind, *((self._value(name), self._value(one)) for name, one in value.items())
+            return kind, *((self.value(name), self.value(one)) for name, one in value.items())
         return self.identity(value)
 
     def _spec(self, spec: TensorSpec | None) -> Hashable:

@@ -26,7 +26,7 @@ from dryfit.onnx.graph_borders import (
     named_results,
     remove_unused_layers,
 )
-from dryfit.onnx.model_file import ModelSource, read_model
+from dryfit.onnx.model_file import ModelSource, SharedModel, read_model
 from dryfit.onnx.node import LayerHost, Node
 from dryfit.onnx.node_meaning import meaning_of
 from dryfit.onnx.problems import ErrorCode, ImportProblem, ModelRefusedError, NodeRefusedError
@@ -63,7 +63,7 @@ def network_from_onnx(
     Layers have the names of their nodes, and tensors the names of ONNX values. Constants are folded during the import.
 
     Args:
-        source: a path, the bytes of a model file, or a `ModelProto`.
+        source: a path, the bytes of a model file, a `ModelProto`, or a model that shares its weights.
         folder: folder with the external data, if `source` is bytes or a `ModelProto`.
         constants: fixed contents of graph inputs, which are then not inputs of the network.
         flags: creation flags of the network: a mask of `NetworkDefinitionCreationFlag`. Types are always those of the
@@ -76,7 +76,7 @@ def network_from_onnx(
             node with the reason.
         OnnxImportError: The file is not a complete ONNX model.
     """
-    model, external = read_model(source, folder)
+    model, external = (source.model, source.external) if isinstance(source, SharedModel) else read_model(source, folder)
     network = Network(model.graph.name or "network", flags)
     network.quantize_method = quantize_method
     graph = GraphImport(network, model, external, constants or {})
@@ -177,10 +177,11 @@ class GraphImport:
                 self._top_level_index = index
             if self._node_count > LARGEST_NODE_COUNT:
                 raise too_many_nodes()
-            outputs: list[NodeInput | None] = [None] * len(proto.output)
-            name = prefix + (proto.name or f"node_of_{next(iter(proto.output), proto.op_type)}")
+            names = list(proto.output)
+            outputs: list[NodeInput | None] = [None] * len(names)
+            name = prefix + (proto.name or f"node_of_{next(iter(names), proto.op_type)}")
             try:
-                results = self._import_node(proto, name, scope, opsets, prefix)
+                results = self._import_node(proto, name, names, scope, opsets, prefix)
                 outputs[: len(results)] = results[: len(outputs)]
             except UnseenValueError:
                 self.half_seen_nodes += 1
@@ -202,7 +203,7 @@ class GraphImport:
                     remedy="Correct the node, or export the model again",
                 )
                 self._refuse_node(proto, name, refusal)
-            for output, operand in zip(proto.output, outputs, strict=True):
+            for output, operand in zip(names, outputs, strict=True):
                 if output:
                     scope[output] = operand
 
@@ -210,15 +211,17 @@ class GraphImport:
         self,
         proto: NodeProto,
         name: str,
+        outputs: Sequence[str],
         scope: Scope,
         opsets: Mapping[str, int],
         prefix: str,
     ) -> list[NodeInput | None]:
         domain = _domain(proto.domain)
         opset = opsets.get(domain, 1)
-        inputs = [self._looked_up(value, scope, prefix) for value in proto.input]
+        read = list(proto.input)
+        inputs = [self._looked_up(value, scope, prefix) for value in read]
         meaning = meaning_of(proto, domain, opset, self._functions.get((proto.domain, proto.op_type)), inputs)
-        taken = [output for output in proto.output if output in scope and output]
+        taken = [output for output in outputs if output in scope and output]
         if taken:
             raise NodeRefusedError(
                 "Every value must be produced by one node only",
@@ -226,7 +229,7 @@ class GraphImport:
                 found=taken[0],
                 remedy="Rename the output of one of the nodes",
             )
-        missing = [value for value in proto.input if value and not scope.knows(value)]
+        missing = [value for value in read if value and not scope.knows(value)]
         if missing:
             raise NodeRefusedError(
                 "Every input must be produced by another node, without a cycle",
@@ -242,11 +245,11 @@ class GraphImport:
         def import_into(host: LayerHost, operands: Sequence[NodeInput | None]) -> list[NodeInput]:
             node = Node(proto, name, opset, operands, host, bodies if host is self else UNSEEN_BODIES)
             results = _as_list(meaning(node))
-            wanted = [index for index, output in enumerate(proto.output) if output]
+            wanted = [index for index, output in enumerate(outputs) if output]
             if wanted and wanted[-1] >= len(results):
                 raise NodeRefusedError(
                     "This output of the node is not supported",
-                    found=proto.output[wanted[-1]],
+                    found=outputs[wanted[-1]],
                     remedy="Remove what reads the output",
                 )
             node.finish()
@@ -256,7 +259,7 @@ class GraphImport:
             return [*looked_at_behind(lambda tried: import_into(TrialNetwork(self.array_of), tried), inputs)]
         results = import_into(self, inputs)
         made_by = f"{name}/" if bodies.is_inlined else name
-        return named_results(self.network, results, proto.output, prefix, made_by)
+        return named_results(self.network, results, outputs, prefix, made_by)
 
     def _looked_up(self, value: str, scope: Scope, prefix: str) -> NodeInput | None:
         """The operand of a node's input; None where it is absent, or nothing produces it."""

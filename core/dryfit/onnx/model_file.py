@@ -6,10 +6,12 @@ Each text of a model is UTF-8, which protobuf does not check when it reads a mes
 from __future__ import annotations
 
 import functools
+import math
 import os
 from pathlib import Path
 from typing import Any
 
+import attrs
 import onnx
 from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -114,7 +116,64 @@ def _is_list(field: Any) -> bool:
     return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED)
 
 
-ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
+SHARED_ELEMENTS = 1024
+"""Initializers with more elements are shared. Our choice: no shape, which is read as a message, is as long."""
+
+
+@attrs.frozen(eq=False)
+class SharedModel:
+    """A model whose copies, and the networks that are imported from them, share the contents of its initializers.
+
+    Attributes:
+        model: the model; large initializers have their contents in `external`.
+        external: where external data may lie, and the contents in memory.
+    """
+
+    model: ModelProto
+    external: ExternalData
+
+    @classmethod
+    def of(cls, model: ModelProto, external: ExternalData) -> SharedModel:
+        """Share the initializers of a model, which stays as it is."""
+        light = ModelProto()
+        _copy_fields(model, light, "graph")
+        _copy_fields(model.graph, light.graph, "initializer")
+        for tensor in model.graph.initializer:
+            copy = light.graph.initializer.add()
+            if math.prod(tensor.dims) > SHARED_ELEMENTS and tensor.HasField("raw_data"):
+                _copy_fields(tensor, copy, "raw_data")
+                external.keep(copy, tensor.raw_data)
+            else:
+                copy.CopyFrom(tensor)
+        return cls(light, external)
+
+    def whole(self) -> ModelProto:
+        """Return the model with its contents, as it was read."""
+        model = ModelProto()
+        model.CopyFrom(self.model)
+        for tensor in model.graph.initializer:
+            if self.external.is_in_memory(tensor):
+                data = array_of(tensor, self.external).tobytes()
+                tensor.ClearField("external_data")
+                tensor.ClearField("data_location")
+                tensor.raw_data = data
+        return model
+
+
+def _copy_fields(source: Any, target: Any, but: str) -> None:
+    """Copy all fields of a message but one."""
+    for field, value in source.ListFields():
+        if field.name == but:
+            continue
+        if _is_list(field):
+            getattr(target, field.name).extend(value)
+        elif field.type == FieldDescriptor.TYPE_MESSAGE:
+            getattr(target, field.name).CopyFrom(value)
+        else:
+            setattr(target, field.name, value)
+
+
+ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto | SharedModel
 
 LARGEST_FILE_BYTES = 2**31 - 1
 """A protobuf message cannot be larger. Source: protobuf, encoding; larger models keep their weights outside."""
@@ -124,12 +183,14 @@ def read_model(source: ModelSource, folder: Path | None = None) -> tuple[onnx.Mo
     """The model, and where its external data may lie.
 
     Args:
-        source: a path, the bytes of a file, or a message.
+        source: a path, the bytes of a file, a message, or a shared model, of which a whole copy is made.
         folder: where external data lie, for bytes and messages; a path brings its own.
 
     Raises:
         OnnxImportError: there is no such file, or it is not a whole ONNX model.
     """
+    if isinstance(source, SharedModel):
+        return source.whole(), ExternalData(folder)
     if isinstance(source, onnx.ModelProto):
         model, where = source, "model"
     elif isinstance(source, bytes):
@@ -147,6 +208,11 @@ def read_model(source: ModelSource, folder: Path | None = None) -> tuple[onnx.Mo
         )
     check_texts(model, where)
     return model, ExternalData(folder)
+
+
+def shared_model(source: ModelSource, folder: Path | None = None) -> SharedModel:
+    """As `read_model`, with contents that copies of the model share."""
+    return source if isinstance(source, SharedModel) else SharedModel.of(*read_model(source, folder))
 
 
 def _read(path: Path, where: str) -> bytes:

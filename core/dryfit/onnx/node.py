@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -71,6 +70,7 @@ class Node:
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
         self._layers: list[Layer] = []
         self._main: Layer | None = None
+        self._known_metadata: str | None = None
 
     @property
     def quantize_method(self) -> str:
@@ -276,7 +276,10 @@ class Node:
         if self._main is not None:
             self._graph.network.rename_layer(self._main, self.name)
 
-    @functools.cached_property
+    @property
     def _metadata(self) -> str:
-        properties = "".join(f" [{entry.key}: {entry.value}]" for entry in getattr(self.proto, "metadata_props", ()))
-        return f"[ONNX Layer: {self.name}]{properties}"
+        if self._known_metadata is None:  # one that is cached takes a lock, for each node
+            entries = getattr(self.proto, "metadata_props", ())
+            properties = "".join(f" [{entry.key}: {entry.value}]" for entry in entries)
+            self._known_metadata = f"[ONNX Layer: {self.name}]{properties}"
+        return self._known_metadata

@@ -164,7 +164,12 @@ def array_of(tensor: TensorProto, external: ExternalData) -> Array:
             remedy="The file is damaged; export the model again",
         )
     try:
-        return _contents(tensor, dtype, shape, external, where)
+        if tensor.data_location != TensorProto.EXTERNAL:
+            return _contents(tensor, dtype, shape, where)
+        return external.decoded(
+            tensor,
+            lambda: _decode(external.bytes_of(tensor, dtype.bytes_of(math.prod(shape))), dtype, shape, where),
+        )
     except ValueError as error:  # NumPy's limits, of the number of axes and of extents beside one of 0
         raise OnnxImportError(
             "This shape is not supported",
@@ -175,12 +180,7 @@ def array_of(tensor: TensorProto, external: ExternalData) -> Array:
         ) from error
 
 
-def _contents(
-    tensor: TensorProto, dtype: DataType, shape: tuple[int, ...], external: ExternalData, where: str
-) -> Array:
-    elements = math.prod(shape)
-    if tensor.data_location == TensorProto.EXTERNAL:
-        return _decode(external.bytes_of(tensor, dtype.bytes_of(elements)), dtype, shape, where)
+def _contents(tensor: TensorProto, dtype: DataType, shape: tuple[int, ...], where: str) -> Array:
     if tensor.HasField("raw_data"):
         return _decode(np.frombuffer(tensor.raw_data, np.uint8), dtype, shape, where)
     return _from_fields(tensor, dtype, shape, where)

@@ -124,24 +124,20 @@ def gather(
     platforms: Sequence[str],
     software: Sequence[str],
     precisions: Sequence[str],
-    edits: bool,
     options: Mapping[str, Any],
     command: str,
     numerics: NumericsRequest | None = None,
-    progress: ProgressMonitor | None = None,
 ) -> ReportFacts:
-    """Ask all questions about a model.
+    """Ask all questions about a model, but for edits, which `with_edits` searches for.
 
     Args:
         model: a path, an ONNX model, a network, or a PyTorch module with `example_inputs`.
         platforms: boards, combined with the versions and precisions into variants; empty for the default.
         software: versions; empty for the newest.
         precisions: sets of precisions, such as `fp16,int8`; empty for the default.
-        edits: whether to search for model edits, which takes most of the time.
         options: other options of `dryfit check`.
         command: the command line that makes the same report.
         numerics: samples, and sides to compare with; None for none.
-        progress: monitor of the search for edits.
 
     Raises:
         DryfitError: The first variant cannot be asked about. Errors of the others are part of the facts.
@@ -162,7 +158,7 @@ def gather(
     asked_for = numerics or NumericsRequest()
     return ReportFacts(
         variants=variants,
-        explained=explain(loaded, edits=edits, progress=progress, **chosen[0]),
+        explained=explain(loaded, edits=False, **chosen[0]),
         command=command,
         memory=memory_use(loaded, **chosen[0]),
         numerics=(
@@ -170,8 +166,27 @@ def gather(
             if found is None
             else gather_numerics(loaded, chosen[0], found, asked_for, list(_sides(found, software)))
         ),
-        are_edits_searched=edits,
+        are_edits_searched=False,
     )
+
+
+def with_edits(
+    facts: ReportFacts, model: Model, options: Mapping[str, Any], progress: ProgressMonitor | None = None
+) -> ReportFacts:
+    """Search for model edits for the first variant, which takes most of the time of a report.
+
+    Args:
+        facts: the facts without edits.
+        model: as for `gather`.
+        options: as for `gather`.
+        progress: monitor of the search.
+
+    Raises:
+        ExecutionError: `progress` cancelled the search.
+    """
+    first = facts.variants[0]
+    given = _given(first.platform, first.software, first.precision, options)
+    return attrs.evolve(facts, explained=explain(model, progress=progress, **given), are_edits_searched=True)
 
 
 def _sides(found: CheckAnswer, software: Sequence[str]) -> Iterator[str]:

@@ -6,11 +6,10 @@ written as a file of its own carries their values for the light theme.
 
 from __future__ import annotations
 
-import contextlib
-import functools
+import json
 import re
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ import attrs
 from dryfit.answers.text import Block
 from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
+from dryfit.reporting.chart_drawing import drawing, is_installed
 from dryfit.short_text import printable, short_name
 
 WIDTH = 500
@@ -36,7 +36,7 @@ class Figure:
         name: name of its file, without the ending.
         title: what it shows, in a few words.
         description: what can be seen in it, for readers who do not see it.
-        svg: the SVG element.
+        svg: the SVG element, which may still be being drawn.
         is_map: whether the page lets the reader zoom, pan and search in it.
         is_small: whether several fit beside each other; at most `SMALL_WIDTH` wide, so that phones need not shrink it.
     """
@@ -44,9 +44,14 @@ class Figure:
     name: str
     title: str
     description: str
-    svg: str
+    _svg: str | Future[str]
     is_map: bool = False
     is_small: bool = False
+
+    @property
+    def svg(self) -> str:
+        """The SVG element, once it is drawn."""
+        return self._svg if isinstance(self._svg, str) else _scaled(self._svg.result())
 
     @property
     def markup(self) -> str:
@@ -126,23 +131,8 @@ _CONFIG = {
 }
 
 
-@functools.cache
-def start_drawing() -> threading.Thread:
-    """Start what draws charts, in a thread and once: it takes most of a second, in which facts can be gathered."""
-
-    def draw_nothing() -> None:
-        with contextlib.suppress(ImportError):  # reported by the first chart
-            import vl_convert
-
-            vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "bar"})
-
-    thread = threading.Thread(target=draw_nothing, name="charts", daemon=True)
-    thread.start()
-    return thread
-
-
 def chart(name: str, title: str, description: str, specification: Mapping[str, Any]) -> Figure:
-    """Draw a Vega-Lite chart.
+    """Return a Vega-Lite chart, which is drawn in a process of its own.
 
     Args:
         name: name of its file, without the ending.
@@ -153,18 +143,14 @@ def chart(name: str, title: str, description: str, specification: Mapping[str, A
     Raises:
         ConfigError: vl-convert is not installed.
     """
-    try:
-        import vl_convert
-    except ImportError as error:
+    if not is_installed():
         raise ConfigError(
             "Reports need vl-convert, which draws charts",
-            found=str(error),
+            found="it is not installed",
             remedy="Run: pip install 'dryfit[report]'",
-        ) from error
-    start_drawing().join()
+        )
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **specification, "config": _CONFIG}
-    drawn: str = vl_convert.vegalite_to_svg(whole)
-    return Figure(name, title, description, _scaled(drawn))
+    return Figure(name, title, description, drawing(json.dumps(whole)))
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import attrs
 
 from dryfit.answers.anonymous import anonymous as anonymous_model
-from dryfit.answers.asked import Model
+from dryfit.answers.asked import Model, loaded_model
 from dryfit.answers.explain import ExplainAnswer
 from dryfit.answers.json_data import plain
 from dryfit.answers.memory_use import MemoryUse
@@ -20,11 +20,13 @@ from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
 from dryfit.quantization.calibration_data import SampleSource
 from dryfit.quantization.picture_preparation import PicturePreparation
-from dryfit.reporting.facts import ReportFacts, Variant, gather
-from dryfit.reporting.figures import Part, start_drawing
+from dryfit.reporting.chart_drawing import start_drawing
+from dryfit.reporting.facts import ReportFacts, Variant, gather, with_edits
+from dryfit.reporting.figures import Part
 from dryfit.reporting.numerics import Numerics, NumericsRequest
 from dryfit.reporting.pages import page_text, write_page
-from dryfit.reporting.parts import parts_of
+from dryfit.reporting.parts import parts_before_search, parts_of
+from dryfit.target.limits import shared_answers
 
 
 @attrs.frozen(repr=False)
@@ -172,24 +174,28 @@ def report(
             )
     start_drawing()
     values = [[one] if isinstance(one, str) else list(one) for one in (platform, software, precision)]
-    facts = gather(
-        model,
-        platforms=values[0],
-        software=values[1],
-        precisions=values[2],
-        edits=edits,
-        options=options,
-        command=command or f"dryfit.report({model if isinstance(model, str) else '...'})",
-        numerics=NumericsRequest(
-            data=os.fspath(data) if isinstance(data, os.PathLike) else data,
-            limit=limit,
-            preparation=preparation,
-            against=[against] if isinstance(against, str) else list(against),
-            engine=None if engine is None else os.fspath(engine),
-        ),
-        progress=progress,
-    )
-    return ReportAnswer(facts.check.model, facts, parts_of(facts))
+    loaded, options = loaded_model(model, options)
+    with shared_answers():
+        facts = gather(
+            loaded,
+            platforms=values[0],
+            software=values[1],
+            precisions=values[2],
+            options=options,
+            command=command or f"dryfit.report({model if isinstance(model, str) else '...'})",
+            numerics=NumericsRequest(
+                data=os.fspath(data) if isinstance(data, os.PathLike) else data,
+                limit=limit,
+                preparation=preparation,
+                against=[against] if isinstance(against, str) else list(against),
+                engine=None if engine is None else os.fspath(engine),
+            ),
+        )
+        if not edits:
+            return ReportAnswer(facts.check.model, facts, parts_of(facts))
+        made = parts_before_search(facts)
+        facts = with_edits(facts, loaded, options, progress)
+        return ReportAnswer(facts.check.model, facts, parts_of(facts, made))
 
 
 def layer_data(facts: ReportFacts) -> Any:

@@ -6,7 +6,9 @@ rules are evaluated; none stops another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -122,7 +124,10 @@ class LimitTable:
 
     def repeated(self) -> Callable[[Question], Verdict]:
         """Return `evaluate` for the layers of one unchanged network, evaluating equal layers only once."""
-        return _RepeatedQuestions(self)
+        shared = _shared_answers.get()
+        if shared is None:
+            return _RepeatedQuestions(self)
+        return shared.setdefault(id(self), _RepeatedQuestions(self)).of_another_network()
 
     def failures(self, question: Question) -> list[str]:
         """Return the rules that could not be evaluated, with the errors that their code raised."""
@@ -226,6 +231,22 @@ class LimitTable:
         ]
 
 
+_shared_answers: ContextVar[dict[int, _RepeatedQuestions] | None] = ContextVar("shared_answers", default=None)
+
+
+@contextlib.contextmanager
+def shared_answers() -> Iterator[None]:
+    """Evaluate equal layers only once in all networks that are placed meanwhile: those of trials are nearly the same.
+
+    Layers with the same weight arrays are equal; those with copies of them are not.
+    """
+    token = _shared_answers.set({} if (outer := _shared_answers.get()) is None else outer)
+    try:
+        yield
+    finally:
+        _shared_answers.reset(token)
+
+
 class _RepeatedQuestions:
     """Verdicts of one table, with the findings that hold for every equal layer kept."""
 
@@ -237,13 +258,21 @@ class _RepeatedQuestions:
         self._keys = LayerKeys()
         self._known: dict[Hashable, Sequence[tuple[Rule, Finding | None, bool]]] = {}
         self._verdicts: dict[Hashable, Verdict] = {}
+        self._options: dict[int, tuple[object, Hashable]] = {}
+
+    def of_another_network(self) -> _RepeatedQuestions:
+        """Verdicts on the layers of another network, with the same findings."""
+        other = _RepeatedQuestions(self._table)
+        other._keys = self._keys.of_another_network()
+        other._known, other._verdicts = self._known, self._verdicts
+        return other
 
     def __call__(self, question: Question) -> Verdict:
         layer_key = self._keys.of((question.layer,))
         if layer_key is None or question.specs is not None or question.weights is not None:
             return self._table.evaluate(question)
         key = (
-            *(layer_key, question.precision, question.explicit_device, self._keys.identity(question.options)),
+            *(layer_key, question.precision, question.explicit_device, self._options_key(question.options)),
             *(question.device, question.platform, question.family, question.software, question.cores),
         )
         same = self._verdicts.get(key)
@@ -263,6 +292,12 @@ class _RepeatedQuestions:
         if all(is_kept for _, _, is_kept in known):
             self._verdicts[key] = verdict
         return verdict
+
+    def _options_key(self, options: object) -> Hashable:
+        """What stands for the options: mostly all questions have the same object."""
+        if id(options) not in self._options:
+            self._options[id(options)] = options, self._keys.value(options)
+        return self._options[id(options)][1]
 
     def _found_alone(self, question: Question) -> Sequence[tuple[Rule, Finding | None, bool]]:
         """What each rule finds of the layer alone, and whether it looked at no more; without those that hold."""

@@ -12,9 +12,10 @@ from tests.core.onnx.models import model
 
 from dryfit.errors import DryfitError, OnnxImportError
 from dryfit.onnx import model_file
+from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.functions import nodes_written_out
 from dryfit.onnx.importer import network_from_onnx
-from dryfit.onnx.model_file import read_model, write_model
+from dryfit.onnx.model_file import SHARED_ELEMENTS, SharedModel, read_model, shared_model, write_model
 
 
 def small_model() -> onnx.ModelProto:
@@ -268,3 +269,50 @@ def test_a_folder_that_does_not_exist_is_named(with_external_data: Path) -> None
     source, external = read_model(with_external_data)
     with pytest.raises(OnnxImportError, match=r"nowhere/new\.onnx.*cannot be written"):
         write_model(source, with_external_data.parent / "nowhere" / "new.onnx", external, with_external_data.parent)
+
+
+def large_model() -> onnx.ModelProto:
+    """Weights of several types that are shared, and some that are not."""
+    parsed = mixed_model()
+    rng = np.random.default_rng(5)
+    for name, dtype in {"float": np.float32, "half": np.float16, "codes": np.int8}.items():
+        values = rng.integers(-9, 9, (3, SHARED_ELEMENTS)).astype(dtype)
+        parsed.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
+    inside = onnx.helper.make_tensor(
+        "numbers", onnx.TensorProto.FLOAT, (SHARED_ELEMENTS + 1,), [1.5] * (SHARED_ELEMENTS + 1)
+    )
+    parsed.graph.initializer.append(inside)
+    return parsed
+
+
+def test_a_shared_model_is_small_and_becomes_whole_again() -> None:
+    parsed = large_model()
+    before = parsed.SerializeToString(deterministic=True)
+    shared = shared_model(parsed)
+    assert shared.model.ByteSize() < parsed.ByteSize() - 7 * 3 * SHARED_ELEMENTS + 500
+    assert shared.whole().SerializeToString(deterministic=True) == before
+    assert read_model(shared)[0].SerializeToString(deterministic=True) == before
+    assert parsed.SerializeToString(deterministic=True) == before
+
+
+def test_networks_of_a_shared_model_and_its_copies_have_the_same_arrays() -> None:
+    weights = np.random.default_rng(5).standard_normal((1, 4096)).astype(np.float32)
+    parsed = model("y = Add(x, w)", inputs="float[1,4096] x", outputs="float[1,4096] y", weights={"w": weights})
+    shared = shared_model(parsed)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(shared.model)
+    first, second = (network_from_onnx(one) for one in (shared, SharedModel(copy, shared.external)))
+    constants = [next(layer for layer in one if layer.kind == "constant").weights for one in (first, second)]  # type: ignore[attr-defined]
+    assert constants[0] is constants[1]
+    np.testing.assert_array_equal(constants[0], weights)
+
+
+def test_a_file_cannot_name_contents_in_memory() -> None:
+    parsed = large_model()
+    own = shared_model(parsed)
+    stranger = onnx.ModelProto()
+    stranger.CopyFrom(own.model)
+    with pytest.raises(OnnxImportError, match="stores weights in another file"):
+        network_from_onnx(stranger)
+    with pytest.raises(OnnxImportError):
+        network_from_onnx(SharedModel(stranger, ExternalData(Path())))

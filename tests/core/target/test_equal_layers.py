@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ from dryfit.plugins import registry
 from dryfit.target.checks import check
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Kernel, kernel
-from dryfit.target.limits import Finding, LimitTable, Question, rule, rules
+from dryfit.target.limits import Finding, LimitTable, Question, rule, rules, shared_answers
 from dryfit.testing.example_layers import EXAMPLES, add_example
 
 _SUM = ElementWiseOperation.SUM
@@ -66,6 +67,31 @@ def test_a_rule_is_evaluated_once_for_equal_layers() -> None:
         assert [one.violations[0].actual for one in verdicts] == ["(1, 4, 8, 8)"] * length
         assert len({one.layer for one in verdicts}) == length
     assert counts[0] == counts[1] < 10
+
+
+def test_a_rule_is_evaluated_once_for_equal_layers_of_several_networks() -> None:
+    asked: list[str] = []
+
+    def look(question: Question) -> Finding | None:
+        asked.append(question.layer.kind)
+        return Finding(str(question.options["allowed"]), "another option")
+
+    table, counts, found = _table(look), [], []
+    with shared_answers():
+        for allowed in ("one", "one", "another"):
+            options = {"allowed": frozenset({allowed})}
+            verdict = table.repeated()
+            questions = [attrs.evolve(_question(layer), options=options) for layer in _chain(6)]
+            found.append([verdict(one) for one in questions])
+            counts.append(len(asked))
+    assert counts == [4, 4, 8]  # those at the ends differ from those between
+    assert [{one.violations[0].actual for one in verdicts} for verdicts in found] == [
+        {"frozenset({'one'})"},
+        {"frozenset({'one'})"},
+        {"frozenset({'another'})"},
+    ]
+    table.repeated()(questions[0])
+    assert len(asked) == 9  # nothing is kept behind the context
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ from dryfit.builder.config.optimization_profile import OptimizationProfile
 from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.network import Network
+from dryfit.onnx.model_file import SharedModel
 from dryfit.plugins import registry
 from dryfit.short_text import count_text
 from dryfit.version import __version__
@@ -346,6 +347,7 @@ class _Kit:
     def add_anonymous(self, model: Model) -> None:
         """Add a model without its names and weights. Raises what `board_pack` raises."""
         source, _, _ = model_source(model)
+        source = source.whole() if isinstance(source, SharedModel) else source
         loaded = source if isinstance(source, onnx.ModelProto | Network) else _loaded(source)
         with anonymous(loaded, self._given) as (renamed, options):
             self.add(without_weights(renamed), options, MODEL, name=f"model-{len(self.builds) + 1}")
@@ -361,6 +363,7 @@ class _Kit:
     ) -> None:
         """Add a model. Raises what `board_pack` raises."""
         source, _, said = model_source(model)
+        source = source.whole() if isinstance(source, SharedModel) else source
         if isinstance(source, Network):
             raise ConfigError("A kit needs ONNX models", where="models", found="a network", remedy="Pass its ONNX file")
         stem = Path(said).stem if isinstance(source, Path) else said

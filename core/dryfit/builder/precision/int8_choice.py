@@ -61,14 +61,36 @@ class Int8Candidate:
         return self.is_free and DataType.FLOAT in self.target.precisions
 
 
-def real_type(layer: Layer, target: Target, config: BuilderConfig) -> DataType | None:
-    """The type of a layer that is not computed in INT8; None where the device has none for it."""
-    permitted = [dtype for flag, dtype in REDUCED_TYPES if config.get_flag(flag) and dtype in target.precisions]
-    found = permitted[0] if permitted else target.default_precision
-    if found is None:
-        return None
-    verdict = target.verdict(attrs.evolve(config.question(layer, target), precision=found))
-    return found if verdict else None
+class RealTypes:
+    """The types of layers that are not computed in INT8; each device is asked once about a layer.
+
+    Args:
+        config: the flags. It does not change meanwhile.
+    """
+
+    def __init__(self, config: BuilderConfig) -> None:
+        self._config = config
+        self._of_device: dict[str, Callable[[Layer], DataType | None]] = {}
+        self._found: dict[tuple[str, str], DataType | None] = {}
+
+    def of(self, layer: Layer, target: Target) -> DataType | None:
+        """The type of a layer of the network; None where its device has none for it."""
+        place = layer.name, target.device
+        if place not in self._found:
+            if target.device not in self._of_device:
+                self._of_device[target.device] = self._asked(target)
+            self._found[place] = self._of_device[target.device](layer)
+        return self._found[place]
+
+    def _asked(self, target: Target) -> Callable[[Layer], DataType | None]:
+        flags = (dtype for flag, dtype in REDUCED_TYPES if self._config.get_flag(flag) and dtype in target.precisions)
+        found = next(flags, target.default_precision)
+        question, verdict = self._config.questions(target), target.repeated_verdicts()
+
+        def real_type(layer: Layer) -> DataType | None:
+            return found if found and verdict(attrs.evolve(question(layer), precision=found)) else None
+
+        return real_type
 
 
 def refused_candidates(

@@ -20,7 +20,7 @@ from dryfit.builder.config.computation_type import REDUCED_TYPES, computes_on_co
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.precision.chosen import WEAK_TYPES, PrecisionCause, PrecisionReason, Precisions
-from dryfit.builder.precision.int8_choice import Int8Candidate, first_reason, real_type, refused_candidates
+from dryfit.builder.precision.int8_choice import Int8Candidate, RealTypes, first_reason, refused_candidates
 from dryfit.builder.precision.signed_codes import signed_codes
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
@@ -44,6 +44,7 @@ def choose_precisions(
     given_types: Mapping[str, DataType] | None = None,
     wanted_types: Mapping[str, DataType] | None = None,
     segments: Mapping[str, int] | None = None,
+    real_types: RealTypes | None = None,
 ) -> Precisions:
     """The computation type of every layer that runs on a device.
 
@@ -55,12 +56,13 @@ def choose_precisions(
         given_types: as in `Precisions`; {} for None.
         wanted_types: the same.
         segments: layer name to segment; None: as if each device had one.
+        real_types: what devices answered about this network and config before; None for nothing.
 
     Raises:
         NetworkError: layer plugins do not compute with any types that are permitted, or a device has no type that a
             layer can be computed in; all of them are listed.
     """
-    chooser = _Chooser(config, is_explicit=is_explicit(network))
+    chooser = _Chooser(config, real_types or RealTypes(config), is_explicit=is_explicit(network))
     layers = [layer for layer in network.layers if layer.name in assignment.devices]
     for layer in layers:
         verdict = assignment.verdicts.get(layer.name, {}).get(assignment.devices[layer.name])
@@ -112,8 +114,9 @@ def _require_types_of_devices(chooser: _Chooser, layers: Sequence[Layer], assign
 class _Chooser:
     """Chooses for one layer after another."""
 
-    def __init__(self, config: BuilderConfig, *, is_explicit: bool) -> None:
+    def __init__(self, config: BuilderConfig, real_types: RealTypes, *, is_explicit: bool) -> None:
         self._config = config
+        self._real_types = real_types
         self._is_explicit = is_explicit
         self._obeys = config.get_flag(BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
         self._flagged = [dtype for flag, dtype in REDUCED_TYPES if config.get_flag(flag)]
@@ -160,7 +163,7 @@ class _Chooser:
             lacking = [] if self._config.assume_scales else tensors_without_range(layer)
             inside = [tensor for tensor in lacking if is_inside_step(tensor)]
             missing = [tensor.name for tensor in lacking if tensor not in inside]
-            wider = real_type(layer, target, self._config)
+            wider = self._real_types.of(layer, target)
             self._candidates[layer.name] = Int8Candidate(layer, target, wider, missing, inside)
         else:
             asked = self._config.asked_type(layer, target)

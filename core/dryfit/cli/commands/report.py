@@ -97,7 +97,7 @@ def report(
     if len(models) > 1 or (output is not None and output.is_dir()):
         _several(models, output, jobs, svg, asked, as_json=as_json)
         return
-    from dryfit.reporting.figures import start_drawing
+    from dryfit.reporting.chart_drawing import start_drawing
 
     start_drawing()  # beside the imports of what follows
     from dryfit.engine.progress import TerminalProgress
