@@ -31,7 +31,7 @@ from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import Elements, Extents
-from dryfit_cpu.kernels.copying import chunks_for, copy_work, placed_arguments
+from dryfit_cpu.kernels.copying import bit_copy_work, chunks_for, placed_arguments
 from dryfit_cpu.kernels.operands import aligned_in_order, bound_array, require_extents
 
 _PICK = NativeFunction("lookup", "pick")
@@ -185,12 +185,7 @@ def _moves(group: LayerGroup, specs: Specs) -> bool:
     return len(group.layers) == 1 and known and is_inside and is_served
 
 
-_MOVED_TYPES = FLOATS | {DataType.INT8, DataType.INT32, DataType.BOOL}
-_MOVED_AS: Mapping[np.dtype[Any], np.dtype[Any]] = {
-    np.dtype(np.int32): np.dtype(np.float32),
-    np.dtype(np.bool_): np.dtype(np.int8),
-}
-"""Types whose bits are copied as those of another of the same size."""
+_MOVED_TYPES = FLOATS | {DataType.INT8, DataType.INT32, DataType.INT64, DataType.BOOL}
 
 
 def _with_extents_of(layer: Shuffle, output: Shape) -> Shuffle:
@@ -207,7 +202,7 @@ def _with_extents_of(layer: Shuffle, output: Shape) -> Shuffle:
 @kernel(
     "cpu.movement",
     kinds=("shuffle", "slice", "squeeze", "unsqueeze"),
-    data_types=_MOVED_TYPES | {DataType.INT64},  # the extents of a reshape
+    data_types=_MOVED_TYPES,
     accepts=_moves,
 )
 def move_values(binding: Binding) -> NativeStep:
@@ -222,13 +217,12 @@ def move_values(binding: Binding) -> NativeStep:
     inputs = binding.group.main.inputs[:1] if isinstance(layer, Shuffle) else layer.inputs
     source, *others = (None if tensor is None else bound_array(binding, tensor.name) for tensor in inputs)
     source = cast("Array", source)
-    source, output = (array.view(_MOVED_AS.get(array.dtype, array.dtype)) for array in (source, output))
     work: list[Work] = []
     view = _view(layer, source, others)
     if view is None:
         order = layer.first_transpose if isinstance(layer, Shuffle) else ()
         ordered = aligned_in_order(source, order or range(source.ndim))
-        work += copy_work(source, ordered, threads)
+        work += bit_copy_work(source, ordered, threads)
         source, view = ordered, _view(layer, ordered, others)
     if view is None:
         raise ExecutionError(
@@ -236,5 +230,5 @@ def move_values(binding: Binding) -> NativeStep:
             where=f"layer {layer.name!r}",
             remedy="Build the engine again; if that does not help, report a bug in the kernel",
         )
-    work += copy_work(view, output, threads)
+    work += bit_copy_work(view, output, threads)
     return NativeStep(binding.group.name, work, [binding, source, view])

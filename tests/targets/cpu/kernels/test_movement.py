@@ -133,8 +133,8 @@ def test_a_reshape_to_extents_of_the_moment_takes_those_of_its_output(turned):
     np.testing.assert_array_equal(output, expected)
 
 
-def test_integers_of_64_bits_are_left_to_the_reference():
+def test_unsigned_bytes_are_left_to_the_reference():
     network = Network()
-    layer = network.add_shuffle(network.add_input("x", DataType.INT64, (4, 6)))
+    layer = network.add_shuffle(network.add_input("x", DataType.UINT8, (4, 6)))
     layer.first_transpose = (1, 0)
     assert chosen_kernel(network, [layer]).name == "cpu.reference"
