@@ -1,4 +1,4 @@
-"""Ids, masks and positions: whole numbers, questions about real ones, and rows by index, as the references give them."""
+"""Ids, masks and positions: whole numbers, questions about real ones and rows by index, as the references give them."""
 
 from __future__ import annotations
 
