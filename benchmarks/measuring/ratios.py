@@ -79,3 +79,8 @@ def rounds_within(seconds: float, budget: float, least: int = 3, most: int = 30)
     if seconds >= budget:
         return 1
     return max(least, min(most, int(budget / seconds)))
+
+
+def latency_text(seconds: float) -> str:
+    """A time in milliseconds."""
+    return f"{1e3 * seconds:.2f} ms"

@@ -28,7 +28,7 @@ from dryfit.builder.assessment import OperatorRule, operator_rules
 from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.engine.execution_context import ExecutionContext
-from dryfit.engine.profiler import LayerTimes
+from dryfit.engine.profiler import LayerTimes, percentile
 from dryfit.engine.progress import ProgressMonitor, run_many
 from dryfit.errors import ConfigError, ExecutionError
 from dryfit.plugins import registry
@@ -85,7 +85,9 @@ class RunAnswer(Answer):
         outputs: outputs in engine order.
         runs: number of runs.
         host_milliseconds_a_run: time per run on this machine, including warm-up.
+        host_latency_milliseconds: percentiles `p50` and `p99` of the runs after the first; None for a single run.
         host_milliseconds_by_layer: median time by engine layer; None without a profile.
+        host_p99_milliseconds_by_layer: 99th percentile of the time by engine layer; None without a profile.
         trace: path of the trace that was written; None for none.
         quantized_operators: layers that a quantize method computes in integers, with the rule of the method.
         plugins: active plugins, each as `name version (distribution)`; sorted.
@@ -102,7 +104,9 @@ class RunAnswer(Answer):
     outputs: Sequence[RunOutput]
     runs: int
     host_milliseconds_a_run: Amount
+    host_latency_milliseconds: Mapping[str, Amount] | None
     host_milliseconds_by_layer: Mapping[str, Amount] | None
+    host_p99_milliseconds_by_layer: Mapping[str, Amount] | None
     trace: str | None
     quantized_operators: Sequence[OperatorRule]
     plugins: Sequence[str]
@@ -122,7 +126,8 @@ class RunAnswer(Answer):
     def summary_line(self) -> str:
         """Return a one-line summary of the answer."""
         runs = count_text(self.runs, "run")
-        return f"{self.host_milliseconds_a_run:.3g} ms per run on this host ({runs}, including warm-up)"
+        latency = "".join(f", {name} {ms:.3g} ms" for name, ms in (self.host_latency_milliseconds or {}).items())
+        return f"{self.host_milliseconds_a_run:.3g} ms per run on this host{latency} ({runs}, including warm-up)"
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return the lines and tables that `dryfit run` prints."""
@@ -135,17 +140,19 @@ class RunAnswer(Answer):
         yield Line(self.summary_line())
         yield from operator_blocks(self.quantized_operators)
         if self.host_milliseconds_by_layer is not None:
-            yield profile_table(self.host_milliseconds_by_layer)
+            yield profile_table(self.host_milliseconds_by_layer, self.host_p99_milliseconds_by_layer or {})
         if self.trace is not None:
             yield Line(f"Trace of this host's times: {self.trace} (https://ui.perfetto.dev opens it)")
 
 
-def profile_table(medians: Mapping[str, float]) -> Table:
-    """Return the host time of each engine layer with its share, slowest first."""
+def profile_table(medians: Mapping[str, float], longest: Mapping[str, float]) -> Table:
+    """Return the host time of each engine layer, median and 99th percentile, with its share, slowest first."""
     total = sum(medians.values()) or 1.0
     ordered = sorted(medians.items(), key=lambda item: -item[1])
-    rows = [(table_name(name), f"{ms:.4f}", f"{100 * ms / total:.1f} %") for name, ms in ordered]
-    return Table("Host latency (median ms; not the device's)", ["engine layer", "ms", "share"], rows)
+    rows = [
+        (table_name(name), f"{ms:.4f}", f"{longest[name]:.4f}", f"{100 * ms / total:.1f} %") for name, ms in ordered
+    ]
+    return Table("Host latency (ms; not the device's)", ["engine layer", "p50", "p99", "share"], rows)
 
 
 def run(
@@ -201,7 +208,8 @@ def run(
     context.profiler = times
     began = time.perf_counter()
     feeds = itertools.chain.from_iterable(taken.feeds() for _ in range(repeat))
-    outputs = _run_all(context, feeds, len(taken), progress, recorded)
+    latencies: list[float] = []
+    outputs = _run_all(context, feeds, len(taken), latencies, progress, recorded)
     runs = repeat * len(taken)
     milliseconds = (time.perf_counter() - began) * 1e3 / runs
     top = top_classes(outputs, taken.names, classes) if taken.has_pictures or classes is not None else []
@@ -215,7 +223,9 @@ def run(
         outputs=[RunOutput(name, files.get(name), values) for name, values in outputs.items()],
         runs=runs,
         host_milliseconds_a_run=milliseconds,
+        host_latency_milliseconds=_percentiles(latencies[1:]),
         host_milliseconds_by_layer=times.medians() if profile and times is not None else None,
+        host_p99_milliseconds_by_layer=times.percentiles(99) if profile and times is not None else None,
         trace=None if trace is None else os.fspath(trace),
         quantized_operators=operator_rules(engine.plan.network),
         plugins=registry.active_plugins(),
@@ -230,18 +240,36 @@ def _run_all(
     context: ExecutionContext,
     feeds: Iterable[Mapping[str, Array]],
     length: int,
+    latencies: list[float],
     progress: ProgressMonitor | None,
     recorded: RunTrace | None = None,
 ) -> dict[str, Array]:
-    """Return the outputs of the last `length` runs, joined along the first axis if there are several."""
+    """Return the outputs of the last `length` runs, joined along the first axis if there are several.
+
+    The seconds of each run are appended to `latencies`.
+    """
     kept: list[dict[str, Array]] = []
-    for outputs in run_many(context, feeds if recorded is None else recorded.begin_each(feeds), progress):
+    begin = 0.0
+
+    def begun() -> Iterator[Mapping[str, Array]]:
+        nonlocal begin
+        for one in feeds if recorded is None else recorded.begin_each(feeds):
+            begin = time.perf_counter()
+            yield one
+
+    for outputs in run_many(context, begun(), progress):
+        latencies.append(time.perf_counter() - begin)
         if recorded is not None:
             recorded.end_run()
         kept = [*kept[-(length - 1) :], outputs] if length > 1 else [outputs]
     if length == 1:
         return kept[0]
     return {name: np.concatenate([outputs[name] for outputs in kept]) for name in kept[0]}
+
+
+def _percentiles(latencies: Sequence[float]) -> dict[str, float] | None:
+    """Return the median and the 99th percentile in milliseconds; None without latencies."""
+    return {f"p{one}": 1e3 * percentile(latencies, one) for one in (50, 99)} if latencies else None
 
 
 def _write(outputs: Mapping[str, Array], folder: Path) -> dict[str, str]:

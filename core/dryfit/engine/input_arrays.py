@@ -77,7 +77,7 @@ def as_input(name: str, value: Any, dtype: DataType) -> Array:
     Raises:
         ExecutionError: The value is not an array, is not in CPU memory, or has another type.
     """
-    array = _as_array(name, value)
+    array = value if type(value) is np.ndarray else _as_array(name, value)
     if array.dtype != dtype.numpy:
         raise ExecutionError(
             "The array must have the type of the input",
@@ -196,8 +196,6 @@ def _range(low: int, high: int) -> str:
 
 
 def _as_array(name: str, value: Any) -> Array:
-    if type(value) is np.ndarray:
-        return value
     if np.ma.is_masked(value):
         raise ExecutionError(
             "An input must not have masked elements",

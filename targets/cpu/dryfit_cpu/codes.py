@@ -7,7 +7,17 @@ from dryfit.network.data_types import DataType
 FP32, FP16, INT8, BF16 = 0, 1, 2, 5
 """Element types in memory; the size in bytes is `4 >> (code & 3)`."""
 
-ELEMENT_CODES = {DataType.FLOAT: FP32, DataType.HALF: FP16, DataType.INT8: INT8, DataType.BF16: BF16}
+ELEMENT_CODES = {
+    DataType.FLOAT: FP32,
+    DataType.HALF: FP16,
+    DataType.INT8: INT8,
+    DataType.BF16: BF16,
+    DataType.BOOL: INT8,
+}
+"""BOOL is a byte that is 0 or 1."""
+
+WORD_BYTES, WORD_INT32, WORD_INT64, WORD_FP32 = range(4)
+"""Element types of whole numbers in memory, and FP32 for casts from them and to them."""
 
 INT4, FP8, FP4, E8M0 = 6, 10, 14, 18
 """Element types, one a byte, that only what quantizes or dequantizes reads and writes."""
@@ -32,12 +42,14 @@ ELU, SELU, SOFTPLUS, SOFTSIGN, SCALED_TANH, THRESHOLDED_RELU, GELU_ERF, GELU_TAN
 """Activations."""
 
 EXP, LOG, SQRT, RECIP, ABS, NEG, FLOOR, CEIL, ROUND, ERF, SIGN = range(15, 26)
+IS_NAN, IS_INFINITE, IS_ZERO, IS_NOT_ZERO = range(26, 30)
 """Functions of one operand that pointwise work takes in the place of an activation."""
 
 FIRST, SUM, PROD, MAX, MIN, SUB, DIV, MULTIPLY_ADD = range(8)
 POW, SLOPE = range(8, 10)
+EQUAL, GREATER, LESS, GREATER_EQUAL, LESS_EQUAL, UNEQUAL, SELECT = range(10, 17)
 """What a pointwise function does with its operands a, b and c; FIRST gives a, MULTIPLY_ADD gives a * b + c, SLOPE gives
-a where it is at least 0, else a * b."""
+a where it is at least 0, else a * b. Comparisons give 1 or 0, and SELECT b where a is not 0, else c."""
 
 LEAVES_SUMS, SCALES, ADDS, ROUNDS_AND_ADDS, ROUNDS_LAST, ADDS_DISTANCES, ROUNDS_AND_ADDS_DISTANCES = range(7)
 """How an integer register block ends: with its sums, or requantized; then with a residual, or its distances from a zero

@@ -241,7 +241,10 @@ class NativeRun:
         self._steps = [step for step in steps if isinstance(step, NativeStep)]
         self._team = team
         self._entry = team.entry([work for step in self._steps for work in step.work])
+        self._checks = [step.check for step in self._steps if step.check is not None]
 
     def run(self) -> None:
-        """Run all work. The interpreter's lock is not held meanwhile."""
+        """Run all work, and check what it found. The interpreter's lock is not held meanwhile."""
         self._team.run(self._entry)
+        for check in self._checks:
+            check()

@@ -44,6 +44,12 @@ def test_times_of_layers_are_taken_only_where_they_are_asked_for(digits_model: P
     assert repr(answer).endswith("(3 runs, including warm-up)>")
     plain = run(tmp_path / "digits.engine", random=1)
     assert plain.host_milliseconds_by_layer is None
+    assert plain.host_latency_milliseconds is None  # the only run warms up
+    p50, p99 = (answer.host_latency_milliseconds or {}).values()
+    assert 0 < p50 <= p99
+    assert f"p50 {p50:.3g} ms, p99 {p99:.3g} ms (3 runs" in answer.summary_line()
+    by_layer = answer.host_p99_milliseconds_by_layer or {}
+    assert all(by_layer[name] >= ms > 0 for name, ms in answer.host_milliseconds_by_layer.items())
     assert "Host latency" not in str(plain)
 
 

@@ -122,6 +122,6 @@ def test_classes_of_a_batch_and_of_planes_of_one_pixel_are_found() -> None:
 
 
 def test_a_profile_begins_with_the_slowest_layer_and_has_shares() -> None:
-    table = profile_table({"quick": 1.0, "slow": 3.0})
+    table = profile_table({"quick": 1.0, "slow": 3.0}, {"quick": 1.5, "slow": 4.0})
     rows = [" ".join(row).split() for row in table.cells()]
-    assert rows == [["slow", "3.0000", "75.0", "%"], ["quick", "1.0000", "25.0", "%"]]
+    assert rows == [["slow", "3.0000", "4.0000", "75.0", "%"], ["quick", "1.0000", "1.5000", "25.0", "%"]]

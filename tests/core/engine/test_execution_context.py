@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
 from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import convolution_network, named, relu_network
 
+from dryfit import Builder
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.engine import Engine
 from dryfit.errors import ExecutionError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.network import Network
 
 PROFILES = [
@@ -315,6 +319,40 @@ def test_contexts_of_one_engine_give_the_same_bits_at_the_same_time():
 
     for found in in_threads(lambda: worker(1), lambda: worker(2), lambda: worker(1), lambda: worker(2)):
         assert found == expected * 5
+
+
+def test_contexts_of_one_engine_share_its_weights_and_the_threads_of_the_process():
+    network = Network("wide")
+    weights = np.random.default_rng(0).standard_normal((1024, 2048)).astype(np.float32)
+    x = network.add_input("x", DataType.FLOAT, (4, 1024))
+    constant = network.add_constant(weights.shape, weights).get_output(0)
+    product = network.add_matrix_multiply(x, MatrixOperation.NONE, constant, MatrixOperation.NONE)
+    network.mark_output(product.outputs[0])
+    config = BuilderConfig()
+    config.default_device_type = "CPU"
+    engine = Builder().build_engine(network, config)
+    given = np.ones((4, 1024), np.float32)
+    contexts = [engine.create_execution_context(2) for _ in range(8)]
+
+    def product_of(context):
+        (found,) = context.run(given).values()
+        return found.tobytes()
+
+    expected = product_of(contexts[0])
+    before = len(helper_threads())
+    tracemalloc.start()
+    found = in_threads(*(lambda one=one: product_of(one) for one in contexts))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == [expected] * 8
+    assert peak < weights.nbytes, "contexts have copies of the weights"
+    # One helper is enough for contexts of two threads each: whoever calls takes part.
+    assert len(helper_threads()) <= max(1, before)
+
+
+def helper_threads():
+    """The threads of the process that contexts share."""
+    return [thread for thread in threading.enumerate() if thread.name.startswith("dryfit-")]
 
 
 def test_a_context_that_two_threads_share_runs_one_at_a_time(context):

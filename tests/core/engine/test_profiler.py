@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import attrs
 import numpy as np
+import pytest
 from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import convolution_network, named
 
 from dryfit.engine.engine import Engine
-from dryfit.engine.profiler import LayerTimes, Profiler
+from dryfit.engine.profiler import LayerTimes, Profiler, percentile
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 
@@ -50,12 +51,22 @@ def test_layers_whose_shapes_come_late_are_reported_and_known_ones_are_not():
     assert [name for name, _ in recorder.reports] == ["places"]
 
 
+@pytest.mark.parametrize(
+    ("percent", "expected"), [(0, 1.0), (1, 1.0), (1.5, 2.0), (50, 50.0), (99, 99.0), (99.1, 100.0), (100, 100.0)]
+)
+def test_a_percentile_is_the_nearest_rank(percent, expected):
+    times = np.random.default_rng(0).permutation(np.arange(1.0, 101.0)).tolist()
+    assert percentile(times, percent) == expected
+    assert percentile([7.0], percent) == 7.0
+
+
 def test_times_are_collected():
     times = LayerTimes()
     for ms in (3.0, 1.0, 2.0):
         times.report_layer_time("a", ms)
     times.report_layer_time("b", 0.5)
     assert times.medians() == {"a": 2.0, "b": 0.5}
+    assert times.percentiles(99) == {"a": 3.0, "b": 0.5}
     assert times.total() == 2.5
     assert list(times.milliseconds) == ["a", "b"]
 

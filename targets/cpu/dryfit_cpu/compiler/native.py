@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -175,11 +175,13 @@ class NativeStep:
         name: the group's name.
         work: in order; each starts when the one before is complete.
         keeps: arrays and tables that the descriptors point into.
+        check: called after the work, where it may find what is wrong with the data.
     """
 
     name: str
     work: Sequence[Work]
     keeps: Sequence[Any] = ()
+    check: Callable[[], None] | None = None
 
     @classmethod
     def joined(cls, name: str, steps: Sequence[NativeStep]) -> NativeStep:
@@ -192,3 +194,5 @@ class NativeStep:
             call = FUNCTION(work.function)
             for chunk in range(work.chunks):
                 call(work.descriptor.ctypes.data, chunk, work.chunks)
+        if self.check is not None:
+            self.check()

@@ -8,6 +8,7 @@ from dryfit_cpu.kernels import (
     convolution,
     deconvolution,
     depthwise,
+    gathering,
     histogram,
     integer_depthwise,
     integer_matrix_multiply,
@@ -27,6 +28,7 @@ from dryfit_cpu.kernels import (
     resize,
     softmax,
     unsigned_quantization,
+    whole_numbers,
     winograd,
 )
 
@@ -79,6 +81,9 @@ KERNELS: tuple[Kernel, ...] = (
     picking.move_values,
     picking.pick_elements,
     picking.select_elements,
+    gathering.gather_rows,
+    whole_numbers.compute_whole_numbers,
+    whole_numbers.reduce_whole_numbers,
     histogram.count_magnitudes,
     reference.run_plugin,
     reference.evaluate_layers,

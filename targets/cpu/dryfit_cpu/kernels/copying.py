@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -58,6 +59,26 @@ def copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
     if turned is not None:
         return [turned]
     return pointwise_work(FIRST, [source], destination, threads)
+
+
+_COPIED_AS: Mapping[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.int32): np.dtype(np.float32),
+    np.dtype(np.bool_): np.dtype(np.int8),
+    np.dtype(np.uint8): np.dtype(np.int8),
+}
+"""Types whose bits are copied as those of another of the same size."""
+
+
+def copied_as(array: Array) -> Array:
+    """A view of a type that copies know; INT64 as pairs of FP32, along an axis of their own."""
+    if array.dtype == np.int64:
+        return array[..., None].view(np.float32)
+    return array.view(_COPIED_AS.get(array.dtype, array.dtype))
+
+
+def bit_copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
+    """Work that copies values of one type as they are, whatever type that is."""
+    return copy_work(copied_as(source), copied_as(destination), threads)
 
 
 def transposition_work(source: Array, destination: Array, threads: int) -> Work | None:

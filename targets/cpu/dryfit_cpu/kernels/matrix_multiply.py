@@ -116,20 +116,20 @@ def _offsets(
 
 
 def _constant_columns(group: LayerGroup) -> Array | None:
-    """The second operand `[K, N]`, where it is a constant without batch axes of its own."""
+    """A view of the second operand `[K, N]`, where it is a constant without batch axes of its own."""
     value = cast("Tensor", group.main.inputs[1]).spec.value
     if value is None:
         return None
     columns = _as_columns(value, cast("MatrixMultiply", group.main).op1)
     is_single = all(extent == 1 for extent in columns.shape[:-2])
-    return columns.reshape(columns.shape[-2:]).astype(np.float32) if is_single else None
+    return columns[(0,) * (columns.ndim - 2)] if is_single else None
 
 
 def _pack(group: LayerGroup) -> dict[str, Array]:
     columns = _constant_columns(group)
     if columns is None:
         return {}
-    return pack_panels(*epilogues.folded(group, columns.T, None), 1)
+    return pack_panels(*epilogues.folded(group, columns.T.astype(np.float32), None), 1)
 
 
 def _can_take(group: LayerGroup, epilogue: epilogues.Epilogue | None) -> bool:

@@ -31,8 +31,8 @@ from dryfit.target.kernels import Array, Binding, Specs, kernel
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.descriptors import Elements, Extents
-from dryfit_cpu.kernels.copying import chunks_for, copy_work, placed_arguments
-from dryfit_cpu.kernels.operands import aligned_in_order, bound_array, require_extents
+from dryfit_cpu.kernels.copying import bit_copy_work, chunks_for, placed_arguments
+from dryfit_cpu.kernels.operands import aligned_in_order, bound_array, input_of, require_extents
 
 _PICK = NativeFunction("lookup", "pick")
 _SELECT = NativeFunction("lookup", "select")
@@ -172,25 +172,39 @@ def _view(layer: Layer, source: Array, others: Sequence[Array | None]) -> Array 
     return moved if np.may_share_memory(moved, source) else None
 
 
-def _moves(group: LayerGroup, specs: Specs) -> bool:
-    """One layer, whose other inputs (axes, bounds) are known, and which reads nothing outside its input.
+def _before(layer: Layer, output: Array, shape: Shape) -> Array | None:
+    """What a layer makes an output of, as a view of that output; None where there is none."""
+    if isinstance(layer, Slice):
+        return None
+    order: Sequence[int] = range(len(shape))
+    if isinstance(layer, Shuffle):
+        output = output.transpose(np.argsort(layer.second_transpose)) if layer.second_transpose else output
+        order = layer.first_transpose or order
+    given = output.reshape([shape[axis] for axis in order])
+    return given.transpose(np.argsort(order)) if np.may_share_memory(given, output) else None
+
+
+_MOVED_TYPES = FLOATS | {DataType.INT8, DataType.INT32, DataType.INT64, DataType.BOOL}
+
+
+def _is_move(layer: Layer, specs: Specs | None = None) -> bool:
+    """Whether a layer's other inputs (axes, bounds) are known, and it reads nothing outside its input.
 
     The extents of a reshape need not be known before memory is: those of the output say what they are.
     """
-    layer = group.main
-    others = [] if isinstance(layer, Shuffle) else layer.inputs[1:]
-    known = all(specs[tensor.name].value is not None for tensor in others if tensor is not None)
+    found = [tensor.spec if specs is None else specs[tensor.name] for tensor in layer.inputs if tensor is not None]
+    known = isinstance(layer, Shuffle) or all(spec.value is not None for spec in found[1:])
     is_inside = not isinstance(layer, Slice) or layer.mode is SampleMode.STRICT_BOUNDS
-    is_served = specs[cast("Tensor", layer.inputs[0]).name].dtype in _MOVED_TYPES
-    return len(group.layers) == 1 and known and is_inside and is_served
+    return layer.kind in _MOVES and known and is_inside and found[0].dtype in _MOVED_TYPES
 
 
-_MOVED_TYPES = FLOATS | {DataType.INT8, DataType.INT32, DataType.BOOL}
-_MOVED_AS: Mapping[np.dtype[Any], np.dtype[Any]] = {
-    np.dtype(np.int32): np.dtype(np.float32),
-    np.dtype(np.bool_): np.dtype(np.int8),
-}
-"""Types whose bits are copied as those of another of the same size."""
+_MOVES = ("shuffle", "slice", "squeeze", "unsqueeze")
+
+
+def _moves_on(group: LayerGroup, layer: Layer) -> bool:
+    """Whether a layer moves what the group gives, and reads it in no other place."""
+    places = [index for index, tensor in enumerate(layer.inputs) if tensor is group.layers[-1].outputs[0]]
+    return places == [0] and _is_move(layer)
 
 
 def _with_extents_of(layer: Shuffle, output: Shape) -> Shuffle:
@@ -206,35 +220,52 @@ def _with_extents_of(layer: Shuffle, output: Shape) -> Shuffle:
 
 @kernel(
     "cpu.movement",
-    kinds=("shuffle", "slice", "squeeze", "unsqueeze"),
-    data_types=_MOVED_TYPES | {DataType.INT64},  # the extents of a reshape
-    accepts=_moves,
+    kinds=_MOVES,
+    data_types=_MOVED_TYPES,
+    accepts=lambda group, specs: all(_is_move(layer, specs) for layer in group.layers),
+    fuses=_moves_on,
 )
 def move_values(binding: Binding) -> NativeStep:
-    """A step that copies what the layer makes of its input.
+    """A step that copies what the layers make of their input: once, where source and output have views that meet.
+
+    A channel shuffle is a reshape, a transposition and a reshape: the first two are a view of the source, and of what
+    the last gives the output has a view, however both lie in memory.
 
     Raises:
-        ExecutionError: the layer makes no view, though its input lies in order: no such layer is known.
+        ExecutionError: a layer makes no view, though its input lies in order: no such layer is known.
     """
-    layer, threads = binding.group.main, binding.num_threads
-    output = bound_array(binding, layer.outputs[0].name)
-    layer = _with_extents_of(layer, output.shape) if isinstance(layer, Shuffle) else layer
-    inputs = binding.group.main.inputs[:1] if isinstance(layer, Shuffle) else layer.inputs
-    source, *others = (None if tensor is None else bound_array(binding, tensor.name) for tensor in inputs)
-    source = cast("Array", source)
-    source, output = (array.view(_MOVED_AS.get(array.dtype, array.dtype)) for array in (source, output))
-    work: list[Work] = []
-    view = _view(layer, source, others)
-    if view is None:
-        order = layer.first_transpose if isinstance(layer, Shuffle) else ()
-        ordered = aligned_in_order(source, order or range(source.ndim))
-        work += copy_work(source, ordered, threads)
-        source, view = ordered, _view(layer, ordered, others)
-    if view is None:
-        raise ExecutionError(
-            "A layer that computes values cannot run as a copy",
-            where=f"layer {layer.name!r}",
-            remedy="Build the engine again; if that does not help, report a bug in the kernel",
-        )
-    work += copy_work(view, output, threads)
-    return NativeStep(binding.group.name, work, [binding, source, view])
+    threads, layers = binding.num_threads, list(binding.group.layers)
+    view = bound_array(binding, input_of(binding.group).name)
+    target = bound_array(binding, layers[-1].outputs[0].name)
+    shapes = [view.shape, *(binding.specs[layer.outputs[0].name].shape for layer in layers)]
+    layers = [
+        _with_extents_of(layer, shape) if isinstance(layer, Shuffle) else layer
+        for layer, shape in zip(layers, shapes[1:], strict=True)
+    ]
+    work, keeps, first, end = list[Work](), [view, target], 0, len(layers)
+    while first < end:
+        layer, before = layers[first], _before(layers[end - 1], target, shapes[end - 1])
+        moved = _view(layer, view, _others(binding, binding.group.layers[first]))
+        if moved is not None:
+            view, first = moved, first + 1
+        elif before is not None:
+            target, end = before, end - 1
+        elif view is not keeps[-1]:
+            order = layer.first_transpose if isinstance(layer, Shuffle) else ()
+            keeps.append(aligned_in_order(view, order or range(view.ndim)))
+            work += bit_copy_work(view, keeps[-1], threads)
+            view = keeps[-1]
+        else:
+            raise ExecutionError(
+                "A layer that computes values cannot run as a copy",
+                where=f"layer {layer.name!r}",
+                remedy="Build the engine again; if that does not help, report a bug in the kernel",
+            )
+    return NativeStep(binding.group.name, [*work, *bit_copy_work(view, target, threads)], [binding, *keeps])
+
+
+def _others(binding: Binding, layer: Layer) -> list[Array | None]:
+    """The axes and bounds that a layer reads; the extents of a shuffle are in the layer."""
+    if isinstance(layer, Shuffle):
+        return []
+    return [None if tensor is None else bound_array(binding, tensor.name) for tensor in layer.inputs[1:]]

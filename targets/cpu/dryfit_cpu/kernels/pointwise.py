@@ -16,7 +16,7 @@ import numpy as np
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import ParametricRelu, Scale, ScaleMode
-from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Select, Unary, UnaryOperation
 from dryfit.network.tensor import Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs, kernel
@@ -24,7 +24,7 @@ from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.constants import Affine, affine_of, coefficient, has_power
-from dryfit_cpu.kernels.copying import NO_FUNCTION, copy_work, parts_along, pointwise_work
+from dryfit_cpu.kernels.copying import NO_FUNCTION, bit_copy_work, parts_along, pointwise_work
 from dryfit_cpu.kernels.epilogues import function_code
 from dryfit_cpu.kernels.operands import bound_array
 
@@ -38,6 +38,27 @@ _OPERATIONS = {
     ElementWiseOperation.POW: codes.POW,
 }
 _COMMUTATIVE = (codes.SUM, codes.PROD, codes.MAX, codes.MIN)
+_COMPARISONS = {
+    ElementWiseOperation.EQUAL: codes.EQUAL,
+    ElementWiseOperation.GREATER: codes.GREATER,
+    ElementWiseOperation.LESS: codes.LESS,
+    ElementWiseOperation.GREATER_EQUAL: codes.GREATER_EQUAL,
+    ElementWiseOperation.LESS_EQUAL: codes.LESS_EQUAL,
+}
+_LOGIC = {
+    ElementWiseOperation.AND: codes.MIN,
+    ElementWiseOperation.OR: codes.MAX,
+    ElementWiseOperation.XOR: codes.UNEQUAL,
+}
+"""What these are of values that are 0 or 1."""
+_CODES = {**_OPERATIONS, **_COMPARISONS, **_LOGIC}
+_TRUTHS = {
+    UnaryOperation.ISNAN: Function(codes.IS_NAN, 0.0, 0.0),
+    UnaryOperation.ISINF: Function(codes.IS_INFINITE, 0.0, 0.0),
+    UnaryOperation.NOT: Function(codes.IS_ZERO, 0.0, 0.0),
+}
+"""Functions that give BOOL, or take it."""
+_IS_TRUE = Function(codes.IS_NOT_ZERO, 0.0, 0.0)
 
 
 @attrs.frozen(eq=False)
@@ -62,7 +83,9 @@ class _PassForm:
         if self.chain is not None or isinstance(self.operation, Scale):
             return codes.MULTIPLY_ADD
         if isinstance(self.operation, Elementwise):
-            return codes.PROD if _is_square(self.operation) else _OPERATIONS[self.operation.op]
+            return codes.PROD if _is_square(self.operation) else _CODES[self.operation.op]
+        if isinstance(self.operation, Select):
+            return codes.SELECT
         return codes.SLOPE if isinstance(self.operation, ParametricRelu) else codes.FIRST
 
     def extended(self, layer: Layer, value: Tensor) -> _PassForm | None:
@@ -91,7 +114,7 @@ def _is_square(layer: Layer) -> bool:
 
 def _is_operation(layer: Layer) -> bool:
     if isinstance(layer, Elementwise):
-        return layer.op in _OPERATIONS
+        return layer.op in _CODES
     if isinstance(layer, Scale):
         is_even = layer.mode is not ScaleMode.ELEMENTWISE or min(cast("Tensor", layer.inputs[0]).shape) >= 0
         return not has_power(layer) and is_even
@@ -102,14 +125,14 @@ def _form_of(group: LayerGroup) -> _PassForm | None:
     """The form of a group; None where it has another."""
     form, value = _PassForm(), None
     for layer in group.layers:
-        code = function_code(layer)
+        code = _function_of(layer)
         if form.outer != NO_FUNCTION:
             return None
         if value is None:
             form = _PassForm(operation=layer) if code is None else _PassForm(inner=code)
         elif code is not None and form.operation is not None:
             form = attrs.evolve(form, outer=code)
-        elif form.operation is None and _is_operation(layer) and _takes_first(layer, value):
+        elif form.operation is None and (_is_operation(layer) or layer.kind == "select") and _takes_first(layer, value):
             form = attrs.evolve(form, operation=layer)
         else:
             extended = form.extended(layer, value)
@@ -120,10 +143,15 @@ def _form_of(group: LayerGroup) -> _PassForm | None:
     return form
 
 
+def _function_of(layer: Layer) -> Function | None:
+    """What a layer computes of one operand; None where it is no such layer."""
+    return _TRUTHS.get(layer.op) if isinstance(layer, Unary) and layer.op in _TRUTHS else function_code(layer)
+
+
 def _takes_first(layer: Layer, value: Tensor) -> bool:
     """Whether a layer takes the value as its first operand, or could, and as no other."""
     places = [index for index, tensor in enumerate(layer.inputs) if tensor is value]
-    is_commutative = isinstance(layer, Elementwise) and _OPERATIONS[layer.op] in _COMMUTATIVE
+    is_commutative = isinstance(layer, Elementwise) and _CODES[layer.op] in _COMMUTATIVE
     return places == [0] or (places == [1] and is_commutative)
 
 
@@ -156,12 +184,31 @@ def _pack(group: LayerGroup) -> dict[str, Array]:
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:
     layer = group.main
-    tensors = [tensor for one in group.layers for tensor in [*one.inputs, *one.outputs] if tensor is not None]
-    if any(specs[tensor.name].dtype not in codes.FLOATS for tensor in tensors):
+    if any(not _serves_types(one, specs) for one in group.layers):
         return False
     if layer.kind in ("cast", "identity"):
         return len(group.layers) == 1
-    return (_is_operation(layer) or function_code(layer) is not None) and _form_of(group) is not None
+    return (_is_operation(layer) or _function_of(layer) is not None) and _form_of(group) is not None
+
+
+def _serves_types(layer: Layer, specs: Specs) -> bool:
+    """Whether a layer reads and writes real numbers, and BOOL where that is a question or its answer."""
+    inputs, outputs = (
+        {specs[tensor.name].dtype for tensor in tensors if tensor is not None}
+        for tensors in (layer.inputs, layer.outputs)
+    )
+    truth = {DataType.BOOL}
+    if isinstance(layer, Elementwise) and layer.op in _COMPARISONS:
+        return inputs <= codes.FLOATS
+    if isinstance(layer, Elementwise) and layer.op in _LOGIC:
+        return inputs == truth
+    if isinstance(layer, Unary) and layer.op in _TRUTHS:
+        return inputs == truth if layer.op is UnaryOperation.NOT else inputs <= codes.FLOATS
+    if layer.kind == "select":
+        return outputs <= codes.FLOATS
+    if layer.kind in ("cast", "identity"):
+        return inputs | outputs <= codes.FLOATS | truth
+    return inputs | outputs <= codes.FLOATS
 
 
 def _fuses(group: LayerGroup, layer: Layer) -> bool:
@@ -171,7 +218,7 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
 @kernel(
     "cpu.pointwise",
     kinds=["elementwise", "activation", "unary", "scale", "parametric_relu", "cast", "identity"],
-    data_types=codes.FLOATS,
+    data_types=codes.FLOATS | {DataType.BOOL},
     accepts=_accepts,
     fuses=_fuses,
     pack=_pack,
@@ -193,14 +240,17 @@ def map_elements(binding: Binding) -> NativeStep:
     operands = [bound_array(binding, tensor.name) for tensor in tensors if tensor is not None]
     if form.code == codes.MULTIPLY_ADD:
         operands += _coefficients(form, binding, output.shape)
-    work = pointwise_work(form.code, operands, output, binding.num_threads, form.outer, form.inner)
+    outer = form.outer
+    if binding.group.main.kind == "cast" and output.dtype == np.bool_:
+        outer = _IS_TRUE
+    work = pointwise_work(form.code, operands, output, binding.num_threads, outer, form.inner)
     return NativeStep(binding.group.name, work, [binding, operands])
 
 
 @kernel(
     "cpu.concatenation",
     kinds="concatenation",
-    data_types=codes.FLOATS | {DataType.INT8},
+    data_types=codes.FLOATS | {DataType.INT8, DataType.INT32, DataType.INT64, DataType.BOOL},
     accepts=lambda group, specs: len(group.layers) == 1,
 )
 def concatenate(binding: Binding) -> NativeStep:
@@ -209,5 +259,5 @@ def concatenate(binding: Binding) -> NativeStep:
     output = bound_array(binding, layer.outputs[0].name)
     sources = [bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs]
     parts = parts_along(layer.axis, sources, output)  # type: ignore[attr-defined]
-    work = [copy_work(source, part, binding.num_threads) for source, part in zip(sources, parts, strict=True)]
+    work = [bit_copy_work(source, part, binding.num_threads) for source, part in zip(sources, parts, strict=True)]
     return NativeStep(binding.group.name, list(itertools.chain(*work)), [binding])

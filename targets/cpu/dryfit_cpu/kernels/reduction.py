@@ -75,10 +75,10 @@ class ReducedAxes:
         ]
 
     @classmethod
-    def of(cls, arrays: Sequence[Array], reduced: Sequence[int]) -> ReducedAxes:
+    def of(cls, arrays: Sequence[Array], reduced: Sequence[int], *, has_kinds: bool = True) -> ReducedAxes:
         """The walk over arrays of one shape, of which these axes are reduced.
 
-        Axes that all arrays step over evenly are joined.
+        Axes that all arrays step over evenly are joined. Without `has_kinds` the element codes are 0.
         """
         for array in arrays:
             require_extents(array.shape, arrays[0].shape, "operand of a reduction")
@@ -100,7 +100,7 @@ class ReducedAxes:
         # masked.
         is_across = last > 1 and (abs(last_strides[0]) < abs(run_strides[0]) or 2 * run <= current_tier().lanes < last)
         return cls(
-            kinds=[element_code(array) for array in arrays],
+            kinds=[element_code(array) if has_kinds else 0 for array in arrays],
             bases=bases,
             extents=Extents(*(extent for extent, _ in axes)),
             strides=[strides for _, strides in axes],

@@ -42,6 +42,7 @@ from dryfit_cpu.native.exponentials import (
     soft_maximum,
 )
 
+_INFINITY: Any = float32(float("inf"))
 _GELU_SCALE, _GELU_CUBE = float32(1.5957691216057308), float32(0.044715)
 """2 * sqrt(2 / pi), and the weight of the cube."""
 
@@ -133,7 +134,22 @@ def unary_function(kind: int, x: Any) -> Any:
         zero = splat(float32(0.0))
         ones = where_less(zero, magnitude(x), with_sign_of(splat(float32(1.0)), x), x)
         return where_equal(x, zero, zero, ones)
+    if kind >= codes.IS_NAN:
+        return _truth(kind, x)
     return x
+
+
+@inlined
+def _truth(kind: int, x: Any) -> Any:
+    """1 where a value is what is asked for, else 0."""
+    zero, one = splat(float32(0.0)), splat(float32(1.0))
+    if kind == codes.IS_NAN:
+        return where_equal(x, x, zero, one)
+    if kind == codes.IS_INFINITE:
+        return where_equal(magnitude(x), splat(_INFINITY), one, zero)
+    if kind == codes.IS_ZERO:
+        return where_equal(x, zero, one, zero)
+    return where_equal(x, zero, zero, one)
 
 
 @inlined
@@ -182,11 +198,18 @@ def apply_to_run(function: Function, source: int, destination: int, count: int) 
         _over(magnitude, source, destination, count)
     elif kind == codes.ROUND:
         _over(nearest_whole, source, destination, count)
+    elif kind == codes.IS_NAN:
+        _over(_is_nan, source, destination, count)
     else:
         for i in range(0, count, LANES):
             x = apply_function(function, read(source + i * 4, 4, codes.FP32, count - i))
             write(destination + i * 4, 4, codes.FP32, x, count - i)
     return count
+
+
+@inlined
+def _is_nan(x: Any) -> Any:
+    return _truth(codes.IS_NAN, x)
 
 
 @inlined
@@ -230,6 +253,12 @@ def combine_runs(operation: int, a: int, b: int, b_step: int, c: int, c_step: in
             vector = i // LANES
             y = load(a + i * 4) * load(b + vector * b_step) + load(c + vector * c_step)
             store(to + i * 4, y)
+    elif operation == codes.SELECT:
+        zero = splat(float32(0.0))
+        for i in range(0, whole, LANES):
+            vector = i // LANES
+            y = where_equal(load(a + i * 4), zero, load(c + vector * c_step), load(b + vector * b_step))
+            store(to + i * 4, y)
     else:
         whole = 0
     for i in range(whole, count, LANES):
@@ -237,6 +266,8 @@ def combine_runs(operation: int, a: int, b: int, b_step: int, c: int, c_step: in
         x, y = read(a + i * 4, 4, codes.FP32, count - i), _part(b + vector * b_step, b_step, count - i)
         if operation == codes.MULTIPLY_ADD:
             x = x * y + _part(c + vector * c_step, c_step, count - i)
+        elif operation == codes.SELECT:
+            x = where_equal(x, splat(float32(0.0)), _part(c + vector * c_step, c_step, count - i), y)
         else:
             x = _combined(operation, x, y)
         write(to + i * 4, 4, codes.FP32, x, count - i)
@@ -282,4 +313,22 @@ def _combined(operation: int, x: Any, y: Any) -> Any:
         return x / y
     if operation == codes.POW:
         return power(x, y)
+    if operation >= codes.EQUAL:
+        return _compared(operation, x, y)
     return _sloped(x, y)
+
+
+@inlined
+def _compared(operation: int, x: Any, y: Any) -> Any:
+    """1 where the comparison holds, else 0; of a NaN only UNEQUAL does."""
+    zero, one = splat(float32(0.0)), splat(float32(1.0))
+    if operation == codes.EQUAL:
+        return where_equal(x, y, one, zero)
+    if operation == codes.UNEQUAL:
+        return where_equal(x, y, zero, one)
+    if operation == codes.GREATER:
+        return where_less(y, x, one, zero)
+    if operation == codes.LESS:
+        return where_less(x, y, one, zero)
+    is_equal = where_equal(x, y, one, zero)
+    return where_less(y, x, one, is_equal) if operation == codes.GREATER_EQUAL else where_less(x, y, one, is_equal)

@@ -7,19 +7,25 @@ output is from two rows and two columns of the input, a vector of channels at a 
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import float32
 
-from dryfit_cpu.codes import FP32, INT8
+from dryfit_cpu.codes import FP32, INT8, WORD_INT64
 from dryfit_cpu.compiler.byte_tables import load_code, look_up_apart, look_up_bytes, look_up_pairs_apart
-from dryfit_cpu.compiler.compilation import native
-from dryfit_cpu.compiler.memory import copy_bytes, load_float, load_int, read, write
-from dryfit_cpu.compiler.vectors import LANES, splat
+from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.memory import VECTOR_BYTES, copy_bytes, load, load_float, load_int, read, store, write
+from dryfit_cpu.compiler.vectors import LANES, splat, where_equal
+from dryfit_cpu.compiler.whole_memory import load_whole, store_whole
 from dryfit_cpu.descriptors import Chunk, Elements, Extents, Image, SampleSteps
 from dryfit_cpu.native.indices import blocks_of, element, indices, pixel, run_of_row, share
 from dryfit_cpu.native.requantization import limited, rounded
 
 # Bytes of a cache line, so that threads seldom write into the same line of a dense output.
 _BLOCK = 64
+_VALUE_BYTES = 4
+_SHORT_BYTES = 8 * VECTOR_BYTES
+"""Of pieces that are copied before a call of the system's copy would have begun."""
 
 
 @native
@@ -93,6 +99,46 @@ def pick(
 
 
 @native
+def gather(
+    chunk: Chunk,
+    source: int,
+    outer: int,
+    outer_bytes: int,
+    indices: int,
+    index_kind: int,
+    width: int,
+    vectors: int,
+    axes: int,
+    output: int,
+    size: int,
+    fault: int,
+) -> None:
+    """Copy a piece of `size` bytes for each vector of `width` indices, from each of `outer` parts of the source.
+
+    Axes are addresses of (extent, bytes) for each index of a vector. Indices below 0 count from the end. One that is
+    outside is written to `fault`, behind a 1, and 0 is taken in its place.
+    """
+    for number in range(*share(chunk, outer * vectors)):
+        part = number // vectors
+        at = source + part * outer_bytes
+        first = (number - part * vectors) * width
+        for k in range(width):
+            index = load_whole(indices + (first + k) * (8 if index_kind == WORD_INT64 else 4), index_kind, 0)
+            extent = load_int(axes + 16 * k)
+            if index < -extent or index >= extent:
+                store_whole(fault + 8, WORD_INT64, index)
+                store_whole(fault, WORD_INT64, 1)
+                index = 0
+            at += (index + extent if index < 0 else index) * load_int(axes + 16 * k + 8)
+        to = output + number * size
+        if size <= _SHORT_BYTES and size % VECTOR_BYTES == 0:
+            for i in range(0, size, VECTOR_BYTES):
+                store(to + i, load(at + i))
+        else:
+            copy_bytes(to, at, size)
+
+
+@native
 def select(
     chunk: Chunk,
     condition: Elements,
@@ -107,10 +153,37 @@ def select(
         i0, i1, i2 = indices(index, extents.axis1, extents.axis2)
         asked, to = element(condition, i0, i1, i2, 0), element(output, i0, i1, i2, 0)
         one, other = element(first, i0, i1, i2, 0), element(second, i0, i1, i2, 0)
-        for i3 in range(extents.axis3):
+        start = 0
+        if size == _VALUE_BYTES and condition.stride3 == 1 and output.stride3 == size:
+            # The bits are chosen, not the numbers: integers of four bytes are FP32 to a register too.
+            start = extents.axis3 // LANES * LANES
+            if first.stride3 == size and second.stride3 == 0:
+                same = read(other, 0, FP32, LANES)
+                for i in range(0, start, LANES):
+                    store(to + 4 * i, _chosen(asked + i, load(one + 4 * i), same))
+            elif first.stride3 == 0 and second.stride3 == size:
+                same = read(one, 0, FP32, LANES)
+                for i in range(0, start, LANES):
+                    store(to + 4 * i, _chosen(asked + i, same, load(other + 4 * i)))
+            elif first.stride3 == 0 and second.stride3 == 0:
+                same, rest = read(one, 0, FP32, LANES), read(other, 0, FP32, LANES)
+                for i in range(0, start, LANES):
+                    store(to + 4 * i, _chosen(asked + i, same, rest))
+            elif first.stride3 == size and second.stride3 == size:
+                for i in range(0, start, LANES):
+                    store(to + 4 * i, _chosen(asked + i, load(one + 4 * i), load(other + 4 * i)))
+            else:
+                start = 0
+        for i3 in range(start, extents.axis3):
             is_first = load_code(asked + i3 * condition.stride3) != 0
             at = one + i3 * first.stride3 if is_first else other + i3 * second.stride3
             copy_bytes(to + i3 * output.stride3, at, size)
+
+
+@inlined
+def _chosen(condition: int, first: Any, second: Any) -> Any:
+    """Of each lane the first where the condition's byte is not 0, else the second."""
+    return where_equal(read(condition, 1, INT8, LANES), splat(float32(0.0)), second, first)
 
 
 @native

@@ -9,7 +9,7 @@ from typing import Any
 
 from numba import float32
 
-from dryfit_cpu.codes import FIRST, FP32, HALF_TO_EVEN, INT8, MULTIPLY_ADD, NONE, SUM
+from dryfit_cpu.codes import FIRST, FP32, HALF_TO_EVEN, INT8, MULTIPLY_ADD, NONE, SELECT, SUM
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.integer_memory import PACKED_VALUES, store_packed
 from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, copy_bytes, load, read, stack_memory, store, write
@@ -52,7 +52,7 @@ def pointwise(
     is_function = operation == FIRST and is_dense and is_plain and NONE in (inner.kind, outer.kind)
     is_operation = (
         operation != FIRST and is_dense and is_plain and not has_function and _is_simple(b)
-        and (operation != MULTIPLY_ADD or _is_simple(c))
+        and (operation not in (MULTIPLY_ADD, SELECT) or _is_simple(c))
     )  # fmt: skip
     if is_copy and _is_one_run(a.kind, a.stride3, output.kind, output.stride3) and _is_few(extents.axis3, a.kind):
         _copy_rows(chunk, extents, a, output)
@@ -88,7 +88,7 @@ def pointwise(
         if operation != FIRST:
             beside, step = _beside(from_b, b, scratch_b, count)
             third, third_step = from_b, 0
-            if operation == MULTIPLY_ADD:
+            if operation in (MULTIPLY_ADD, SELECT):
                 third, third_step = _beside(from_c, c, scratch_c, count)
             combine_runs(operation, source, beside, step, third, third_step, piece, count)
             source = piece

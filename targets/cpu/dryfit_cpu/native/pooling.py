@@ -9,8 +9,8 @@ from typing import Any
 
 from numba import float32
 
-from dryfit_cpu.codes import FP32, HALF_TO_EVEN
-from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.codes import FP32, HALF_TO_EVEN, NONE
+from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, load_int, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES, maximum_or_nan, splat
 from dryfit_cpu.compiler.window_terms import largest_of_windows, sum_any_windows
@@ -61,6 +61,11 @@ def pool(
         window_rows.dilation * source.row_stride,
         window_columns.dilation * source.pixel_stride,
     )
+    is_plain = (
+        source.kind == FP32 and source.channel_stride == 4 and output.kind == FP32 and output.channel_stride == 4
+        and not is_average and multiplier == 1.0 and function.kind == NONE and output.channels % LANES == 0
+        and together == output.channels and window_columns.extent in (2, 3)
+    )  # fmt: skip
     for index in range(*share(chunk, output.images * output.rows * parts)):
         line = index // parts
         first_channel = (index - line * parts) * together
@@ -71,7 +76,19 @@ def pool(
         z, z_count, counted_images = _places(image, window_images, source.images, counts_padding)
         y, y_count, counted_rows = _places(row, window_rows, source.rows, counts_padding)
         at_row = pixel(source, z, y, 0)
+        inner_start, inner_stop = 0, 0
+        if is_plain and z_count == 1 and y_count > 0:
+            # Most maxima are those of windows of two or three columns that are inside: a run of them goes by itself.
+            inner_start, inner_stop = _inner_columns(window_columns, source.columns, output.columns)
+            first_column = inner_start * window_columns.step - window_columns.before
+            _largest_of_run(
+                at_row + first_column * source.pixel_stride, window_columns.step * source.pixel_stride,
+                to + inner_start * output.pixel_stride, output.pixel_stride, inner_stop - inner_start,
+                output.channels // LANES, window_columns.extent, hops[2], y_count, hops[1],
+            )  # fmt: skip
         for column in range(output.columns):
+            if inner_start <= column < inner_stop:
+                continue
             x, x_count, counted = _places(column, window_columns, source.columns, counts_padding)
             window = at_row + x * source.pixel_stride
             extents = (z_count, y_count, x_count)
@@ -111,6 +128,9 @@ def pool(
 def _places(index: int, window: WindowAxis, extent: int, counts_padding: int) -> tuple[int, int, int]:
     """Of an output's window along an axis the first place inside, how many are, and how many an average counts."""
     first = index * window.step - window.before
+    # Most windows are inside, which takes no division to see: of a few channels that is as much work as the window is.
+    if first >= 0 and first + (window.extent - 1) * window.dilation < extent:
+        return first, window.extent, window.extent
     start, stop = inside(first, window.dilation, window.extent, 0, extent)
     counted = stop - start
     if counts_padding:
@@ -119,6 +139,45 @@ def _places(index: int, window: WindowAxis, extent: int, counts_padding: int) ->
         )
         counted = counted_stop - counted_start
     return first + start * window.dilation, stop - start, counted
+
+
+@inlined
+def _inner_columns(window: WindowAxis, columns: int, outputs: int) -> tuple[int, int]:
+    """The first output whose window is inside, and the end of these."""
+    beyond = columns + window.before - (window.extent - 1) * window.dilation
+    return (window.before + window.step - 1) // window.step, min(outputs, (beyond + window.step - 1) // window.step)
+
+
+@outlined
+def _largest_of_run(
+    at: int,
+    step: int,
+    to: int,
+    output_step: int,
+    pixels: int,
+    vectors: int,
+    columns: int,
+    hop: int,
+    rows: int,
+    row_hop: int,
+) -> int:
+    """The maxima of so many windows of two or three columns, some vectors of channels each; returns how many."""
+    for _ in range(pixels):
+        for vector in range(vectors):
+            place = at + vector * VECTOR_BYTES
+            value = _largest_of_row(place, columns, hop)
+            for _ in range(1, rows):
+                place += row_hop
+                value = maximum_or_nan(value, _largest_of_row(place, columns, hop))
+            store(to + vector * VECTOR_BYTES, value)
+        at, to = at + step, to + output_step
+    return pixels
+
+
+@inlined
+def _largest_of_row(at: int, columns: int, hop: int) -> Any:
+    value = maximum_or_nan(load(at), load(at + hop))
+    return value if columns == 2 else maximum_or_nan(value, load(at + 2 * hop))
 
 
 @inlined

@@ -133,8 +133,45 @@ def test_a_reshape_to_extents_of_the_moment_takes_those_of_its_output(turned):
     np.testing.assert_array_equal(output, expected)
 
 
-def test_integers_of_64_bits_are_left_to_the_reference():
+def test_unsigned_bytes_are_left_to_the_reference():
     network = Network()
-    layer = network.add_shuffle(network.add_input("x", DataType.INT64, (4, 6)))
+    layer = network.add_shuffle(network.add_input("x", DataType.UINT8, (4, 6)))
     layer.first_transpose = (1, 0)
     assert chosen_kernel(network, [layer]).name == "cpu.reference"
+
+
+def chain_of(network, x, *steps):
+    """Shuffle layers one behind the other: (axes, extents, axes) each."""
+    layers = []
+    for first, dims, second in steps:
+        layer = network.add_shuffle(x)
+        layer.first_transpose, layer.reshape_dims, layer.second_transpose = first, dims, second
+        layers.append(layer)
+        x = layer.outputs[0]
+    return layers
+
+
+CHAINS = {
+    "a channel shuffle": ((2, 12, 5, 7), [((), (2, 3, 4, 5, 7), (0, 2, 1, 3, 4)), ((), (2, 12, 5, 7), ())], 1),
+    "heads": ((2, 6, 20), [((), (2, 6, 4, 5), ()), ((0, 2, 1, 3), None, ())], 1),
+    "heads back": ((2, 4, 6, 5), [((0, 2, 1, 3), None, ()), ((), (2, 6, 20), ())], 1),
+    "anchors": ((1, 8, 5, 7), [((0, 2, 3, 1), None, ()), ((), (1, -1, 4), ())], 1),
+    "what neither side has a view of": ((4, 6), [((1, 0), None, ()), ((), (3, 8), ()), ((1, 0), None, ())], 2),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("chain", CHAINS)
+def test_movements_in_a_row_are_copied_once_where_views_meet(chain, layout):
+    shape, steps, copies = CHAINS[chain]
+    network = Network()
+    layers = chain_of(network, network.add_input("x", DataType.INT32, shape), *steps)
+    feeds = random_feeds(network, np.random.default_rng(0), layout)
+    feeds["x"][...] = np.arange(feeds["x"].size).reshape(shape)
+    assert_like_reference(network, layers, feeds, kernel_name="cpu.movement", layout=layout, tolerance=0)
+    kernel = chosen_kernel(network, layers)
+    group, specs = LayerGroup(layers), specs_of(network)
+    output = np.empty(layers[-1].outputs[0].shape, np.int32)
+    arrays = {"x": feeds["x"], layers[-1].outputs[0].name: output}
+    work = kernel.bind(Binding(group, specs, arrays, {}, np.empty(0, np.uint8), 1)).work
+    assert len(work) <= copies or layout != "linear"

@@ -257,7 +257,7 @@ def test_what_the_kernels_lack_is_left_to_the_reference():
     x = network.add_input("x", DataType.FLOAT, (1, 2, 4, 4))
     i = network.add_input("i", DataType.INT32, (1, 2, 4, 4))
     sine = network.add_unary(x, UnaryOperation.SIN)
-    integers = network.add_elementwise(i, i, ElementWiseOperation.SUM)
+    integers = network.add_elementwise(i, i, ElementWiseOperation.MOD)
     scale = network.add_scale(x, ScaleMode.UNIFORM, power=np.array([2.0], np.float32))
     cubic = network.add_resize(x)
     cubic.shape, cubic.resize_mode = (1, 2, 8, 8), InterpolationMode.CUBIC
