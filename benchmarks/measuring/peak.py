@@ -53,6 +53,12 @@ def peak_of(precision: str, clock: Callable[[], float] = time.thread_time) -> fl
     return _TURNS * sums * LANES * products / least
 
 
+def share_of_peak(macs: int, seconds: float, precision: str, threads: int) -> str:
+    """What so many multiply-accumulates in so many seconds are of the peak, measured now; empty where there is none."""
+    peak = peak_of(precision) if macs else None
+    return "" if peak is None else f"{macs / seconds / (threads * peak):.0%}"
+
+
 @functools.cache
 def _loop(is_real: bool, count: int) -> Any:
     @operation(types.void, types.int64, types.int64)
