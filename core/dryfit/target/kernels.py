@@ -136,8 +136,8 @@ class Kernel:
         version: to be increased when the kernel becomes faster or slower: timings of other versions are ignored.
         spreads_nan: whether an infinity or NaN may propagate to results that do not depend on it. The flag
             `STRICT_NANS` excludes such kernels.
-        tactics: the ways in which the kernel can run a group of concrete specs, with the same results: `Binding.tactic`
-            says which. Builds measure them where the kernel does not know the best.
+        tactics: the ways in which the kernel can run a group of concrete specs, with the same results. `Binding.tactic`
+            is the one to run. Builds measure them unless the kernel ranks them for this processor.
     """
 
     name: str

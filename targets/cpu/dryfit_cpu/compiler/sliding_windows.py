@@ -81,7 +81,7 @@ class WindowTerms(Protocol):
         vectors: registers of an output.
         together: rows whose values are read together.
         kept_weights: how many registers of weights may be kept from the start.
-        looks_ahead: whether what is needed soon is asked for.
+        looks_ahead: whether what is needed soon is prefetched.
     """
 
     name: str
