@@ -7,7 +7,9 @@ Each layer is built as a network of its own, so that its kernel is chosen as in 
 engine layers, without the copies of inputs and outputs to and from their layouts; ONNX Runtime's is a whole run. In
 INT8 both read and write quantized values, and ONNX Runtime runs the faster of signed and unsigned; `zero-points` is
 INT8 whose weights have zero points, as those that quantizers write in UINT8. A ratio is the median over the turns:
-above 1, dryfit is faster. `--write` writes the table to docs/reference/benchmarks.md.
+above 1, dryfit is faster. *Of peak* is the layer's multiply-accumulates over dryfit's time, as a share of what this
+machine's multipliers do when nothing is loaded or stored (`measuring/peak.py`); Winograd's filtering saves products,
+and may pass 100 %. `--write` writes the table to docs/reference/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ from dryfit.target.kernels import HostLayout
 from measuring.layer_models import NODE, Array, LayerCase, feeds, fp32_model, int8_model, layer_cases
 from measuring.machine import machine_text, versions_text
 from measuring.page import plain_table, table, write_section
+from measuring.peak import share_of_peak
 from measuring.ratios import median_ratio, rounds_within, spread, take_turns, timed
 
-COLUMNS = ("kind", "layer", "precision", "kernel", "dryfit", "ONNX Runtime", "ratio", "quartiles")
+COLUMNS = ("kind", "layer", "precision", "kernel", "dryfit", "of peak", "ONNX Runtime", "ratio", "quartiles")
 PRECISIONS = ("fp32", "int8", "zero-points")
 _WEIGHT_ZERO = {"int8": 0, "zero-points": -11}
 PAUSE_SECONDS = 0.005
@@ -56,6 +59,8 @@ class LayerTime(dryfit.Profiler):
             plan = attrs.evolve(plan, placements=placements)
         self.context = dryfit.Engine(plan).create_execution_context(num_threads=threads)
         self.context.profiler = self
+        specs = {tensor.name: tensor.spec for tensor in plan.network.tensors}
+        self.macs = sum(layer.multiply_accumulates(specs) for layer in plan.network.layers)
         self.seconds = 0.0
 
     def report_layer_time(self, layer_name: str, ms: float) -> None:  # noqa: ARG002  all layers count
@@ -132,6 +137,7 @@ def compare(case: LayerCase, precision: str, threads: int, budget: float) -> tup
         precision.upper(),
         ", ".join(layer.kernels),
         f"{1e6 * min(own):.0f} us",
+        share_of_peak(layer.macs, min(own), precision, threads),
         f"{1e6 * min(other):.0f} us",
         f"{median_ratio(own, other):.2f}",
         f"{low:.2f} to {high:.2f}",

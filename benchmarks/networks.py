@@ -7,8 +7,9 @@ dryfit runs an engine that was saved and loaded again; all sides get numpy array
 the form of the model that it is fastest with: for INT8 with signed or with unsigned activations, with Q and DQ around
 every node or around what runs as one layer, or as quantized operators. dryfit runs the form that devices ask for:
 signed activations, rounded once a layer (`measuring/tensorrt_form.py`). What is printed: the least time of each side,
-the median over the turns of the peer's time divided by dryfit's (above 1 dryfit is faster) with its quartiles, the bar
-for it, and peak memory.
+its multiply-accumulates over that time as a share of this machine's peak (`measuring/peak.py`), the median over the
+turns of the peer's time divided by dryfit's (above 1 dryfit is faster) with its quartiles, the bar for it, and peak
+memory.
 
 `--write` writes the results to docs/reference/benchmarks.md. A bar that is missed does not make the script fail.
 """
@@ -28,11 +29,25 @@ from measuring.bars import BARS, ONNXRUNTIME, Comparison, Memory
 from measuring.machine import machine_text, versions_text
 from measuring.models import FORMS, NETWORKS, SHARED, Array, Model, is_there, model
 from measuring.page import plain_table, table, write_section
+from measuring.peak import share_of_peak
 from measuring.peak_memory import DRYFIT, peak_mib
 from measuring.ratios import best_of_three, median_ratio, rounds_within, spread, take_turns, timed
 from measuring.runtimes import PEERS, Run, build_engine, dryfit_run
 
-COLUMNS = ("network", "precision", "batch", "threads", "dryfit", "peer", "its time", "ratio", "quartiles", "bar", "")
+COLUMNS = (
+    "network",
+    "precision",
+    "batch",
+    "threads",
+    "dryfit",
+    "of peak",
+    "peer",
+    "its time",
+    "ratio",
+    "quartiles",
+    "bar",
+    "",
+)
 MEMORY_COLUMNS = ("network", "precision", "dryfit", "ONNX Runtime", "")
 PRECISION_TOLERANCE = {"fp32": 1e-3, "int8": None}
 """Largest difference to ONNX Runtime, relative to the largest output; quantized forms differ by design."""
@@ -104,6 +119,7 @@ def compare(
     start = time.perf_counter()
     take_turns(measures, 1)
     seconds = take_turns(measures, rounds_within(time.perf_counter() - start, budget))
+    share = share_of_peak(chosen.macs(), min(seconds[DRYFIT]), chosen.precision, threads)
     for peer, form in forms.items():
         own, other = seconds[DRYFIT], seconds[peer]
         yield Comparison(
@@ -114,6 +130,7 @@ def compare(
             peer=peer,
             form="" if form == chosen.precision else form,
             own_ms=1e3 * min(own),
+            peak_share=share,
             peer_ms=1e3 * min(other),
             ratio=median_ratio(own, other),
             low=spread(own, other)[0],
@@ -196,6 +213,7 @@ def row(found: Comparison) -> tuple[object, ...]:
         found.batch,
         found.threads,
         f"{found.own_ms:.2f} ms",
+        found.peak_share,
         f"{found.peer} {found.form}".strip(),
         f"{found.peer_ms:.2f} ms",
         f"{found.ratio:.2f}",

@@ -27,6 +27,7 @@ class Comparison:
         peer: `onnxruntime` or `openvino`.
         form: of the peer's model, the one that it is fastest with, such as `u8`; "" for FP32.
         own_ms, peer_ms: least time of a run.
+        peak_share: dryfit's multiply-accumulates a second as a share of this machine's peak, in words.
         ratio: median over the turns of the peer's time divided by dryfit's.
         low, high: quartiles of the ratio.
     """
@@ -38,6 +39,7 @@ class Comparison:
     peer: str
     form: str
     own_ms: float
+    peak_share: str
     peer_ms: float
     ratio: float
     low: float

@@ -61,6 +61,14 @@ class Model:
         """A random input."""
         return np.random.default_rng(1).standard_normal(self.shape).astype(np.float32)
 
+    def macs(self) -> int:
+        """Multiply-accumulates of a run, by dryfit's count."""
+        import dryfit
+
+        network = dryfit.network_from_onnx(str(next(iter(self.files.values()))))
+        specs = {tensor.name: tensor.spec for tensor in network.tensors}
+        return sum(layer.multiply_accumulates(specs) for layer in network.layers)
+
 
 def is_there(name: str) -> bool:
     """Whether the file that a network comes from is there."""

@@ -11,7 +11,7 @@ import networks
 from measuring.bars import BARS, Comparison, Memory
 from measuring.page import PAGE, plain_table, table, with_section, write_section
 
-FOUND = Comparison("resnet50", "int8", 1, 2, "openvino", "u8", 10.0, 12.0, 1.2, 1.15, 1.25)
+FOUND = Comparison("resnet50", "int8", 1, 2, "openvino", "u8", 10.0, "50%", 12.0, 1.2, 1.15, 1.25)
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,11 @@ def test_the_section_says_how_many_bars_are_met_and_has_a_row_for_each_compariso
     text = networks.section([FOUND, missed, larger], [Memory("resnet50", "int8", 90.4, 100.0)])
     assert "1 of 2 bars are met" in text
     assert (
-        "| resnet50 | INT8 | 1 | 2 | 10.00 ms | openvino u8 | 12.00 ms | 1.20 | 1.15 to 1.25 | >= 1.1 | met |" in text
+        "| resnet50 | INT8 | 1 | 2 | 10.00 ms | 50% | openvino u8 | 12.00 ms | 1.20 | 1.15 to 1.25 | >= 1.1 | met |"
+        in text
     )
     assert "| onnxruntime u8 | 12.00 ms | 1.20 | 1.15 to 1.25 | >= 1.3 | MISSED |" in text
-    assert "| 32 | 2 | 10.00 ms | openvino u8 | 12.00 ms | 1.20 | 1.15 to 1.25 |  |  |" in text
+    assert "| 32 | 2 | 10.00 ms | 50% | openvino u8 | 12.00 ms | 1.20 | 1.15 to 1.25 |  |  |" in text
     assert "| resnet50 | INT8 | 90 MiB | 100 MiB | met |" in text
 
 

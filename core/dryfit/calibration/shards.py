@@ -15,7 +15,6 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 
 import attrs
 
-from dryfit.builder.config.timing_cache import processor_name
 from dryfit.calibration.executor import EngineExecutor
 from dryfit.calibration.task import CalibrationTask
 from dryfit.errors import CalibrationError, DryfitError
@@ -24,6 +23,7 @@ from dryfit.quantization.calibration import Show
 from dryfit.quantization.calibration_data import NamedFeeds, image_count
 from dryfit.quantization.calibration_state import CalibrationState, merge_states
 from dryfit.quantization.collector import Collector, require_mergeable
+from dryfit.target.tactics import processor_name
 
 SAMPLES_PER_SHARD = 16
 """How much is lost with a worker. Our choice: a shard costs about what one picture takes, which is 6 %."""

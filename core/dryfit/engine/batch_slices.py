@@ -2,8 +2,16 @@
 
 A MobileNetV2 in FP32 writes up to 5.6 MiB for each image and layer. With 32 images every layer reads from memory what
 the one before wrote to it, and the whole took 11.2 ms an image on an AMD EPYC, where a single image takes 7.0 ms. So a
-batch that is too large for the caches is cut into slices, which go through the whole network one after the other, in
-the same memory. Nobody sees a difference: kernels give an image the same bits in any batch.
+batch that is too large for the caches is cut into slices, which go through layer after layer, in the same memory.
+
+Towards the end of most networks images get smaller and weights larger: a slice of one image would read 5 MB of weights
+for the classes of one image. So a network is cut into stretches, each with slices as large as its layers allow:
+
+    stretch 1   112 x 112 to 14 x 14      image 0 | image 1 | image 2 | ...
+    stretch 2   7 x 7                     images 0 to 7               | ...
+    stretch 3   classes                   all images
+
+Nobody sees a difference: kernels give an image the same bits in any batch.
 
 That needs a network whose images do not meet: every tensor that depends on the inputs has the batch as its first axis,
 and no layer looks along it.
@@ -13,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import attrs
 import numpy as np
 
 from dryfit.engine.binding import BoundEngine, Observe, Show, specs_for
@@ -30,7 +39,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.reference.inference import infer_with_values
 from dryfit.target.group import SegmentGroup
-from dryfit.target.kernels import Array
+from dryfit.target.kernels import Array, HostLayout
 
 SLICE_BYTES = 4 * 2**20
 """What the largest operation of a slice should read and write at most. Our choice: a thread's share of a last-level
@@ -63,20 +72,36 @@ _CHECKS: dict[type[Layer], Callable[..., bool]] = {
 """Kinds of which it depends: on the layer, and the specs of its inputs."""
 
 
-class SlicedEngine:
-    """An engine bound to a slice of a batch, which runs once for each slice.
+@attrs.frozen(eq=False)
+class Stretch:
+    """Consecutive operations that run once for each slice of the batch.
 
-    Args:
-        bound: the engine for one slice.
-        outputs: specs of the outputs of the whole batch.
-        batch: images of the whole batch.
-        images: of a slice.
+    Attributes:
+        bound: the operations, bound to the shapes of a slice.
+        slices: the images of each, in order.
+        reads: names of the tensors that come from outside.
+        writes: names of the tensors that later stretches or callers read.
     """
 
-    def __init__(self, bound: BoundEngine, outputs: Mapping[str, TensorSpec], batch: int, images: int) -> None:
-        self._bound = bound
-        self._outputs = {name: new_array(spec) for name, spec in outputs.items()}
-        self._slices = [slice(first, first + images) for first in range(0, batch, images)]
+    bound: BoundEngine
+    slices: Sequence[slice]
+    reads: Sequence[str]
+    writes: Sequence[str]
+
+
+class SlicedEngine:
+    """An engine whose operations are bound to slices of a batch.
+
+    Args:
+        stretches: in order.
+        stored: arrays of the whole batch: the outputs, and what stretches hand over.
+        outputs: names of the outputs.
+    """
+
+    def __init__(self, stretches: Sequence[Stretch], stored: Mapping[str, Array], outputs: Sequence[str]) -> None:
+        self.stretches = stretches
+        self._stored = stored
+        self._outputs = outputs
 
     def run(
         self,
@@ -85,11 +110,13 @@ class SlicedEngine:
         show: Show | None = None,  # noqa: ARG002  whoever shows tensors binds the whole batch
     ) -> dict[str, Array]:
         """Run the engine once; as `BoundEngine.run`. The observer is told of each layer once for each slice."""
-        for here in self._slices:
-            found = self._bound.run({name: array[here] for name, array in inputs.items()}, observe)
-            for name, output in self._outputs.items():
-                np.copyto(output[here], found[name])
-        return self._outputs
+        given = {**self._stored, **inputs}
+        for stretch in self.stretches:
+            for here in stretch.slices:
+                found = stretch.bound.run({name: given[name][here] for name in stretch.reads}, observe)
+                for name in stretch.writes:
+                    np.copyto(self._stored[name][here], found[name])
+        return {name: self._stored[name] for name in self._outputs}
 
 
 def bind_engine(
@@ -100,20 +127,43 @@ def bind_engine(
     *,
     shows_tensors: bool = False,
 ) -> BoundEngine | SlicedEngine:
-    """Bind an engine to input shapes: to those of a slice where the batch is large and can be cut.
+    """Bind an engine to input shapes: to those of slices where the batch is large and can be cut.
 
     Raises:
         ExecutionError: As `BoundEngine` does.
     """
     specs = specs_for(plan, input_shapes)
-    batch, images = _batch_of(input_shapes), 0
+    batch, images = _batch_of(input_shapes), list[int]()
     if batch > 1 and not shows_tensors and not any(isinstance(one.group, SegmentGroup) for one in operations):
-        images = _images_of_a_slice(batch, operations, specs)
-    of_slice = _specs_of_slice(plan.network, specs, batch, images) if 0 < images < batch else None
-    if of_slice is None:
+        images = images_of_operations(batch, operations, specs)
+    of_slices = {count: _specs_of_slice(plan.network, specs, batch, count) for count in set(images) - {batch}}
+    if not of_slices or None in of_slices.values():
         return BoundEngine(plan, operations, specs, num_threads, shows_tensors=shows_tensors)
-    outputs = {tensor.name: specs[tensor.name] for tensor in plan.network.outputs}
-    return SlicedEngine(BoundEngine(plan, operations, of_slice, num_threads), outputs, batch, images)
+    outputs = [tensor.name for tensor in plan.network.outputs]
+    stored, stretches = set(outputs), list[Stretch]()
+    known = {name for name, spec in specs.items() if spec.value is not None}
+    starts = [index for index, count in enumerate(images) if index == 0 or count != images[index - 1]]
+    for start, end in zip(starts, [*starts[1:], len(images)], strict=True):
+        here, later = operations[start:end], operations[end:]
+        made = {tensor.name for one in here for tensor in one.group.outputs}
+        read = {tensor.name for one in here for tensor in one.group.inputs} - made - known
+        wanted = {*outputs, *(tensor.name for one in later for tensor in one.group.inputs)}
+        # An output may be known before the run, or be an input: then it is nobody's, and the last stretch hands it on.
+        nobodys = {name for name in outputs if not later and not _is_made(name, operations)}
+        reads, writes = sorted(read | (nobodys - known)), sorted((made & wanted) | nobodys)
+        stored.update(writes)
+        count = images[start]
+        shapes = of_slices.get(count) or specs
+        bound = BoundEngine(plan, here, shapes, num_threads, inputs=reads, outputs=writes)
+        slices = [slice(first, first + count) for first in range(0, batch, count)]
+        stretches.append(Stretch(bound, slices, reads, writes))
+    layouts = {name: placement.host_layout for name, placement in plan.placements.items()}
+    arrays = {name: new_array(specs[name], layouts.get(name, HostLayout.LINEAR)) for name in sorted(stored)}
+    return SlicedEngine(stretches, arrays, outputs)
+
+
+def _is_made(name: str, operations: Sequence[ResolvedOperation]) -> bool:
+    return any(tensor.name == name for one in operations for tensor in one.group.outputs)
 
 
 def _batch_of(shapes: Mapping[str, Shape]) -> int:
@@ -122,17 +172,32 @@ def _batch_of(shapes: Mapping[str, Shape]) -> int:
     return extents.pop() if len(extents) == 1 else 0
 
 
-def _images_of_a_slice(batch: int, operations: Sequence[ResolvedOperation], specs: Mapping[str, TensorSpec]) -> int:
+def images_of_operations(
+    batch: int, operations: Sequence[ResolvedOperation], specs: Mapping[str, TensorSpec]
+) -> list[int]:
+    """The images of the slices that each operation runs in: divisors of the batch that never fall from one to the next.
+
+    What an operation or a later one reads and writes for a slice is small enough, unless it is a single image. Slices
+    grow where at least four times as many images fit: changing them costs a copy, and what is in the caches.
+    """
+    fitting: list[int] = []
+    for one in reversed(operations):
+        fitting.append(min(_fitting_images(batch, one, specs), *fitting[-1:], batch))
+    images: list[int] = []
+    for count in reversed(fitting):
+        images.append(images[-1] if images and count < _LEAST_SHARE * images[-1] and count != batch else count)
+    return images
+
+
+def _fitting_images(batch: int, operation: ResolvedOperation, specs: Mapping[str, TensorSpec]) -> int:
     """The largest divisor of the batch with which what an operation reads and writes is small enough; at least 1.
 
     The whole batch where that is far less than would fit, as one image of a prime number of small ones.
     """
-    largest = 1
-    for one in operations:
-        tensors = {tensor.name: tensor for tensor in (*one.group.inputs, *one.group.outputs)}
-        read_and_written = [specs[name] for name, tensor in tensors.items() if not tensor.is_constant]
-        largest = max(largest, sum(size_of(spec) for spec in read_and_written if spec.is_static))
-    fitting = min(batch, max(1, SLICE_BYTES * batch // largest))
+    tensors = {tensor.name: tensor for tensor in (*operation.group.inputs, *operation.group.outputs)}
+    read_and_written = [specs[name] for name, tensor in tensors.items() if not tensor.is_constant]
+    size = max(1, sum(size_of(spec) for spec in read_and_written if spec.is_static))
+    fitting = min(batch, max(1, SLICE_BYTES * batch // size))
     images = next(images for images in range(fitting, 0, -1) if batch % images == 0)
     return images if images * _LEAST_SHARE >= fitting else batch
 

@@ -69,6 +69,8 @@ class BoundEngine:
         num_threads: number of threads.
         shows_tensors: whether runs show each tensor once it is computed, which prevents operations from running
             together. Results do not depend on it.
+        inputs, outputs: names of the tensors that the operations get and give, if they are a part of the engine;
+            by default those of the network.
 
     Raises:
         ExecutionError: A layer does not support the resulting shapes, or memory is insufficient.
@@ -82,8 +84,12 @@ class BoundEngine:
         num_threads: int,
         *,
         shows_tensors: bool = False,
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
     ) -> None:
         self._plan = plan
+        self._inputs = [tensor.name for tensor in plan.network.inputs] if inputs is None else inputs
+        self._outputs = [tensor.name for tensor in plan.network.outputs] if outputs is None else outputs
         self._shows_tensors = shows_tensors
         self._num_threads = num_threads
         self._create_schedule = host_schedule()
@@ -136,10 +142,7 @@ class BoundEngine:
                 found=f"{type(error).__name__}: {error}",
                 remedy="Use smaller input shapes; if the shapes are correct, build the engine again",
             ) from error
-        return {
-            tensor.name: late[tensor.name] if tensor.name in late else self._arrays[tensor.name]
-            for tensor in self._plan.network.outputs
-        }
+        return {name: late[name] if name in late else self._arrays[name] for name in self._outputs}
 
     def stored(self, name: str) -> Array | None:
         """Return the array that stores a tensor, while it is valid; None for a tensor inside an operation."""
@@ -166,9 +169,7 @@ class BoundEngine:
 
     def _allocate(self, running: Sequence[ResolvedOperation]) -> list[Array]:
         """Allocate an array for every stored tensor, and a workspace for every operation."""
-        network = self._plan.network
-        outside = {tensor.name for tensor in (*network.inputs, *network.outputs)}
-        for name in outside - self._arrays.keys():
+        for name in {*self._inputs, *self._outputs} - self._arrays.keys():
             if self.specs[name].is_static:
                 self._arrays[name] = new_array(self.specs[name], self._layout(name))
         last_step = {tensor.name: step for step, resolved in enumerate(running) for tensor in resolved.group.inputs}

@@ -21,6 +21,7 @@ from dryfit.target.arithmetic import integer_rounding
 from dryfit.target.group import LayerGroup, is_repeatable
 from dryfit.target.kernels import Array, Binding, EveryKind, Kernel, Specs, Step
 from dryfit.target.memory import read_only
+from dryfit.target.tactics import chosen_tactic
 from dryfit.target.target import Target
 
 
@@ -67,9 +68,9 @@ class ResolvedOperation:
             EngineFileError: The kernel cannot run the operation as the engine describes it.
         """
         try:
-            return self.kernel.bind(
-                Binding(self.group, specs, arrays, self.weights, workspace, num_threads, rounding=self.rounding)
-            )
+            binding = Binding(self.group, specs, arrays, self.weights, workspace, num_threads, rounding=self.rounding)
+            tactic = chosen_tactic(self.kernel, self.group, specs)
+            return self.kernel.bind(attrs.evolve(binding, tactic=tactic) if tactic else binding)
         except DryfitError:
             raise
         except Exception as error:  # what a file says is checked by the kernel, which may stumble in any way

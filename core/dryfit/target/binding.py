@@ -48,6 +48,7 @@ class Binding:
             `TensorFormat.array_shape` and zero padding. Empty for a kernel without `Kernel.formats`. Inputs are written
             before each run; outputs are read after it.
         rounding: how the group's device rounds to whole numbers in INT8.
+        tactic: which of the kernel's tactics runs; empty for the kernel's default.
     """
 
     group: LayerGroup
@@ -58,6 +59,7 @@ class Binding:
     num_threads: int = 1
     packed: Mapping[str, Array] = attrs.field(factory=dict)
     rounding: Rounding = RoundingMode.HALF_TO_EVEN
+    tactic: str = ""
 
     @property
     def inputs(self) -> list[Array]:

@@ -31,6 +31,7 @@ from dryfit.target.formats import TensorFormat
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernel_declaration import KernelDeclaration, KernelFormats, WorkspaceBytes
 from dryfit.target.kernel_formats import bind_in_formats, unfit_format
+from dryfit.target.tactics import Tactics
 
 __all__ = [
     "Array",
@@ -62,6 +63,11 @@ def _any(group: LayerGroup, specs: Specs) -> bool:
 def _nothing(group: LayerGroup) -> dict[str, Array]:
     del group
     return {}
+
+
+def _no_tactics(group: LayerGroup, specs: Specs) -> Tactics:
+    del group, specs
+    return Tactics()
 
 
 def _no_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
@@ -130,6 +136,8 @@ class Kernel:
         version: to be increased when the kernel becomes faster or slower: timings of other versions are ignored.
         spreads_nan: whether an infinity or NaN may propagate to results that do not depend on it. The flag
             `STRICT_NANS` excludes such kernels.
+        tactics: the ways in which the kernel can run a group of concrete specs, with the same results. `Binding.tactic`
+            is the one to run. Builds measure them unless the kernel ranks them for this processor.
     """
 
     name: str
@@ -149,6 +157,12 @@ class Kernel:
     priority: int = 0
     version: int = 1
     spreads_nan: bool = False
+    tactics: Callable[[LayerGroup, Specs], Tactics] = _no_tactics
+
+    @property
+    def has_tactics(self) -> bool:
+        """Whether it may run a group in several ways."""
+        return self.tactics is not _no_tactics
 
     def refusal(self, group: LayerGroup, specs: Specs) -> str | None:
         """Return why the kernel cannot run a group; None if it can.
@@ -275,6 +289,7 @@ def kernel(
     priority: int = 0,
     version: int = 1,
     spreads_nan: bool = False,
+    tactics: Callable[[LayerGroup, Specs], Tactics] = _no_tactics,
 ) -> Callable[[BindFunction], Kernel]:
     """Return a decorator that makes a kernel of a function of a binding.
 
@@ -298,6 +313,7 @@ def kernel(
         priority: as in `Kernel`.
         version: as in `Kernel`.
         spreads_nan: as in `Kernel`.
+        tactics: as in `Kernel`.
 
     Raises:
         PluginError: A name, kind, type, layout or format does not exist. The message names the kernel and the function.
@@ -331,6 +347,7 @@ def kernel(
             priority=priority,
             version=version,
             spreads_nan=spreads_nan,
+            tactics=tactics,
         )
 
     return declare

@@ -43,7 +43,7 @@ def run(engine, x, monkeypatch, slice_bytes, threads=1):
     context = engine.create_execution_context(num_threads=threads)
     (result,) = context.run({"x": x}).values()
     (bound,) = context._bindings.values()
-    return result, len(bound._slices) if isinstance(bound, SlicedEngine) else 1
+    return result, len(bound.stretches[0].slices) if isinstance(bound, SlicedEngine) else 1
 
 
 def softmax_of_means(network, x):
@@ -135,3 +135,35 @@ def test_a_profiler_adds_the_slices_up(monkeypatch):
     context.profiler = Names()
     context.run({"x": np.zeros((BATCH, 8, 12, 12), np.float32)})
     assert len(seen) == len(set(seen))
+
+
+def test_slices_grow_where_images_get_small():
+    generator, network = np.random.default_rng(0), dryfit.Network("batch")
+    x = network.add_input("x", dryfit.DataType.FLOAT, (8, 8, 16, 16))
+    pooled = network.add_pooling_nd(x, dryfit.PoolingType.MAX, (4, 4))
+    pooled.stride_nd = (4, 4)
+    weights = generator.standard_normal((8, 8, 1, 1)).astype(np.float32)
+    first = network.add_convolution_nd(pooled.get_output(0), 8, (1, 1), weights).get_output(0)
+    second = network.add_elementwise(first, pooled.get_output(0), ElementWiseOperation.SUM).get_output(0)
+    classes = network.add_reduce(second, ReduceOperation.AVG, 0b1100, keep_dims=False).get_output(0)
+    network.mark_output(first)
+    network.mark_output(classes)
+    engine = engine_of(network)
+    image = np.random.default_rng(1).standard_normal((8, 8, 16, 16)).astype(np.float32)
+
+    def run_in(slice_bytes):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batch_slices, "SLICE_BYTES", slice_bytes)
+            context = engine.create_execution_context(num_threads=1)
+            found = context.run({"x": image})
+            (bound,) = context._bindings.values()
+        return found, [len(one.slices) for one in bound.stretches] if isinstance(bound, SlicedEngine) else [1]
+
+    whole, slices = run_in(1 << 30)
+    assert slices == [1]
+    # What the pooling reads and writes is 8.5 KiB an image, what the convolution does 1.5 KiB, the mean 0.5 KiB.
+    for slice_bytes, expected in ((9000, [8, 2, 1]), (13000, [8, 1])):
+        found, slices = run_in(slice_bytes)
+        assert slices == expected
+        for name, array in whole.items():
+            np.testing.assert_array_equal(found[name], array)

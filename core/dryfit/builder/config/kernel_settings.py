@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import attrs
 
 from dryfit.builder.config.device_settings import require_network
-from dryfit.builder.config.timing_cache import TimingCache, processor_name
+from dryfit.builder.config.timing_cache import TimingCache
 from dryfit.errors import ConfigError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
+from dryfit.target.tactics import processor_name
 
 
 @attrs.define(eq=False, repr=False, slots=False)

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
 import json
 import logging
-import os
-import platform
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -19,7 +14,7 @@ import attrs
 from dryfit.atomic_file import write_atomically
 from dryfit.errors import ConfigError
 from dryfit.quantization.cache_document import json_number
-from dryfit.target.cache_folder import cache_folder
+from dryfit.target.tactics import processor_name, timing_file
 
 FORMAT = 1
 LONGEST_LINE = 200
@@ -208,26 +203,6 @@ def _positive(microseconds: float, where: str) -> float:
     return float(microseconds)
 
 
-TIER_VARIABLE = "DRYFIT_CPU_TIER"
-"""The environment variable that makes the CPU target's kernels use fewer instructions than the processor has."""
-
-
-@functools.cache
-def _model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, "") or platform.processor() or platform.machine()
-
-
-def processor_name() -> str:
-    """Return the processor's name, with the instruction set tier if requested."""
-    tier = os.environ.get(TIER_VARIABLE)
-    return f"{_model()}, tier {tier}" if tier else _model()
-
-
 _LOG = logging.getLogger("dryfit.builder")
 
 
@@ -274,13 +249,6 @@ def save_timing_cache(cache: TimingCache, path: Path) -> None:
         ) from error
 
 
-def default_path() -> Path:
-    """Return the path of the file that builds share: one per processor, in the user's cache folder."""
-    name = processor_name()
-    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
-    return cache_folder() / "timing" / f"{words}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.jsonl"
-
-
 class SharedTimingCache:
     """The default cache of one build: the contents of the shared file plus the measurements of this process.
 
@@ -291,7 +259,7 @@ class SharedTimingCache:
     _measured: ClassVar[dict[Path, TimingCache]] = {}
 
     def __init__(self) -> None:
-        self._path = default_path()
+        self._path = timing_file()
         self.cache = self._read()
         self.cache.combine(self._measured.setdefault(self._path, TimingCache()))
 

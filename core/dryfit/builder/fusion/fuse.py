@@ -167,6 +167,8 @@ def choose_kernels(
         else:
             candidates = one.candidates if selection is None else selection.among(one.candidates, one.group)
             kernel, reason = choice.fastest(candidates, one.group, times)
+            tactic = "" if times is None else times.tactic(kernel, one.group)
+            reason += f"; {tactic}" if tactic else ""
             if selection is not None:
                 selection.note(one.group, kernel, times)
         rounding = own_rounding(one.place.device) if one.group.main.kind == "quantize" else None

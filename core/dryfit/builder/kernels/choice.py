@@ -289,6 +289,11 @@ def _described(group: LayerGroup, specs: Specs) -> str:
     return ", ".join(f"{tensor.name!r}: {specs[tensor.name].dtype.text}" for tensor in activations(group, specs))
 
 
+_MEASURING_LEVEL = 4
+"""From this optimization level on, tactics are measured even on processors whose best ones are known; 3 is the
+default."""
+
+
 @contextlib.contextmanager
 def kernel_times(config: BuilderConfig, lowered: Network) -> Iterator[KernelTimes | None]:
     """What tells how long kernels take, as a config wants it; None for not at all. At the end what was found is kept.
@@ -313,7 +318,14 @@ def kernel_times(config: BuilderConfig, lowered: Network) -> Iterator[KernelTime
         given = config.get_timing_cache()
         return shared().cache if given is None else given
 
-    yield KernelTimes(specs, cache, not config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS))
+    yield KernelTimes(
+        specs,
+        cache,
+        not config.get_flag(BuilderFlag.ERROR_ON_TIMING_CACHE_MISS),
+        # An engine does not name tactics: whoever runs it reads them from the shared cache, whatever the config's is.
+        tactic_cache=None if config.get_flag(BuilderFlag.DISABLE_TIMING_CACHE) else lambda: shared().cache,
+        measures_all=config.builder_optimization_level >= _MEASURING_LEVEL,
+    )
     if shared.cache_info().currsize:
         shared().save()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -13,13 +14,12 @@ from dryfit.builder.config.timing_cache import TimingCache, TimingCacheKey
 from dryfit.engine.buffers import new_array
 from dryfit.errors import BuildError, PluginError
 from dryfit.network.data_types import DataType
-from dryfit.network.printing import parameter_texts
-from dryfit.network.tensor import Tensor, TensorSpec
+from dryfit.network.tensor import TensorSpec
 from dryfit.plugins import registry
-from dryfit.target.binding import is_activation
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs
 from dryfit.target.memory import aligned_bytes
+from dryfit.target.tactics import LEAST_GAIN, group_signature, timed_name
 
 LEAST_RUNS, MOST_RUNS = 3, 25
 SECONDS_PER_KERNEL = 0.03
@@ -43,13 +43,19 @@ class KernelTimes:
         specs: gives the concrete specs that are measured at; called when they are needed.
         cache: gives the timing cache; called for each group, so that `TimingCache` itself means that nothing is kept.
         may_measure: whether a kernel that is not in the cache is measured, or is an error.
+        tactic_cache: gives the cache that engines of this machine read tactics from; None: tactics are not measured.
+        measures_all: whether tactics are measured even where kernels know their order.
         clock: tells seconds.
+        tactic_clock: tells seconds of the calling thread, which alone runs one kernel's tactics.
     """
 
     specs: Callable[[], Specs]
     cache: Callable[[], TimingCache] = TimingCache
     may_measure: bool = True
+    tactic_cache: Callable[[], TimingCache] | None = None
+    measures_all: bool = False
     clock: Clock = time.perf_counter
+    tactic_clock: Clock = time.thread_time
 
     def microseconds(self, kernels: Sequence[Kernel], group: LayerGroup) -> dict[str, float] | None:
         """Kernel name to microseconds of one run with one thread; None where shapes are not known, or are empty.
@@ -60,8 +66,7 @@ class KernelTimes:
             BuildError: the cache lacks a kernel and nothing may be measured, or every kernel fails.
         """
         specs = self.specs()
-        tensors = [*group.inputs, *(tensor for layer in group.layers for tensor in layer.outputs)]
-        if not all(specs[tensor.name].is_static and 0 not in specs[tensor.name].shape for tensor in tensors):
+        if not _is_static(group, specs):
             return None
         signature, cache = group_signature(group, specs), self.cache()
         keys = [TimingCacheKey(signature, kernel.name, kernel.version, kernel.layout.value) for kernel in kernels]
@@ -91,6 +96,38 @@ class KernelTimes:
         signature = group_signature(group, self.specs())
         return self.cache().query(TimingCacheKey(signature, kernel.name, kernel.version, kernel.layout.value))
 
+    def tactic(self, kernel: Kernel, group: LayerGroup) -> str:
+        """Return which tactic of a kernel runs a group on this machine and why, in words; empty without a choice.
+
+        What is not in the cache is measured if the kernel does not know it, or if all is measured.
+        """
+        if self.tactic_cache is None or not kernel.has_tactics or not _is_static(group, specs := self.specs()):
+            return ""
+        tactics = kernel.tactics(group, specs)
+        if len(tactics.names) < 2:
+            return ""
+        signature, cache = group_signature(group, specs), self.tactic_cache()
+        keys = {
+            name: TimingCacheKey(signature, timed_name(kernel.name, name), kernel.version, kernel.layout.value)
+            for name in tactics.names
+        }
+        times = {name: time for name, key in keys.items() if (time := cache.query(key)) is not None}
+        is_wanted = self.may_measure and (self.measures_all or not tactics.are_ranked)
+        if is_wanted and len(times) < len(keys):
+            found, failures = tactic_microseconds(kernel, tactics.names, group, specs, self.tactic_clock)
+            for failure in failures:
+                _LOG.warning("%s: a tactic fails and is left out: %s", group.name, failure)
+            for name in found.keys() - times.keys():
+                cache.update(keys[name], found[name])
+            times = {**found, **times}
+        best, first = tactics.fastest(times), tactics.names[0]
+        others = sorted((time, name) for name, time in times.items() if name != best)
+        if first not in times or not others:
+            return f"tactic {best}, the default on this processor"
+        ratio = others[0][0] / times[best]
+        gain = f"{ratio:.2f}x faster than" if ratio >= LEAST_GAIN else "as fast as"
+        return f"tactic {best}, measured: {gain} {others[0][1]}"
+
     def _require_leave(self, group: LayerGroup, key: TimingCacheKey) -> None:
         if not self.may_measure:
             raise BuildError(
@@ -101,10 +138,36 @@ class KernelTimes:
             )
 
 
+def _is_static(group: LayerGroup, specs: Specs) -> bool:
+    """Whether all shapes of a group are known, and none is empty."""
+    tensors = [*group.inputs, *(tensor for layer in group.layers for tensor in layer.outputs)]
+    return all(specs[tensor.name].is_static and 0 not in specs[tensor.name].shape for tensor in tensors)
+
+
 def least_microseconds(
     kernels: Sequence[Kernel], group: LayerGroup, specs: Specs, clock: Clock = time.perf_counter
 ) -> tuple[dict[str, float], list[str]]:
-    """Kernel name to the least time of one run with one thread; and which kernels failed, in words.
+    """Kernel name to the least time of one run with one thread; and which kernels failed, in words."""
+    memory: dict[tuple[str, HostLayout], Array] = {}  # shared, as the kernels run one after another
+    bind = {
+        kernel.name: functools.partial(_bound, kernel, group, specs, memory, functools.partial(kernel.pack, group))
+        for kernel in kernels
+    }
+    return _least(bind, clock)
+
+
+def tactic_microseconds(
+    kernel: Kernel, tactics: Sequence[str], group: LayerGroup, specs: Specs, clock: Clock = time.thread_time
+) -> tuple[dict[str, float], list[str]]:
+    """The same for the tactics of one kernel, which share its packed weights."""
+    memory: dict[tuple[str, HostLayout], Array] = {}
+    weights = functools.cache(functools.partial(kernel.pack, group))
+    bind = {tactic: functools.partial(_bound, kernel, group, specs, memory, weights, tactic) for tactic in tactics}
+    return _least(bind, clock)
+
+
+def _least(bind: Mapping[str, Callable[[], Callable[[], None]]], clock: Clock) -> tuple[dict[str, float], list[str]]:
+    """Name to the least microseconds of one run of what it binds; and which failed, in words.
 
     Each runs once before, because it may compile itself. Then they take turns, so that what else the machine does meets
     all of them; and the least time counts, because all that disturbs a run makes it longer.
@@ -112,36 +175,40 @@ def least_microseconds(
     failures: list[str] = []
     runs: dict[str, Callable[[], None]] = {}
     seconds: dict[str, list[float]] = {}
-    memory: dict[tuple[str, HostLayout], Array] = {}  # shared, as the kernels run one after another
 
-    def attempt(name: str, action: Callable[[], None]) -> None:
+    def attempt(name: str, action: Callable[[str], None]) -> None:
         try:
-            action()
+            action(name)
         except Exception as error:  # noqa: BLE001  a plugin's kernel may raise anything
             failures.append(f"{name}: {type(error).__name__}: {error}")
             runs.pop(name, None)
 
-    def prepare(kernel: Kernel) -> None:
-        run = _bound(kernel, group, specs, memory)
+    def prepare(name: str) -> None:
+        run = bind[name]()
         run()
-        runs[kernel.name], seconds[kernel.name] = run, []
+        runs[name], seconds[name] = run, []
 
     def take_turn(name: str) -> None:
         start = clock()
         runs[name]()
         seconds[name].append(clock() - start)
 
-    for kernel in kernels:
-        attempt(kernel.name, lambda kernel=kernel: prepare(kernel))  # type: ignore[misc]
+    for name in bind:
+        attempt(name, prepare)
     for turn in range(MOST_RUNS):
         for name in list(runs):
             if sum(seconds[name]) < (ENOUGH_SECONDS if turn < LEAST_RUNS else SECONDS_PER_KERNEL):
-                attempt(name, lambda name=name: take_turn(name))  # type: ignore[misc]
+                attempt(name, take_turn)
     return {name: max(round(min(seconds[name]) * 1e6, 3), _SHORTEST) for name in runs}, failures
 
 
 def _bound(
-    kernel: Kernel, group: LayerGroup, specs: Specs, memory: dict[tuple[str, HostLayout], Array]
+    kernel: Kernel,
+    group: LayerGroup,
+    specs: Specs,
+    memory: dict[tuple[str, HostLayout], Array],
+    weights: Callable[[], Mapping[str, Array]],
+    tactic: str = "",
 ) -> Callable[[], None]:
     """A function that runs a kernel on arrays from `memory`, or on new ones that it adds there."""
     create_schedule = registry.host().create_schedule
@@ -159,7 +226,7 @@ def _bound(
                 memory[place] = make(specs[tensor.name], kernel.layout)
             arrays[tensor.name] = memory[place]
     workspace = aligned_bytes(kernel.workspace_bytes(group, specs, 1))
-    step = kernel.bind(Binding(group, specs, arrays, kernel.pack(group), workspace))
+    step = kernel.bind(Binding(group, specs, arrays, weights(), workspace, tactic=tactic))
     schedule = create_schedule([step], 1)
     return schedule.run  # type: ignore[no-any-return]
 
@@ -182,27 +249,3 @@ def _filled(spec: TensorSpec, layout: HostLayout) -> Array:
     else:
         array[...] = generator.standard_normal(plane).astype(array.dtype)
     return array
-
-
-def group_signature(group: LayerGroup, specs: Specs) -> str:
-    """Kinds and parameters of the layers, how they are connected, types and shapes; no names, and no weights.
-
-    Tensors are numbered: the group's inputs, then each layer's outputs. It is the same for groups that take the same
-    time: `convolution(%0; kernel_size_nd=(3, 3)) + activation(%1) FLOAT[1, 3, 8, 8] -> FLOAT[1, 8, 6, 6]`.
-    """
-    made = [tensor for layer in group.layers for tensor in layer.outputs]
-    numbers = {tensor.name: f"%{number}" for number, tensor in enumerate([*group.inputs, *made])}
-    layers = []
-    for layer in group.layers:
-        inputs = ", ".join("-" if tensor is None else numbers[tensor.name] for tensor in layer.inputs)
-        inside = "; ".join(part for part in (inputs, ", ".join(parameter_texts(layer, printed_elements=0))) if part)
-        layers.append(f"{layer.kind}({inside})")
-    inputs = ", ".join(_type(tensor, specs) for tensor in group.inputs)
-    outputs = ", ".join(_type(tensor, specs) for tensor in group.outputs)
-    return f"{' + '.join(layers)} {inputs} -> {outputs}"
-
-
-def _type(tensor: Tensor, specs: Specs) -> str:
-    spec = specs[tensor.name]
-    text = f"{spec.dtype.name}[{', '.join(map(str, spec.shape))}]"
-    return text if is_activation(tensor, specs) else f"constant {text}"

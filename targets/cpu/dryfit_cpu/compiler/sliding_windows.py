@@ -29,6 +29,8 @@ from dryfit_cpu.compiler.emit import Builder, Loop, Value, operation, word
 
 Values = list[Value]
 
+_OUTPUTS_AHEAD = 8
+
 
 @attrs.frozen
 class WindowLine:
@@ -79,12 +81,14 @@ class WindowTerms(Protocol):
         vectors: registers of an output.
         together: rows whose values are read together.
         kept_weights: how many registers of weights may be kept from the start.
+        looks_ahead: whether what is needed soon is prefetched.
     """
 
     name: str
     vectors: int
     together: int
     kept_weights: int
+    looks_ahead: bool
 
     def first(self, builder: Builder, panel: Value) -> Values:
         """What the vectors of an output begin as."""
@@ -176,6 +180,12 @@ def _unrolled(terms: WindowTerms, rows: int, columns: int, step: int) -> Any:
         begun = [values[first : first + terms.vectors] for first in range(0, len(values), terms.vectors)]
         state, begun = turn(loop.values[1 : 1 + len(state)], [terms.first(builder, line.panel), *begun])
         terms.finish(builder, line, begun.pop(), output)
+        if terms.looks_ahead:
+            # What the next outputs write, and the row below, which the next line reads first. Processors foresee
+            # neither where channels are many: a tenth to a third less time for FP32 on 112 x 112 and 56 x 56, Zen 3.
+            ahead = builder.add(output, builder.mul(line.output_bytes, word(_OUTPUTS_AHEAD)))
+            emit.prefetch(builder, ahead, write=True)
+            emit.prefetch(builder, builder.add(state[rows], line.row_bytes), locality=2)
         loop.finish([builder.add(output, line.output_bytes), *state, *(value for sums in begun for value in sums)])
 
     return body

@@ -56,6 +56,7 @@ class _Sums:
     kind = ""
     together = 1
     kept_weights = 0
+    looks_ahead = False
 
     def __init__(self, width: int, lanes: int, sums: Any) -> None:
         self.name = f"{self.kind}_{width}"
@@ -257,6 +258,7 @@ class ByteMaxima:
     vectors = 1
     together = 4
     kept_weights = 0
+    looks_ahead = False
 
     def __init__(self, width: int) -> None:
         self.name = f"byte_maxima_{width}"

@@ -54,7 +54,7 @@ class Variants:
         return kind * len(self.widths) + self.widths.index(width)
 
     def blocks(self, channels: int) -> list[tuple[int, int]]:
-        """(first channel, width) of blocks that cover at least `LEAST_CHANNELS`; one may overlap those before it."""
+        """(first channel, width) of blocks that cover at least the least width; one may overlap those before it."""
         blocks, done = [], 0
         fitting = [width for width in self.widths if width <= channels]
         while done < channels:
@@ -79,4 +79,6 @@ SUMS = Variants(
 """Byte products fill registers with bytes; sums in FP32 take two registers, or more where these are short."""
 AVERAGES = Variants((), SUMS.widths)
 """Sums whose weights are 1."""
+REAL_SUMS = Variants(SUMS.windows, (2 * current_tier().lanes, current_tier().lanes))
+"""FP32 values."""
 MAXIMA = Variants(((3, 3, 1), (3, 3, 2), (2, 2, 2)), _widths(_REGISTER_BYTES))

@@ -14,7 +14,9 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution, FullyConnected
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
+from dryfit.target.tactics import Tactics
 from dryfit_cpu.compiler.native import NativeStep
+from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import WeightedSum, constant_weights, has_constant_weights
 from dryfit_cpu.kernels.dilated_windows import bind_rectangles, rectangles
@@ -35,6 +37,7 @@ from dryfit_cpu.kernels.operands import fp32_bytes, input_of
 from dryfit_cpu.kernels.requantization import requantization_of, weighted_integer_kernel
 from dryfit_cpu.kernels.window_products import bind_window
 from dryfit_cpu.kernels.windows import WindowGeometry, pair
+from dryfit_cpu.tactics import product_tactics
 
 
 def window_of(group: LayerGroup, specs: Specs) -> WindowGeometry:
@@ -88,6 +91,23 @@ def workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
     return window.workspace_bytes + (fp32_bytes(window.staged_shape) if is_copied else 0)
 
 
+def _tactics(group: LayerGroup, specs: Specs) -> Tactics:
+    """The ways through pixels, words of k and output channels."""
+    return product_tactics(*_sizes(window_of(group, specs)), has_blocks=True)
+
+
+def _integer_tactics(group: LayerGroup, specs: Specs) -> Tactics:
+    pixels, depth, outputs = _sizes(window_of(group, specs))
+    return product_tactics(pixels, depth * current_tier().staged_bytes // UNIT, outputs, has_blocks=False)
+
+
+def _sizes(window: WindowGeometry) -> tuple[int, int, int]:
+    """Pixels, values that each sums over, and output channels of a group."""
+    N, K, H, W = window.output
+    places = window.slices.kernel * window.kernel[0] * window.kernel[1]
+    return N * H * W, window.input[1] // window.groups * places, K // window.groups
+
+
 def _bind(binding: Binding) -> NativeStep:
     """A step that convolves, or sums over the image."""
     window, source = window_of(binding.group, binding.specs), input_of(binding.group).name
@@ -103,6 +123,7 @@ convolve, fully_connect = (
         fuses=epilogues.fuses,
         pack=_pack,
         workspace_bytes=workspace_bytes,
+        tactics=_tactics,
     )(_bind)
     for kind in ("convolution", "fully_connected")
 )
@@ -145,6 +166,7 @@ convolve_integers, connect_integers = (
         accepts=_accepts_integers,
         pack=_pack_integers,
         workspace_bytes=lambda group, specs, threads: integer_workspace_bytes(window_of(group, specs)),
+        tactics=_integer_tactics,
     )(_bind_integers)
     for kind in ("convolution", "fully_connected")
 )

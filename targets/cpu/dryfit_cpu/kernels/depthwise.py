@@ -15,9 +15,10 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
+from dryfit.target.tactics import Tactics
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep
-from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.window_variants import REAL_SUMS
 from dryfit_cpu.descriptors import Image, WordTable
 from dryfit_cpu.kernels import convolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
@@ -33,8 +34,10 @@ from dryfit_cpu.kernels.operands import (
     input_of,
     require_extents,
 )
+from dryfit_cpu.kernels.window_panels import block_table, real_panel, real_zeros
 from dryfit_cpu.kernels.window_products import WindowInput, staged
-from dryfit_cpu.kernels.windows import WindowGeometry
+from dryfit_cpu.kernels.windows import WindowGeometry, images_of
+from dryfit_cpu.tactics import ROWS, plane_tactics
 
 _NO_PADDING = ((0, 0), (0, 0))
 _PARTS_OF_A_THREAD = 4
@@ -65,19 +68,25 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
     layer = cast("Convolution", group.main)
     x = specs[input_of(group).name]
     window = attrs.evolve(WindowGeometry.of(layer, x, specs[layer.outputs[0].name]), padding=_NO_PADDING)
-    return fp32_bytes(window.staged_shape) if x.dtype is not DataType.FLOAT else 0
+    is_copied = x.dtype is not DataType.FLOAT or window.input[1] < REAL_SUMS.widths[-1]
+    return fp32_bytes(window.staged_shape) if is_copied else 0
 
 
-def _strip(output: Sequence[int], threads: int) -> int:
-    """Rows that are computed one after the other for a vector of channels, so that they share inputs and weights.
+def _tactics(group: LayerGroup, specs: Specs) -> Tactics:
+    return plane_tactics(images_of(specs[group.main.outputs[0].name].shape), REAL_SUMS.widths[0])
 
-    All of them where that leaves enough work for each thread.
+
+def _strip(output: Sequence[int], threads: int, tactic: str) -> int:
+    """Rows that are computed one after the other for a block of channels, so that they share inputs.
+
+    One, or all of them where that leaves enough work for each thread.
     """
     N, C, H, _ = output
-    # A vector of channels down a strip of rows keeps its weights, and two of three rows that a window reads were read
-    # for the row before. So strips are as long as threads allow.
-    vectors = N * -(-C // current_tier().lanes)
-    parts = 1 if threads == 1 else -(-_PARTS_OF_A_THREAD * threads // max(1, vectors))
+    names = [tactic] if tactic else plane_tactics(output, REAL_SUMS.widths[0]).names
+    if names and names[0] == ROWS:
+        return 1
+    blocks = N * -(-C // REAL_SUMS.widths[0])
+    parts = 1 if threads == 1 else -(-_PARTS_OF_A_THREAD * threads // max(1, blocks))
     return max(1, -(-H // parts))
 
 
@@ -89,6 +98,7 @@ def _strip(output: Sequence[int], threads: int) -> int:
     pack=_pack,
     workspace_bytes=_workspace_bytes,
     priority=10,
+    tactics=_tactics,
 )
 def convolve_channels(binding: Binding) -> NativeStep:
     """A step that widens the input where it is no FP32 or not channels last, and convolves each channel."""
@@ -96,8 +106,9 @@ def convolve_channels(binding: Binding) -> NativeStep:
     x, y = input_of(binding.group), binding.group.outputs[0]
     window = WindowGeometry.of(layer, binding.specs[x.name], binding.specs[y.name])
     source = ImageOperand.of(bound_array(binding, x.name))
-    bare = attrs.evolve(window, padding=_NO_PADDING)
-    address, (n, h, w), work, keeps = staged(bare, source, Workspace(binding), binding.num_threads)
+    bare, is_narrow = attrs.evolve(window, padding=_NO_PADDING), window.input[1] < REAL_SUMS.widths[-1]
+    # Fewer channels than a vector has are read with what lies behind them, which a copy in the workspace may be.
+    address, (n, h, w), work, keeps = staged(bare, source, Workspace(binding), binding.num_threads, must_copy=is_narrow)
     image = source.image._replace(address=address, image_stride=n, row_stride=h, pixel_stride=w, channel_stride=4)
     output = ImageOperand.of(bound_array(binding, y.name))
     require_extents(source.shape, window.input, "input of a window")
@@ -113,23 +124,31 @@ def convolve_channels(binding: Binding) -> NativeStep:
     padded = -(-C // PANEL_CHANNELS) * PANEL_CHANNELS
     weights, bias = binding.weight("weights", (*window.kernel, padded)), binding.weight("bias", (padded,))
     rows, columns = window.axes
-    bypasses = epilogue.clamps is None or residual is not None or output.kind != FP32
+    is_direct = output.kind == FP32 and output.has_dense_channels and not is_narrow
+    bypasses = epilogue.clamps is None or residual is not None or not is_direct
+    finish = epilogue.finish(bypasses=bypasses)
+    limits = (-np.inf, np.inf) if bypasses else (finish.low, finish.high)
+    covered = max(C, REAL_SUMS.widths[-1])
+    panels = [
+        real_panel(weights[..., first : first + width], bias[first : first + width], limits)
+        for first, width in REAL_SUMS.blocks(covered)
+    ]
+    blocks, outside = block_table(REAL_SUMS, covered, rows, columns, panels), real_zeros()
     work.append(
         _DEPTHWISE.work(
             chunks_for(N * C * H * W * weights.shape[0] * weights.shape[1], binding.num_threads),
             source=image,
-            weights=weights.ctypes.data,
-            bias=bias.ctypes.data,
-            padded_channels=weights.shape[2],
+            outside=outside.ctypes.data,
+            blocks=WordTable(blocks.ctypes.data, len(blocks)),
             output=output.image,
             residual=image_of(residual, FP32),
             window_rows=rows,
             window_columns=columns,
-            strip=_strip(output.shape, binding.num_threads),
-            finish=epilogue.finish(bypasses=bypasses),
+            strip=_strip(output.shape, binding.num_threads, binding.tactic),
+            finish=finish,
         )
     )
-    return NativeStep(binding.group.name, work, [binding, *keeps])
+    return NativeStep(binding.group.name, work, [binding, *keeps, panels, blocks, outside])
 
 
 _CONVOLVE = NativeFunction("depthwise", "convolve_groups")

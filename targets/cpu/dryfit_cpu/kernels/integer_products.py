@@ -32,7 +32,7 @@ from dryfit_cpu.kernels.integer_staging import (
     without_steps,
 )
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, REPEATED, UNIT, accepted_weights
-from dryfit_cpu.kernels.matrix_products import chunks_of, goes_by_tiles, joined, panel_table, tile_table, whole_blocks
+from dryfit_cpu.kernels.matrix_products import chunks_of, joined, order_of, panel_table, tile_table, whole_blocks
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, pixels_at, require_extents
 from dryfit_cpu.kernels.requantization import GroupRequantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
@@ -266,9 +266,9 @@ def bind_integer_product(
         for group in range(window.groups)
     ]
     table = panel_table(offsets, whole_blocks(group_outputs), depth, output.size, residual_size)
-    by_tiles = goes_by_tiles(tiles, table, depth)
+    order = order_of(binding.tactic, tiles, table, depth)
     main = _CONVOLVE.work(
-        chunks_of(len(tiles) if by_tiles else len(table), threads),
+        chunks_of(len(tiles if order == codes.TILES_OUTSIDE else table), threads),
         input=Pixels(read.address, axes[2].input),
         weights=panels.ctypes.data,
         output=pixels_at(output)._replace(stride=axes[2].output),
@@ -276,7 +276,7 @@ def bind_integer_product(
         segments=Runs(read.segments.ctypes.data, len(read.segments), read.length),
         tiles=WordTable(tiles.ctypes.data, len(tiles)),
         panels=WordTable(table.ctypes.data, len(table)),
-        order=codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE,
+        order=order,
         flip=_FLIP,
         **numbers.arguments(steps, output, residual, depth * UNIT * _LARGEST_PRODUCT),
     )

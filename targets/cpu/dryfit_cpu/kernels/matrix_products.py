@@ -15,12 +15,9 @@ from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Pixels, Runs, WordTable
 from dryfit_cpu.kernels.epilogues import Epilogue
+from dryfit_cpu.tactics import PANELS_BY_BLOCKS, TILES, cut_runs, family, goes_by_tiles
 
 _CONVOLVE = NativeFunction("convolution", "convolve")
-_CACHED_WEIGHT_BYTES = 400_000
-"""Weights up to this size stay in the second-level cache while tiles go by; measured on cores with 1 MiB of it."""
-_BLOCK_BYTES = 300_000
-"""A panel larger than this is cut into blocks of k, which stay in that cache while tiles go by."""
 _CHUNKS_A_THREAD = 8
 _LEAST_TURNS = 4
 """Of the inner loop in a part of it: fewer would read a panel's weights for little work."""
@@ -166,12 +163,11 @@ def panel_table(
     return np.array(rows, np.int64)
 
 
-def goes_by_tiles(tiles: Array, panels: Array, depth: int) -> bool:
-    """Whether the outer loop is over tiles, because the weights stay in the cache meanwhile."""
-    # With tiles outside all weights are read once for each tile, with panels outside all pixels once for each panel. So
-    # the weights have to be what stays in the cache, or be what is read only once.
+def order_of(tactic: str, tiles: Array, panels: Array, depth: int) -> int:
+    """The outer loop of a product over these tables: as a tactic says, else by the size of the weights."""
     weight_bytes = 4 * depth * len(panels) * current_tier().block_channels
-    return weight_bytes <= _CACHED_WEIGHT_BYTES and len(tiles) >= 4
+    by_tiles = tactic == TILES if tactic else goes_by_tiles(len(tiles), weight_bytes)
+    return codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE
 
 
 def chunks_of(outer: int, threads: int) -> int:
@@ -192,6 +188,7 @@ class MatrixProduct:
         segments: byte offsets of the runs of values that a pixel sums over.
         group_offsets: independent products: where each begins, in bytes, in weights, bias, input, output and residual.
         epilogue: what follows the sums.
+        tactic: one of `product_tactics`; empty for what is best by its sizes.
     """
 
     axes: Sequence[Axis]
@@ -205,6 +202,7 @@ class MatrixProduct:
     segments: Sequence[int] = (0,)
     group_offsets: Sequence[tuple[int, int, int, int, int]] = ((0, 0, 0, 0, 0),)
     epilogue: Epilogue = _NO_EPILOGUE
+    tactic: str = ""
 
     def work(self, threads: int) -> tuple[Work, list[Any]]:
         """The work, and the tables that have to be kept for it."""
@@ -217,16 +215,20 @@ class MatrixProduct:
             4 >> (self.output.kind & 3),
             4 >> (self.residual.kind & 3),
         )
-        segments = np.array(self.segments, np.int64)
+        runs, length = self.segments, self.segment_length
         clamps = self.epilogue.clamps
         adds_narrow = bool(self.residual.address and self.residual.kind)
         bypasses = clamps is None or self.output.kind != codes.FP32 or adds_narrow
-        depth = len(segments) * self.segment_length
-        tiles_outside = goes_by_tiles(tiles, panels, depth)
+        depth = len(runs) * length
+        tiles_outside = order_of(self.tactic, tiles, panels, depth) == codes.TILES_OUTSIDE
         k_blocks = 1
         is_direct = not bypasses and self.group_outputs % current_tier().block_channels == 0 and not overlaps
-        if not tiles_outside and is_direct:
-            k_blocks = _blocks_of(len(segments), 4 * PANEL_CHANNELS * depth)
+        if is_direct and self.tactic == PANELS_BY_BLOCKS:
+            runs, length = cut_runs(runs, length)
+            k_blocks = len(runs)
+        elif is_direct and not tiles_outside:
+            k_blocks = _blocks_of(len(runs), 4 * PANEL_CHANNELS * depth)
+        segments = np.array(runs, np.int64)
         outer, inner = (len(tiles), len(panels)) if tiles_outside else (len(panels), len(tiles))
         chunks, inner_parts = _chunks(outer, inner, threads)
         work = _CONVOLVE.work(
@@ -236,7 +238,7 @@ class MatrixProduct:
             bias=self.bias,
             output=self.output._replace(stride=axes[2].output),
             residual=self.residual._replace(stride=axes[2].residual),
-            segments=Runs(segments.ctypes.data, len(segments) // k_blocks, self.segment_length),
+            segments=Runs(segments.ctypes.data, len(segments) // k_blocks, length),
             k_blocks=k_blocks,
             tiles=WordTable(tiles.ctypes.data, len(tiles)),
             panels=WordTable(panels.ctypes.data, len(panels)),
@@ -269,6 +271,6 @@ def _chunks(outer: int, inner: int, threads: int) -> tuple[int, int]:
 def _blocks_of(segments: int, panel_bytes: int) -> int:
     """The fewest blocks of whole segments that are each small enough, or one a segment."""
     for blocks in range(1, segments):
-        if segments % blocks == 0 and panel_bytes // blocks <= _BLOCK_BYTES:
+        if segments % blocks == 0 and panel_bytes // blocks <= family().panel_bytes:
             return blocks
     return segments

@@ -9,7 +9,7 @@ import numpy as np
 
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.compiler.window_variants import STARTS, Variants
+from dryfit_cpu.compiler.window_variants import HIGH, LOW, REAL_SUMS, STARTS, Variants
 from dryfit_cpu.descriptors import WindowAxis
 from dryfit_cpu.kernels.operands import aligned_empty
 
@@ -61,6 +61,13 @@ def outside_of(value: int) -> Array:
     return bytes_of
 
 
+def real_zeros() -> Array:
+    """FP32 zeros, for as many channels as a block may have."""
+    zeros = aligned_empty((max(REAL_SUMS.widths),), np.float32)
+    zeros[:] = 0
+    return zeros
+
+
 @attrs.frozen
 class Limits:
     """The limits of two roundings and what is between and after them, as `kernels/requantization.py` has them."""
@@ -108,4 +115,19 @@ def packed_panel(
     data = np.concatenate([np.ascontiguousarray(part).reshape(-1).view(np.uint8) for part in parts])
     panel = aligned_empty(data.shape, np.uint8)
     panel[:] = data
+    return panel
+
+
+def real_panel(kernel: Array, bias: Array, limits: tuple[float, float]) -> Array:
+    """The panel of a block in FP32, as `compiler/depthwise_block.py` has it.
+
+    Of a kernel `[window rows, window columns, width]` and a bias `[width]`.
+
+    Returns:
+        FP32, aligned to 64 bytes.
+    """
+    panel = aligned_empty((STARTS // 4 + bias.size + kernel.size,), np.float32)
+    panel[: STARTS // 4] = 0
+    panel[LOW // 4], panel[HIGH // 4] = limits
+    panel[STARTS // 4 :] = np.concatenate([bias, kernel.swapaxes(0, 1).reshape(-1)])
     return panel

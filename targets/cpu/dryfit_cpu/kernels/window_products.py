@@ -119,6 +119,7 @@ def bind_product(
             for group in range(window.groups)
         ],
         epilogue=epilogue,
+        tactic=binding.tactic,
     )
     main, tables = product.work(binding.num_threads)
     return NativeStep(binding.group.name, [*read.work, main], [binding, *read.keeps, *tables, target, residual])

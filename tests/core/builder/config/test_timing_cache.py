@@ -10,20 +10,17 @@ import pytest
 from tests.core.builder.networks import chain
 from tests.core.builder.rival_kernels import install
 
-from dryfit.builder.config import timing_cache as processor
-from dryfit.builder.config import timing_cache as timing_cache_file
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.timing_cache import (
     SharedTimingCache,
     TimingCache,
     TimingCacheKey,
-    default_path,
     load_timing_cache,
-    processor_name,
     save_timing_cache,
 )
 from dryfit.building import Builder
 from dryfit.errors import ConfigError
+from dryfit.target.tactics import TIER_VARIABLE, processor_name, timing_file
 
 KEY = TimingCacheKey("activation(%0) FLOAT[8] -> FLOAT[8]", "acme.relu", 1, "any")
 OTHER = TimingCacheKey("activation(%0) FLOAT[8] -> FLOAT[8]", "acme.other", 1, "any")
@@ -165,7 +162,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path):
 
 def test_the_tier_that_is_asked_for_is_part_of_the_processor(monkeypatch):
     plain = processor_name()
-    monkeypatch.setenv(processor.TIER_VARIABLE, "avx2")
+    monkeypatch.setenv(TIER_VARIABLE, "avx2")
     assert processor_name() == f"{plain}, tier avx2"
 
 
@@ -175,7 +172,7 @@ def test_the_tier_that_is_asked_for_is_part_of_the_processor(monkeypatch):
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """An own cache folder, and a process that has measured nothing."""
-    monkeypatch.setattr(timing_cache_file, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("dryfit.target.tactics.cache_folder", lambda: tmp_path)
     monkeypatch.setattr(SharedTimingCache, "_measured", {})
     return tmp_path
 
@@ -190,7 +187,7 @@ def test_builds_share_a_file_of_the_users_cache_folder(folder, monkeypatch):
     install(monkeypatch)
     acme_plan()
     (path,) = folder.rglob("*.jsonl")
-    assert path == default_path()
+    assert path == timing_file()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line.get("kernel") for line in lines] == [None, "acme.brisk", "acme.toilsome"]
     text = path.read_text().replace(f'"microseconds": {lines[1]["microseconds"]}', '"microseconds": 1e9')
@@ -205,13 +202,13 @@ def test_a_build_without_rival_kernels_neither_reads_nor_writes_it(folder):
 
 def test_a_damaged_shared_file_is_set_aside_with_a_warning_and_measured_again(folder, monkeypatch, caplog):
     install(monkeypatch)
-    default_path().parent.mkdir()
-    default_path().write_text("damage")
+    timing_file().parent.mkdir()
+    timing_file().write_text("damage")
     acme_plan()
-    assert default_path().with_suffix(".damaged").read_text() == "damage"
+    assert timing_file().with_suffix(".damaged").read_text() == "damage"
     assert "line 1: The line is not a timing cache entry" in caplog.text
     assert "renamed to" in caplog.text
-    assert len(load_timing_cache(default_path()).query_keys()) == 2
+    assert len(load_timing_cache(timing_file()).query_keys()) == 2
 
 
 def test_a_folder_that_cannot_be_written_costs_measuring_only(folder, monkeypatch):
