@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -78,13 +78,13 @@ def error_classes() -> set[str]:
     }
 
 
-def errors_of_sources(repository: Path) -> set[str]:
+def errors_of_sources(trees: Iterable[ast.Module]) -> set[str]:
     """The names of all error classes: those of `dryfit.errors`, and what is derived from them elsewhere."""
     known = error_classes()
     found = [
         (node.name, {getattr(base, "id", getattr(base, "attr", "")) for base in node.bases})
-        for path in source_files(repository)
-        for node in ast.walk(tree_of(path))
+        for tree in trees
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     ]
     while more := {name for name, bases in found if bases & known} - known:
@@ -94,10 +94,6 @@ def errors_of_sources(repository: Path) -> set[str]:
 
 def source_files(repository: Path) -> list[Path]:
     return [path for folder in SOURCES for path in sorted((repository / folder).rglob("*.py"))]
-
-
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def error_calls(tree: ast.AST, path: str, known: set[str]) -> Iterator[ErrorCall]:
@@ -128,11 +124,10 @@ def is_text(value: ast.expr) -> bool:
 
 @functools.cache
 def calls_of_sources(repository: Path) -> list[ErrorCall]:
-    known = errors_of_sources(repository)
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in source_files(repository)}
+    known = errors_of_sources(trees.values())
     return [
-        call
-        for path in source_files(repository)
-        for call in error_calls(tree_of(path), str(path.relative_to(repository)), known)
+        call for path, tree in trees.items() for call in error_calls(tree, str(path.relative_to(repository)), known)
     ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-FEW = 5
+FEW = 3
 """The kernels have tests of their own in `tests/targets`; `make thorough` draws as many as the kit's class says."""
 
 
