@@ -1,4 +1,4 @@
-"""Runs functions and `dryfit` commands in forks of a process that has imported dryfit and done nothing else.
+"""Runs functions, `dryfit` commands and Python programs in forks of a process that has imported dryfit, and no more.
 
 Most of a short command's time is its imports. A fork has them done, and nothing that one command registers, loads or
 changes reaches the next.
@@ -10,11 +10,13 @@ import gc
 import importlib
 import os
 import pkgutil
+import runpy
 import sys
 import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -75,10 +77,18 @@ def exit_code(child: int) -> int:
 
 
 def run_command(words: Sequence[str], folder: str, environment: dict[str, str]) -> Ended:
-    """Run `dryfit` as a command with these words, in a folder that Python finds modules in."""
+    """Run a command in a folder that Python finds modules in.
+
+    Args:
+        words: `dryfit ...`, `python -c PROGRAM ...` or `python SCRIPT ...`.
+        folder: the folder.
+        environment: the command's environment variables.
+    """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
 
         def work() -> None:
+            with Path(os.devnull).open("rb") as nothing:
+                os.dup2(nothing.fileno(), 0)
             for number, (name, file) in enumerate((("stdout", out), ("stderr", err)), start=1):
                 os.dup2(file.fileno(), number)
                 setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
@@ -86,8 +96,16 @@ def run_command(words: Sequence[str], folder: str, environment: dict[str, str]) 
             os.environ.clear()
             os.environ.update(environment)
             sys.path.insert(0, folder)
-            sys.argv = list(words)
-            importlib.import_module("dryfit.cli.main").main(sys.argv[1:])
+            if words[0] == "dryfit":
+                sys.argv = [*words]
+                importlib.import_module("dryfit.cli.main").main(sys.argv[1:])
+            elif words[1] == "-c":
+                sys.argv = ["-c", *words[3:]]
+                exec(compile(words[2], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102  as Python does
+            else:
+                sys.argv = [*words[1:]]
+                sys.path.insert(0, str(Path(folder, words[1]).resolve().parent))
+                runpy.run_path(words[1], run_name="__main__")
 
         code = exit_code(fork(work))
         texts = []

@@ -6,8 +6,8 @@ block of any kind that begins with `# file: path` is written to that file. Other
 run in order, in an empty folder that has `examples` of the repository in it and that Python finds modules in.
 
 Each page and each command has a process of its own, because examples may register layers and devices. These are forks
-of one process that has imported dryfit: `python docs/guides.py` reads paths of pages, one per line, and answers each
-with a line of JSON.
+of one process that has imported dryfit: `python docs/guides.py` reads requests, one per line of JSON, and answers each
+with a line of JSON. A request is the path of a page, or a command for `run_command`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _dialogue(body: str, run: RunCommand) -> str:
 def _output(command: str, run: RunCommand) -> str:
     words, folder = shlex.split(command), str(Path.cwd())
     environment = {**os.environ, "PYTHONPATH": folder, "COLUMNS": "120"}
-    ended = (run if words[0] == "dryfit" else _in_new_process)(words, folder, environment)
+    ended = (run if words[0] in {"dryfit", "python"} else _in_new_process)(words, folder, environment)
     if ended.code not in (0, 1):
         raise RuntimeError(f"`{command}` ended with {ended.code}: {ended.err}")
     return "".join(f"{line.rstrip()}\n" for line in ended.out.splitlines())
@@ -151,13 +151,22 @@ def page_as_it_should_be(page: Path) -> str:
     Raises:
         RuntimeError: an example failed.
     """
-    asking, answers = _server()
-    asking.write(f"{page}\n")
-    asking.flush()
-    text, error = json.loads(answers.readline())
+    text, error = _asked(str(page))
     if text is None:
         raise RuntimeError(f"{page.name}: {error}")
     return str(text)
+
+
+def run_in_fork(words: list[str], folder: str, environment: dict[str, str]) -> Ended:
+    """`run_command`, in a fork of the process whose forks run pages."""
+    return Ended(*_asked([words, folder, environment]))
+
+
+def _asked(request: object) -> Any:
+    asking, answers = _server()
+    asking.write(json.dumps(request) + "\n")
+    asking.flush()
+    return json.loads(answers.readline())
 
 
 @functools.cache
@@ -203,5 +212,7 @@ def _tried(page: Path, server: Connection) -> tuple[str | None, str]:
 if __name__ == "__main__":
     import_everything()
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(_answer(Path(line.strip()).resolve())) + "\n")
+        request = json.loads(line)
+        answer = _answer(Path(request).resolve()) if isinstance(request, str) else run_command(*request)
+        sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

@@ -33,7 +33,7 @@ _SWITCHES = """
 | `DRYFIT_DISABLE_PLUGINS=a,b` | these entry points or packages are off; `*`: all that do not come with dryfit |
 | `DRYFIT_LOAD_PLUGINS=a,b` | of what does not come with dryfit only these are on; empty: none |
 | `dryfit --no-plugins COMMAND` | as `DRYFIT_DISABLE_PLUGINS=*`, for one command |
-| `DRYFIT_PLUGIN_TIMEOUT=SECONDS` | how long the command line waits for the import of a plugin; 10 if not set |
+| `DRYFIT_PLUGIN_TIMEOUT=SECONDS` | CPU time that the command line allows the import of a plugin; 10 if not set |
 """
 
 _SECTIONS = "When|Args|Returns|Answers|Implemented by|Attributes|Raises"

@@ -28,7 +28,9 @@ def run(network: onnx.ModelProto | bytes, inputs=None):
     return session.run(None, feeds(data) if inputs is None else inputs)[0]
 
 
-@pytest.mark.parametrize("name", ["resnet50", "densenet121", "inception_v2"])
+@pytest.mark.parametrize(
+    "name", ["resnet50", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("densenet121", "inception_v2"))]
+)
 def test_random_weights_keep_values_in_a_sensible_range(name):
     network = with_weights(onnx.load(LIGHT / f"light_{name}.onnx"))
     image = images_of(network)

@@ -25,7 +25,7 @@ def run_script(path: Path, *arguments: object) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("platform", ["agx-orin-64", "xavier"])
+@pytest.mark.parametrize("platform", ["agx-orin-64", pytest.param("xavier", marks=pytest.mark.nightly)])
 def test_the_demo_shows_reasons_segments_precisions_and_accuracies_near_the_reference(
     repository: Path, platform: str
 ) -> None:

@@ -116,7 +116,9 @@ def test_contexts_in_several_threads_give_the_same_bits(shared_models, shared_im
     assert [results[index] for index in range(4)] == [expected] * 4
 
 
-@pytest.mark.parametrize("flags", [(), (BuilderFlag.FP16,)], ids=["fp32", "fp16"])
+@pytest.mark.parametrize(
+    "flags", [(), pytest.param((BuilderFlag.FP16,), marks=pytest.mark.nightly)], ids=["fp32", "fp16"]
+)
 def test_the_same_build_gives_the_same_bytes_in_every_process(digits_model, flags):
     script = f"""
 import hashlib, sys

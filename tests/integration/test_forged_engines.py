@@ -12,7 +12,7 @@ from tests.integration.forgeries.forger import Forger
 
 from dryfit.testing.guarded_memory import has_guard_pages
 
-COUNT = int(os.environ.get("DRYFIT_FORGERIES", "600"))
+COUNT = int(os.environ.get("DRYFIT_FORGERIES", "300"))
 """How many are tried: a sample; `make thorough` tries 20,000."""
 FIRST = int(os.environ.get("DRYFIT_FIRST_FORGERY", "0"))
 

@@ -51,7 +51,12 @@ def test_nearly_every_layer_of_the_clothes_network_is_in_int8(answers_of, build:
     assert "DLA" not in build or engine.int8_layers["DLA"] >= engine.layers - 3
 
 
-@pytest.mark.parametrize("case", [CLOTHES, *(one for one in CASES if one.file.startswith("mnist") and one.has_classes)])
+DIGITS = [one for one in CASES if one.file.startswith("mnist") and one.has_classes]
+
+
+@pytest.mark.parametrize(
+    "case", [CLOTHES, *DIGITS[:2], *(pytest.param(one, marks=pytest.mark.nightly) for one in DIGITS[2:])]
+)
 def test_a_network_with_labels_tells_the_same_classes_in_int8_as_in_fp32(answers_of, case) -> None:
     pictures, engines = answers_of(case)
     reference = classes(engines["FP32"].answers)

@@ -15,7 +15,14 @@ from dryfit.onnx.parser import network_from_onnx
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 # The three that are left out, AlexNet, VGG-19 and ZFNet, are chains of few layers with weights that take long to make.
-LIGHT_NETWORKS = ("densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet")
+LIGHT_NETWORKS = (
+    "densenet121",
+    pytest.param("inception_v1", marks=pytest.mark.nightly),
+    "inception_v2",
+    pytest.param("resnet50", marks=pytest.mark.nightly),
+    pytest.param("shufflenet", marks=pytest.mark.nightly),
+    "squeezenet",
+)
 SHARED_NETWORKS = (
     "mnist-8",
     "mnist_denoise_deconv_in_fp32",

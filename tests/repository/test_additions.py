@@ -6,6 +6,7 @@ Tests and generated pages are not counted, but for a layer kind, whose example i
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from docs.guides import run_in_fork
 
 PACKAGES = ("core/dryfit", "targets/cpu/dryfit_cpu", "targets/gpu/dryfit_gpu", "targets/dla/dryfit_dla")
 PACKAGES += ("plugins/dryfit_plugins", "frontends/tflite/dryfit_tflite")
@@ -390,8 +392,8 @@ def test_an_addition_works_in_as_many_places_as_the_table_says(repository: Path,
     info = Path(str(distribution("dryfit").locate_file(""))) / f"dryfit-{distribution('dryfit').version}.dist-info"
     for folder in (*(repository / one for one in PACKAGES), info):
         shutil.copytree(folder, tmp_path / folder.name)  # with compiled files, which saves most of the time
-    before = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert before.returncode, "it is there without the addition"
+    before = run_in_fork(["python", "-c", code], str(repository), {**os.environ})
+    assert before.code, "it is there without the addition"
     for place in places:
         attrs.evolve(place, path=place.path.format(info=info.name)).write(tmp_path)
     script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{code}"

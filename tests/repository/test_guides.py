@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-PLACE = Path(__file__).parents[2] / "docs" / "guides.py"
-
-
-def load_guides() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("dryfit_guides", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-guides = load_guides()
+from docs import guides
 
 
 @pytest.mark.parametrize("page", guides.guide_pages(), ids=lambda page: page.stem)

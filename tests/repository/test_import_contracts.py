@@ -30,10 +30,15 @@ def test_imports_run_one_way(repository: Path) -> None:
 SOURCE_ROOTS = ("core", "targets/cpu", "targets/gpu", "targets/dla", "plugins", "frontends/tensorrt")
 
 
+def name_of(node: ast.expr) -> str:
+    """The last name of `a.b.name`; "" for any other expression."""
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
 def run_time_imports(tree: ast.AST, modules: Collection[str]) -> Iterator[str]:
     """Modules of the house that a module imports when it is loaded or run, also within functions; types left out."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and name_of(node.test) == "TYPE_CHECKING":
             continue
         if isinstance(node, ast.ImportFrom) and node.module:
             for name in node.names:
@@ -127,7 +132,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(repositor
             for node in ast.walk(tree):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-                is_lazy = isinstance(node, ast.Call) and ast.unparse(node.func) == "importlib.import_module"
+                is_lazy = isinstance(node, ast.Call) and name_of(node.func) == "import_module"
                 names += [a.value for a in node.args if isinstance(a, ast.Constant)] if is_lazy else []
                 found |= {name.partition(".")[0] for name in names}
     distributions = {"google": "protobuf", "PIL": "pillow", "vl_convert": "vl-convert-python"}

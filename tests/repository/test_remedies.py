@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -47,15 +48,44 @@ FOUND_OR_MESSAGE = {
 """Errors about a given value: `found`, `where` or a value in the message says which it was."""
 
 
+STATES_WHAT_IS_ALLOWED = re.compile(
+    r"\b(must|requires?|required|needs?|only|can be|at least|at most|each named once|takes? (no|an?|neither)|expected|"
+    r"is that of|are those of|(is|are) not (an?|the|valid|is)|are computed on)\b",
+    re.IGNORECASE,
+)
+"""A message with such a word says itself what is allowed."""
+
+NOTHING_IS_ALLOWED = {
+    r"cannot be|cannot (read|load|run|build|pack)|could not|\bfail(s|ed)?\b|refuses|reject": "what was found is why",
+    r"damaged|corrupt|malformed|inconsistent|contradict|impossible": "the data contradict themselves",
+    r"do(es)? not (support|match|allow|have)|not supported|unsupported|different": "what was found are the "
+    "differences, or the reasons of what refuses, each with what it allows",
+    r"missing|unknown|not installed|\bno\b|not set|is disabled": "something is not there",
+    r"already|more than one|^Two |still used|duplicate": "any other is allowed",
+    r"canceled|stopped|lost|memory|Assertion": "the run ended, or met a limit of the machine",
+    r"too (deep|large|many|short)|no meaning|empty axis": "any number within the input is allowed",
+}
+"""Patterns of messages about something that is not one value among allowed ones, to why nothing can be listed."""
+
+
 @attrs.frozen
 class ErrorCall:
-    """One call that makes an error."""
+    """One call that makes an error.
+
+    Attributes:
+        path, line: where it is.
+        name: of the class or method.
+        keywords: names of its arguments that are given.
+        shows_value: whether the message has a value in it.
+        message: its text; "" where it is made elsewhere.
+    """
 
     path: str
     line: int
     name: str
     keywords: frozenset[str]
     shows_value: bool
+    message: str = ""
 
     @property
     def has_remedy(self) -> bool:
@@ -64,6 +94,14 @@ class ErrorCall:
     @property
     def names_a_value(self) -> bool:
         return self.shows_value or bool(self.keywords & {"found", "where"})
+
+    @property
+    def says_what_is_allowed(self) -> bool:
+        """Whether an error that shows what was found also shows what is allowed, where there is something to show."""
+        if "found" not in self.keywords or "allowed" in self.keywords or not re.search("[a-z]", self.message):
+            return True
+        patterns = (STATES_WHAT_IS_ALLOWED.pattern, *NOTHING_IS_ALLOWED)
+        return any(re.search(one, self.message, re.IGNORECASE) for one in patterns)
 
     def __str__(self) -> str:
         return f"{self.path}, line {self.line}: {self.name}"
@@ -78,13 +116,13 @@ def error_classes() -> set[str]:
     }
 
 
-def errors_of_sources(repository: Path) -> set[str]:
+def errors_of_sources(trees: Iterable[ast.Module]) -> set[str]:
     """The names of all error classes: those of `dryfit.errors`, and what is derived from them elsewhere."""
     known = error_classes()
     found = [
         (node.name, {getattr(base, "id", getattr(base, "attr", "")) for base in node.bases})
-        for path in source_files(repository)
-        for node in ast.walk(tree_of(path))
+        for tree in trees
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     ]
     while more := {name for name, bases in found if bases & known} - known:
@@ -94,10 +132,6 @@ def errors_of_sources(repository: Path) -> set[str]:
 
 def source_files(repository: Path) -> list[Path]:
     return [path for folder in SOURCES for path in sorted((repository / folder).rglob("*.py"))]
-
-
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def error_calls(tree: ast.AST, path: str, known: set[str]) -> Iterator[ErrorCall]:
@@ -113,7 +147,14 @@ def error_calls(tree: ast.AST, path: str, known: set[str]) -> Iterator[ErrorCall
         if None not in keywords:
             shows = any(isinstance(one, ast.FormattedValue) for text in call.args for one in ast.walk(text))
             given = frozenset(one.arg for one in call.keywords if one.arg and not is_none(one.value))
-            yield ErrorCall(path, call.lineno, name, given, shows)
+            yield ErrorCall(path, call.lineno, name, given, shows, text_of(call.args[0]))
+
+
+def text_of(message: ast.expr) -> str:
+    """The constant parts of a message."""
+    return " ".join(
+        one.value for one in ast.walk(message) if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    )
 
 
 def is_none(value: ast.expr) -> bool:
@@ -128,11 +169,10 @@ def is_text(value: ast.expr) -> bool:
 
 @functools.cache
 def calls_of_sources(repository: Path) -> list[ErrorCall]:
-    known = errors_of_sources(repository)
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in source_files(repository)}
+    known = errors_of_sources(trees.values())
     return [
-        call
-        for path in source_files(repository)
-        for call in error_calls(tree_of(path), str(path.relative_to(repository)), known)
+        call for path, tree in trees.items() for call in error_calls(tree, str(path.relative_to(repository)), known)
     ]
 
 
@@ -147,6 +187,32 @@ def test_errors_about_given_values_name_them(repository: Path) -> None:
     calls = [call for call in calls_of_sources(repository) if call.name in FOUND_OR_MESSAGE]
     lacking = [str(call) for call in calls if not call.names_a_value]
     assert not lacking, "\n".join(lacking)
+
+
+def test_errors_about_a_value_say_what_is_allowed(repository: Path) -> None:
+    lacking = [f"{call}: {call.message}" for call in calls_of_sources(repository) if not call.says_what_is_allowed]
+    assert not lacking, "\n".join(lacking)
+
+
+def test_each_pattern_without_an_allowed_value_is_met(repository: Path) -> None:
+    open_calls = [one for one in calls_of_sources(repository) if "found" in one.keywords - {"allowed"}]
+    for pattern in NOTHING_IS_ALLOWED:
+        assert any(re.search(pattern, one.message, re.IGNORECASE) for one in open_calls), pattern
+
+
+@pytest.mark.parametrize(
+    ("call", "is_whole"),
+    [
+        ('ConfigError("Wrong size", found=3, remedy="Change it")', False),
+        ('ConfigError("Wrong size", found=3, allowed="1 or 2", remedy="Change it")', True),
+        ('ConfigError("The size must be 1 or 2", found=3, remedy="Change it")', True),
+        ('ConfigError("The file cannot be read", found=error, remedy="Check it")', True),
+        ('ConfigError("Wrong size", remedy="Change it")', True),
+    ],
+)
+def test_an_error_that_does_not_say_what_is_allowed_is_found(call: str, is_whole: bool) -> None:
+    (found,) = error_calls(ast.parse(call), "here.py", error_classes())
+    assert found.says_what_is_allowed is is_whole
 
 
 @pytest.mark.parametrize(

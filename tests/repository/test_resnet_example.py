@@ -44,6 +44,7 @@ def test_the_notebook_shows_what_a_run_printed(example: Path) -> None:
     assert "--useDLACore=0" in shown
 
 
+@pytest.mark.nightly  # the guide `calibrate-and-export` takes the same steps, by commands
 def test_the_script_goes_from_the_model_to_the_files_for_the_board(
     example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -351,6 +351,7 @@ def _require_known(encoding: str | None) -> None:
             "Unknown encoding of the log",
             where="encoding",
             found=encoding,
+            allowed="the name of a codec of Python",
             remedy="Use a name of Python's codecs, such as cp1252 or shift_jis, or leave it out",
         ) from error
 

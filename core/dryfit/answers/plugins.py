@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
 import attrs
 
 from dryfit.answers.text import Answer, Block, Line, Table
 from dryfit.plugins import registry
-from dryfit.plugins.discovery import CHOOSE_ONE, PluginOwner, switching_off
+from dryfit.plugins.discovery import CHOOSE_ONE, PluginOwner
 from dryfit.plugins.failures import PluginFailure
 from dryfit.plugins.installed_plugins import InstalledPlugin, installed_plugins
-
-MARK = "DRYFIT-EXAMINATION "
-"""What the line begins with in which `dryfit.answers.plugin_examination` answers."""
 
 
 @attrs.frozen(repr=False)
@@ -112,51 +107,40 @@ def examine_plugins(seconds: float, commands: Collection[str] = ()) -> PluginsDo
     """Examine every plugin that is not disabled, each in its own process.
 
     Args:
-        seconds: timeout per plugin, in seconds.
+        seconds: CPU time that a plugin may take, in seconds.
         commands: names of dryfit's own commands, which a plugin command must not reuse.
     """
     installed = installed_plugins(registry)
     tried = [one for one in installed if one.state != "disabled"]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        findings = [
-            finding
-            for found in pool.map(lambda one: [*_findings_of(one, seconds, commands)], tried)
-            for finding in found
-        ]
+    examined = _examined([one.owner for one in tried], seconds, commands)
+    findings = [
+        finding for one, found in zip(tried, examined, strict=True) for finding in (*_stated_problems(one), *found)
+    ]
     idle = registry.switches.idle_words(one.owner for one in installed)
     return PluginsDoctorAnswer(tried, findings, idle, len(installed) - len(tried))
 
 
-def _findings_of(plugin: InstalledPlugin, seconds: float, commands: Collection[str]) -> Iterator[PluginFailure]:
-    """Return all problems of a plugin."""
-    owner = plugin.owner
+def _stated_problems(plugin: InstalledPlugin) -> Iterator[PluginFailure]:
+    """Return the problems of what a plugin's package states about it."""
     if plugin.state == "duplicate":
-        yield PluginFailure.of(owner, plugin.reason, remedy=CHOOSE_ONE)
+        yield PluginFailure.of(plugin.owner, plugin.reason, remedy=CHOOSE_ONE)
     if not plugin.version:
-        yield PluginFailure.of(owner, "the metadata of its package has no version", remedy="Reinstall the package")
-    yield from _examined(owner, seconds, commands)
+        text = "the metadata of its package has no version"
+        yield PluginFailure.of(plugin.owner, text, remedy="Reinstall the package")
 
 
-def _examined(owner: PluginOwner, seconds: float, commands: Collection[str]) -> list[PluginFailure]:
-    """Examine a plugin in a separate process; return its answer, or how the process ended."""
+def _examined(
+    owners: Sequence[PluginOwner], seconds: float, commands: Collection[str]
+) -> Iterator[Sequence[PluginFailure]]:
+    """Return the problems of each plugin, examined from a process that has imported no plugin."""
+    asked = {"owners": [attrs.asdict(one) for one in owners], "seconds": seconds, "commands": [*commands]}
     # -P: what lies in the working directory must not be imported in place of what is installed.
-    module = "dryfit.answers.plugin_examination"
-    command = [sys.executable, "-P", "-m", module, owner.group, owner.name, owner.distribution, *commands]
-    try:
-        done = subprocess.run(  # noqa: S603  this interpreter and a module of ours
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=seconds,
-        )
-    except subprocess.TimeoutExpired:
-        remedy = f"Report it to its maintainers; {switching_off(owner)} switches it off, --timeout gives it more time"
-        return [PluginFailure.of(owner, f"its import takes longer than {seconds:g} s", remedy=remedy)]
-    answers = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
-    if not answers:
-        text = f"the interpreter exited with code {done.returncode} while importing it"
-        return [PluginFailure.of(owner, text, done.stderr)]
-    return [PluginFailure(**one) for one in json.loads(answers[-1])]
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "dryfit.answers.plugin_examination"],
+        input=json.dumps(asked),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    for found in json.loads(done.stdout):
+        yield [PluginFailure(**one) for one in found]

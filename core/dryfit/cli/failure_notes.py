@@ -13,11 +13,11 @@ from dryfit.plugins.failures import DOCTOR, PluginFailure
 from dryfit.plugins.loading import TIMEOUT_VARIABLE
 
 SECONDS = 10.0
-"""How long the import of a plugin may take. Our choice: the slowest of ours takes 2 s on a small machine."""
+"""CPU time that the import of a plugin may take. Our choice: the slowest of ours takes 2 s on a small machine."""
 
 
 def seconds_allowed() -> float:
-    """How long the import of another package's plugin may take.
+    """CPU time that the import of another package's plugin may take, in seconds.
 
     Raises:
         ConfigError: the environment variable is no number larger than 0.

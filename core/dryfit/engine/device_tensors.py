@@ -61,6 +61,7 @@ def tensor_format(plan: Plan, name: str) -> TensorFormat:
         "The device does not support this tensor format",
         where=f"tensor {name!r}",
         found=f"{placement.format} on {placement.device}",
+        allowed="the formats that the installed target declares",
         remedy="Build the engine again with the installed version of the target",
     )
 

@@ -59,6 +59,7 @@ def _mapped(path: str | os.PathLike[str], kind: FileKind) -> memoryview:
                     f"The path is not {kind.one} file",
                     where=where,
                     found=found,
+                    allowed="a file",
                     remedy=f"Pass the path of {kind.one} file",
                 )
             return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))

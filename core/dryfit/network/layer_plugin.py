@@ -265,6 +265,7 @@ def _kept(value: Any, where: str, depth: int = 0) -> Any:
                 "This array type is not supported",
                 where=where,
                 found=value.dtype,
+                allowed=", ".join(one.text for one in DataType),
                 remedy="Convert the array with numpy.asarray",
             ) from error
         return value

@@ -382,7 +382,11 @@ def _tensor(network: Network, name: str, where: str) -> Tensor:
         return network.tensor(name)
     except DryfitError as error:
         raise NetworkError(
-            "No earlier tensor has this name", where=where, found=name[:100], remedy="Build the engine again"
+            "No earlier tensor has this name",
+            where=where,
+            found=name[:100],
+            allowed="an input, or an output of an earlier layer",
+            remedy="Build the engine again",
         ) from error
 
 

@@ -158,6 +158,7 @@ class GraphImport:
             raise NodeRefusedError(
                 "The value is neither a constant nor the output of a node",
                 found=operand.name,
+                allowed="a constant, an input of the graph or the output of an earlier node",
                 remedy="Correct the names of inputs in the model",
             )
         return operand.tensor
@@ -250,6 +251,7 @@ class GraphImport:
                 raise NodeRefusedError(
                     "This output of the node is not supported",
                     found=outputs[wanted[-1]],
+                    allowed=f"the first {len(results)} of its outputs",
                     remedy="Remove what reads the output",
                 )
             node.finish()
@@ -329,6 +331,7 @@ class GraphImport:
                     "No node produces this output of the subgraph",
                     code=ErrorCode.INVALID_GRAPH,
                     found=info.name,
+                    allowed="an output of a node, or a value of the graph around it",
                     remedy="Remove the output, or correct its name",
                 )
         return [operand for operand in outputs if operand is not None]

@@ -40,6 +40,7 @@ def _callable(record: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         raise PluginError(
             f"`{attribute.name}` of a {type(record).__name__} is a function",
             found=repr(value),
+            allowed="`module:attribute` as a string",
             remedy="Write `module:attribute` as a string instead; dryfit imports it when needed",
         )
 

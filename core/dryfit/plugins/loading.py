@@ -22,6 +22,10 @@ from dryfit.target.first_import import InterpreterEndedError, first_import
 LEVEL_NAME = "DRYFIT_API_LEVEL"
 TIMEOUT_VARIABLE = "DRYFIT_PLUGIN_TIMEOUT"
 
+WAITING_FACTOR = 6
+"""An import that waits is stopped after this many times the CPU time that it may take. Our choice: a sound import on a
+machine that is busy with several other processes still ends in time."""
+
 _seconds_allowed: float | None = None
 
 
@@ -30,7 +34,7 @@ class ImportTookTooLongError(BaseException):
 
 
 def allow_seconds(seconds: float | None) -> None:
-    """Let the import of a plugin of another package take so many seconds at most; None for any time.
+    """Let the import of a plugin of another package take so many seconds of CPU time at most; None for any time.
 
     Only the main thread of a POSIX system can interrupt an import; elsewhere this changes nothing.
     """
@@ -136,20 +140,35 @@ def _require_level(entry: EntryPoint, failed: Mapping[str, Mapping[str, Any]] | 
             )
 
 
+def took_too_long(seconds: float) -> str:
+    """What is said of an import that was stopped."""
+    return f"its import takes longer than {seconds:g} s of CPU time, or {WAITING_FACTOR * seconds:g} s"
+
+
 @contextlib.contextmanager
 def _limited(seconds: float | None) -> Iterator[None]:
-    """Raise in the main thread when the time is over, and each second after that, should the first be swallowed."""
+    """Raise in the main thread when the time is over, and each second after that, should the first be swallowed.
+
+    The time is the process's CPU time, and `WAITING_FACTOR` times as long by the clock for an import that waits.
+    """
     if seconds is None or not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
         yield
         return
 
     def stop(signal_number: int, frame: Any) -> NoReturn:  # noqa: ARG001  the signature of a signal handler
-        raise ImportTookTooLongError(f"its import takes longer than {seconds:g} s")
+        raise ImportTookTooLongError(took_too_long(seconds))
 
-    handler = signal.signal(signal.SIGALRM, stop)
-    timer = signal.setitimer(signal.ITIMER_REAL, seconds, 1)
+    limits = (
+        (signal.SIGPROF, signal.ITIMER_PROF, seconds),
+        (signal.SIGALRM, signal.ITIMER_REAL, WAITING_FACTOR * seconds),
+    )
+    before = [
+        (number, signal.signal(number, stop), timer, signal.setitimer(timer, limit, 1))
+        for number, timer, limit in limits
+    ]
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, *timer)
-        signal.signal(signal.SIGALRM, handler)
+        for number, handler, timer, left in before:
+            signal.setitimer(timer, *left)
+            signal.signal(number, handler)

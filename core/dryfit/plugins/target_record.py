@@ -43,6 +43,7 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
         raise PluginError(
             "The entry point and its target name different devices",
             found=f"{loaded.device} in the record, {device} by the entry point",
+            allowed="one name",
             remedy="Give the entry point the name of the device, in any case, `-` for `_`",
         )
     problems = _field_problems(loaded)
@@ -50,6 +51,7 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
         raise PluginError(
             f"The record of the target {loaded.device} has fields of another type",
             found="; ".join(problems),
+            allowed="the types that the record declares",
             remedy="Give these fields values of the declared types",
         )
     if not loaded.platforms:

@@ -230,6 +230,7 @@ class LineForm:
                 raise CalibrationError(
                     f"The form {self.name} does not support this tensor name",
                     found=f"{entry.name!r}",
+                    allowed="a name without line breaks that is not empty",
                     remedy="Rename the tensor, or choose another form",
                 )
         ranged = [(entry.name, entry.dynamic_range) for entry in stored.entries]

@@ -69,7 +69,13 @@ class CalibrationState:
         head = _Head.of(body) if line == _MAGIC + hashlib.sha256(body).hexdigest().encode() else None
         if head is None:
             what = "damaged" if data.startswith(_MAGIC) else "not a calibration state"
-            raise CalibrationError(f"The file is {what}", where=name, found=f"{data[:40]!r}", remedy="Collect it again")
+            raise CalibrationError(
+                f"The file is {what}",
+                where=name,
+                found=f"{data[:40]!r}",
+                allowed="the whole of a calibration state",
+                remedy="Collect it again",
+            )
         collectors: dict[str, Collector] = {}
         offset = 0
         for tensor, size in head.tensors:

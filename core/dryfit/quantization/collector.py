@@ -131,6 +131,7 @@ class Collector(abc.ABC):
                 "States of different collectors cannot be merged",
                 where=f"tensor {self.tensor!r}",
                 found=f"{type(self).__name__} and {type(other).__name__}",
+                allowed="states of one collector",
                 remedy="Collect both with the same calibrator",
             )
         if other.tensor != self.tensor:

@@ -288,6 +288,7 @@ def require_known(overlay: Overlay, target: Target) -> None:
                     "An overlay cannot change this rule, which follows from other declarations of the target",
                     where=overlay.where,
                     found=rule_id,
+                    allowed="rules of the limit table",
                     remedy="Remove it from the overlay",
                 )
             try:

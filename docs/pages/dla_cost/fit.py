@@ -18,6 +18,8 @@ GUESS = {"bytes_per_second": 100e9, "step_seconds": 2e-6, "step_cycles": 2000.0,
 """Where every fit begins: no rows have a say in it."""
 ROUNDS = 60
 STEP = 1e-4
+SMALL_CHANGE = 1e-7
+"""Of a number's logarithm: the fit ends when no number changes more, far below the digits that the page shows."""
 SMALLEST_FACTOR = 1e-3
 """How far a number may fall below its start: what the rows do not determine does not run away to 0."""
 
@@ -41,7 +43,10 @@ def fit(rows: Sequence[PublishedRow], start: CostParameters) -> CostParameters:
         trial = np.maximum(found + np.clip(change, -1, 1), first + math.log(SMALLEST_FACTOR))
         tried = np.array(log_errors(rows, _with(start, trial)))
         if tried @ tried <= errors @ errors:
+            largest = np.max(np.abs(trial - found))
             found, errors, damping = trial, tried, damping / 4
+            if largest < SMALL_CHANGE:
+                break
         else:
             damping *= 8
     return _with(start, found)

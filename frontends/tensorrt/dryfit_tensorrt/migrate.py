@@ -187,6 +187,7 @@ def migrate(
         raise ConfigError(
             "A script moves to a newer version",
             found=f"from {older.name} to {newer.name}",
+            allowed="a version that is newer than that of --from",
             remedy="Exchange --from and --to, or choose another version",
         )
     conditions = SUBJECTS.conditions(fail_on)

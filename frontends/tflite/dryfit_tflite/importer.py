@@ -227,6 +227,7 @@ def _tensor_problem(tensor: TfliteTensor) -> ModelImportError | None:
         return ModelImportError(
             "The type is not supported",
             found=f"{tensor.type_name} of {tensor.where}",
+            allowed="numbers and BOOL",
             remedy="Convert the model with numbers only",
         )
     if tensor.is_variable:

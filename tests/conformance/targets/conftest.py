@@ -1,12 +1,16 @@
-"""How many layers the kit draws for each kernel of a bundled target."""
+"""How much the kit does for a bundled target in `make test`; `make thorough` does all that its class says."""
 
 import pytest
 
-FEW = 5
-"""The kernels have tests of their own in `tests/targets`; `make thorough` draws as many as the kit's class says."""
+from dryfit.testing import own_process
+
+FEW = 3
+"""Layers that are drawn for each kernel. The kernels have tests of their own in `tests/targets`."""
 
 
 @pytest.fixture(autouse=True)
-def few_layers_a_kernel(request, monkeypatch):
+def few_layers_a_kernel_in_this_process(request, monkeypatch):
+    """Forks of a process that holds all tests cost more than what they run; pytest-xdist names a test that crashes."""
     if request.cls is not None and not request.config.getoption("--thorough"):
         monkeypatch.setattr(request.cls, "examples", FEW)
+        monkeypatch.setattr(own_process, "can_fork", lambda: False)

@@ -131,14 +131,14 @@ def test_a_process_that_dies_is_told_and_changes_no_byte(model, samples, tmp_pat
     assert states[0].read_bytes() == states[1].read_bytes()
 
 
-def test_processes_know_no_more_plugins_than_the_command(model, samples, tmp_path):
+@pytest.mark.parametrize(
+    ("option", "expected"), [("--no-plugins", {"*"}), pytest.param("--debug", {""}, marks=pytest.mark.nightly)]
+)
+def test_processes_know_no_more_plugins_than_the_command(model, samples, tmp_path, option, expected):
     (tmp_path / "go").touch()
-    for option, expected in (("--no-plugins", {"*"}), ("--debug", {""})):
-        call = [sys.executable, "-c", "from dryfit.cli.main import main; main()", option, "calibrate", model]
-        subprocess.run([*call, "--data", samples, "--jobs", "2"], check=True, capture_output=True, timeout=120)
-        assert {path.read_text() for path in tmp_path.glob("switches *")} == expected
-        for path in tmp_path.glob("switches *"):
-            path.unlink()
+    call = [sys.executable, "-c", "from dryfit.cli.main import main; main()", option, "calibrate", model]
+    subprocess.run([*call, "--data", samples, "--jobs", "2"], check=True, capture_output=True, timeout=120)
+    assert {path.read_text() for path in tmp_path.glob("switches *")} == expected
 
 
 def test_processes_share_the_cpus(monkeypatch):

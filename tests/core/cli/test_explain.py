@@ -237,7 +237,7 @@ def test_an_edit_of_a_layer_that_a_placement_names_is_told_to_be_unmeasured(
 @pytest.mark.parametrize(
     ("name", "edits"),
     [
-        ("yolox_nano_416", {"strided-slice-convolution", "max-pool-cascade"}),
+        pytest.param("yolox_nano_416", {"strided-slice-convolution", "max-pool-cascade"}, marks=pytest.mark.nightly),
         ("mobilenetv2-fp32", {"average-pool-cascade", "rank-four"}),
         ("squeezenet1.1-fp32", {"average-pool-cascade"}),
     ],

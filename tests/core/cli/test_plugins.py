@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from docs.guides import run_in_fork
 from tests.core.plugins.packages import install, target_module
 
 from dryfit import __version__
@@ -37,15 +38,10 @@ COMMAND = """
 
 
 def dryfit(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """`dryfit` in a process of its own, with a folder on the path."""
-    return subprocess.run(
-        [Path(sys.executable).with_name("dryfit"), *arguments],
-        env={**os.environ, "PYTHONPATH": str(folder), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    """`dryfit` in a process of its own, with a folder on the path: a fork that has imported dryfit, and no plugin."""
+    words = ["dryfit", *map(str, arguments)]
+    ended = run_in_fork(words, str(folder), {**os.environ, "PYTHONPATH": str(folder), **environment})
+    return subprocess.CompletedProcess(words, ended.code, ended.out, ended.err)
 
 
 @pytest.fixture

@@ -43,22 +43,29 @@ def test_a_switch_that_names_nothing_is_told_and_ends_with_1(tmp_path: Path) -> 
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("import os; os._exit(0)", "it ends the interpreter while it is imported (os._exit(0))"),
-        ("import posix; posix._exit(3)", "the interpreter exited with code 3 while importing it"),
-        ("import ctypes; ctypes.string_at(0)", "the interpreter exited with code -11 while importing it"),
-        ("print('DRYFIT-EXAMINATION', end=''); raise RuntimeError('loud')", "RuntimeError: loud"),
-        ("input()", "EOFError: EOF when reading a line"),
-        ("import time; time.sleep(100)", "its import takes longer than 5 s"),
-    ],
-)
-def test_a_plugin_that_ends_or_stops_its_interpreter_ends_nothing_else(tmp_path: Path, text: str, message: str) -> None:
-    install(tmp_path, "acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, {"acme": text})
-    [found] = findings(tmp_path, "--timeout", "5")
-    assert (found["message"], found["name"], found["version"]) == (message, "acme-npu", "1.2")
-    assert found["remedy"]
+ENDING = {
+    "import os; os._exit(0)": "it ends the interpreter while it is imported (os._exit(0))",
+    "import posix; posix._exit(3)": "the interpreter exited with code 3 while importing it",
+    "import ctypes; ctypes.string_at(0)": "the interpreter exited with code -11 while importing it",
+    "print('[]', end=''); raise RuntimeError('loud')": "RuntimeError: loud",
+    "input()": "EOFError: EOF when reading a line",
+    "while True: pass": "its import takes longer than 0.5 s of CPU time, or 3 s",
+    "import time; time.sleep(100)": "its import takes longer than 0.5 s of CPU time, or 3 s",
+}
+"""What a module does when it is imported, and what is reported."""
+
+
+def test_plugins_that_end_or_stop_their_interpreter_end_nothing_else(tmp_path: Path) -> None:
+    for number, text in enumerate(ENDING):
+        install(
+            tmp_path, f"acme-{number}", {TARGETS: {f"npu-{number}": f"acme_{number}:TARGET"}}, {f"acme_{number}": text}
+        )
+    install(tmp_path, "acme", {TARGETS: {"acme-npu": "acme:TARGET"}}, target_module("acme"))
+    found = findings(tmp_path, "--timeout", "0.5")
+    assert {one["name"]: (one["message"], one["version"]) for one in found} == {
+        f"npu-{number}": (message, "1.2") for number, message in enumerate(ENDING.values())
+    }
+    assert all(one["remedy"] for one in found)
 
 
 def test_everything_that_a_record_names_is_tried(tmp_path: Path) -> None:
@@ -178,60 +185,79 @@ def test_a_sound_target_that_declares_much_is_well(tmp_path: Path) -> None:
     assert found_of(tmp_path, "") == []
 
 
-@pytest.mark.parametrize(
-    ("text", "part", "words"),
-    [
-        (
-            "RULES = rules('convolution', rule('a', each('kernel_size', between(1, 7)), source='s'))",
-            "rule acme_npu.a",
-            "Did you mean 'kernel_size_nd'?",
-        ),
-        (
-            "RULES = rules('convolution', rule('a', parameter('groups', NEVER), source='s', when=parameter(*WHERE)))",
-            "rule acme_npu.a",
-            "'groups'",
-        ),
-        (
-            "RULES = rules('convolution', rule('a', check('x', 't')(lambda q: 1 / 0), source='s'))",
-            "rule",
-            "ZeroDivision",
-        ),
-        ("RULES = rules('convolution', rule('a', check('x', 't')(lambda q: 'no'), source='s'))", "rule", "Finding"),
-        ("KINDS |= {'convolutoin'}", "limits, supported_kinds, convolutoin", "Did you mean 'convolution'?"),
-        ("RULES += rules('poling', rule('a', parameter('name', at_least('')), source='s'))", "rule", "'pooling'"),
-        ("KINDS -= {'quantize'}", "limits, quantize", "INT8"),
-        ("def estimate(): return None", "estimate_cost", "estimate() takes 0 positional arguments"),
-        ("def estimate(question): return 3.5", "estimate_cost", "not float"),
-        ("def transfer(question): return question.bytes", "estimate_transfer", "'bytes'"),
-        ("FUSIONS = [Fusion('odd', ['convolution', 'activaton?', 'activation'])]", "fusion odd", "'activation'"),
-        ("POOLS = [MemoryPool('P', {'': 1}, 'activation')]", "memory pool P", "'activations'"),
-        ("PLATFORMS = ['one']", "", "not a Platform"),
-        ("PRECISIONS = ['INT8']", "", "not a DataType"),
-    ],
+FAILING_LATER = (
+    (
+        "RULES = rules('convolution', rule('a', each('kernel_size', between(1, 7)), source='s'))",
+        "rule acme_",
+        "Did you mean 'kernel_size_nd'?",
+    ),
+    (
+        "RULES = rules('convolution', rule('a', parameter('groups', NEVER), source='s', when=parameter(*WHERE)))",
+        "rule acme_",
+        "'groups'",
+    ),
+    (
+        "RULES = rules('convolution', rule('a', check('x', 't')(lambda q: 1 / 0), source='s'))",
+        "rule",
+        "ZeroDivision",
+    ),
+    ("RULES = rules('convolution', rule('a', check('x', 't')(lambda q: 'no'), source='s'))", "rule", "Finding"),
+    ("KINDS |= {'convolutoin'}", "limits, supported_kinds, convolutoin", "Did you mean 'convolution'?"),
+    ("RULES += rules('poling', rule('a', parameter('name', at_least('')), source='s'))", "rule", "'pooling'"),
+    ("KINDS -= {'quantize'}", "limits, quantize", "INT8"),
+    ("def estimate(): return None", "estimate_cost", "estimate() takes 0 positional arguments"),
+    ("def estimate(question): return 3.5", "estimate_cost", "not float"),
+    ("def transfer(question): return question.bytes", "estimate_transfer", "'bytes'"),
+    ("FUSIONS = [Fusion('odd', ['convolution', 'activaton?', 'activation'])]", "fusion odd", "'activation'"),
+    ("POOLS = [MemoryPool('P', {'': 1}, 'activation')]", "memory pool P", "'activations'"),
+    ("PLATFORMS = ['one']", "", "not a Platform"),
+    ("PRECISIONS = ['INT8']", "", "not a DataType"),
 )
-def test_a_declaration_that_would_fail_later_is_a_finding(tmp_path: Path, text: str, part: str, words: str) -> None:
-    [found] = found_of(tmp_path, text)
+"""Lines after a sound target, the part that is named, and words of the message."""
+
+MISSPELT = (
+    ("Target(device='X', title='X', platforms=[], fusion_at='acme:FUSIONS')", "Did you mean 'fusions_at'?"),
+    ("MemoryPool('P', {}, 'weights', aligment_bytes=3)", "Did you mean 'alignment_bytes'?"),
+    ("rule('a', parameter('name', at_least('')), sorce='s')", "Did you mean 'source'?"),
+    ("Arithmetic(DataType.INT8, DataType.INT32, 'group', 'half_op', 'documented', 's')", "Did you mean 'half_up'?"),
+)
+"""Lines that raise, and words of the message."""
+
+
+@pytest.fixture(scope="module")
+def found_of_each(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[dict[str, Any]]]]:
+    """A folder with a package for each such line, which is in its module `acme_N`; and what doctor finds of each."""
+    folder = tmp_path_factory.mktemp("declarations")
+    for number, text in enumerate((*(text for text, _, _ in FAILING_LATER), *(text for text, _ in MISSPELT))):
+        name, device = f"acme_{number}", f"ACME_{number}"
+        module = DECLARING.format(text="    LINE").replace("ACME_NPU", device).replace('"acme:', f'"{name}:')
+        modules = {name: dedent(module).replace("LINE", text)}
+        install(folder, name, {TARGETS: {device: f"{name}:TARGET"}}, modules)
+    each: dict[str, list[dict[str, Any]]] = {}
+    for one in findings(folder):
+        each.setdefault(one["name"], []).append(one)
+    return folder, each
+
+
+@pytest.mark.parametrize("number", range(len(FAILING_LATER)), ids=lambda number: FAILING_LATER[number][0])
+def test_a_declaration_that_would_fail_later_is_a_finding(found_of_each: Any, number: int) -> None:
+    _, part, words = FAILING_LATER[number]
+    [found] = found_of_each[1][f"ACME_{number}"]
     assert found["part"].startswith(part)
     assert words in found["message"]
     assert found["remedy"]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Target(device='X', title='X', platforms=[], fusion_at='acme:FUSIONS')", "Did you mean 'fusions_at'?"),
-        ("MemoryPool('P', {}, 'weights', aligment_bytes=3)", "Did you mean 'alignment_bytes'?"),
-        ("rule('a', parameter('name', at_least('')), sorce='s')", "Did you mean 'source'?"),
-        ("Arithmetic(DataType.INT8, DataType.INT32, 'group', 'half_op', 'documented', 's')", "Did you mean 'half_up'?"),
-    ],
-)
+@pytest.mark.parametrize("number", range(len(MISSPELT)), ids=lambda number: MISSPELT[number][0])
 def test_an_unknown_word_in_a_declaration_is_told_with_the_closest_and_its_line(
-    tmp_path: Path, text: str, words: str
+    found_of_each: Any, number: int
 ) -> None:
-    [found] = found_of(tmp_path, text)
+    (text, words), module = MISSPELT[number], f"acme_{len(FAILING_LATER) + number}"
+    folder, found_of = found_of_each
+    [found] = found_of[module.upper()]
     assert words in found["message"]
-    line = (tmp_path / "acme.py").read_text().splitlines().index(text) + 1
-    assert found["place"] == f"{tmp_path / 'acme.py'}:{line}"
+    line = (folder / f"{module}.py").read_text().splitlines().index(text) + 1
+    assert found["place"] == f"{folder / module}.py:{line}"
 
 
 def test_a_broken_rule_says_where_it_is_declared(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_no_page_has_a_serious_problem(axe: str, pages: list[Path], tmp_path: Pa
         found = {
             (page.name, is_dark): problems(tab, page, axe, is_dark=is_dark)
             for page in pages
-            for is_dark in (False, True)
+            for is_dark in (False, True)[: 2 if page is pages[0] else 1]  # all pages have the colors of the first
         }
     assert {page: some for page, some in found.items() if some} == {}
 

@@ -74,7 +74,7 @@ def test_a_classifier_says_what_onnx_runtime_says(api: str, shared: Path, pictur
     assert int(match[2]) == likeliest_class(pictures / "ResNet50.onnx", Path(match[1]))
 
 
-@pytest.mark.parametrize("api", ["10.16", "11.1"])
+@pytest.mark.parametrize("api", ["10.16", pytest.param("11.1", marks=pytest.mark.nightly)])
 def test_progress_is_shown_while_an_engine_is_built(api: str, shared: Path, pictures: Path, tmp_path: Path) -> None:
     folder = copied(shared, api, tmp_path) / "simple_progress_monitor"
     text = run(api, folder, "simple_progress_monitor.py", "-d", str(pictures.parent))
@@ -82,7 +82,7 @@ def test_progress_is_shown_while_an_engine_is_built(api: str, shared: Path, pict
     assert "recognized" in text
 
 
-@pytest.mark.parametrize("api", ["10.16", "11.1"])
+@pytest.mark.parametrize("api", [pytest.param("10.16", marks=pytest.mark.nightly), "11.1"])
 def test_an_engine_is_written_to_a_stream(api: str, shared: Path, tmp_path: Path) -> None:
     pytest.importorskip("polygraphy")
     text = run(api, copied(shared, api, tmp_path) / "stream_writer", "build.py")
@@ -170,7 +170,12 @@ def word_tokenize(text):
 
 @pytest.mark.parametrize(
     ("api", "arguments"),
-    [("8.6", ()), ("10.16", ()), ("10.16", ("--weights-location", "CPU")), ("10.16", ("--version-compatible",))],
+    [
+        ("8.6", ()),
+        pytest.param("10.16", (), marks=pytest.mark.nightly),
+        ("10.16", ("--weights-location", "CPU")),
+        pytest.param("10.16", ("--version-compatible",), marks=pytest.mark.nightly),
+    ],
 )
 def test_an_engine_is_refitted(api: str, arguments: tuple[str, ...], shared: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnx_graphsurgeon")

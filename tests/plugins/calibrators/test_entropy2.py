@@ -45,7 +45,7 @@ def histogram_of(values):
     return histogram
 
 
-@pytest.mark.parametrize("seed", [5, 6, 7])
+@pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (6, 7))])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_each_entropy_is_that_of_the_definition_and_the_same_candidate_wins(name, seed):
     counts = counts_of(DISTRIBUTIONS[name](np.random.default_rng(seed), 2_000 * seed), bins=200 + 4 * seed)

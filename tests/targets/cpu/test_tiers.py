@@ -55,8 +55,8 @@ SELECTION = (
 FEW = ("test_convolution", "test_integer_convolution", "test_integer_depthwise", "test_quantization", "test_rounding")
 """Files whose code differs most from tier to tier: in others `make test` runs these alone, `make thorough` all."""
 
-SHARE = "4"
-"""Of the tests of each function, every fourth runs in another tier; `make thorough` runs them all."""
+SHARE = "8"
+"""Of the tests of each function, every eighth runs in another tier; `make thorough` runs them all."""
 
 INTEGERS_ONLY = frozenset({"avx512", "avx2-vnni"})
 """Tiers that differ from avx512-vnni and avx2, beside them, in how integers are multiplied, and in nothing else."""

@@ -221,6 +221,7 @@ def _require_one_board(answers: Sequence[BoardReadAnswer]) -> None:
             "The results are of different boards",
             where="results",
             found="; ".join(sorted(boards)),
+            allowed="results of one board",
             remedy="Make one overlay of each, and use them together: --overlay a.toml --overlay b.toml",
         )
 

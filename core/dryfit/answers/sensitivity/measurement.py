@@ -123,6 +123,7 @@ class Measurement:
                 "The stored results belong to another run",
                 where=where,
                 found=", ".join(differing),
+                allowed="results of this model, these samples and these options",
                 remedy="Name another file, or remove this one",
             )
         return cls(tuple(head["samples"]), arrays)

@@ -56,6 +56,7 @@ class Refitter(KnownAttributes):
                 "The engine is not refittable",
                 where=f"engine {engine.name!r}",
                 found="an engine that was built without the flag REFIT",
+                allowed="an engine that was built with it",
                 remedy="Build it with config.set_flag(BuilderFlag.REFIT), or `dryfit build --refit`",
             )
         self.logger = logger

@@ -11,7 +11,7 @@ from dryfit.cli.console import json_option, print_line, show_answer
 from dryfit.cli.failure_notes import SECONDS, seconds_allowed
 from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.new_package import KINDS
-from dryfit.plugins.loading import TIMEOUT_VARIABLE
+from dryfit.plugins.loading import TIMEOUT_VARIABLE, WAITING_FACTOR
 
 
 @click.group()
@@ -33,8 +33,8 @@ def list_plugins(as_json: bool) -> None:
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help=f"Timeout per plugin in seconds (default: {SECONDS:g} or the environment variable "
-    f"{TIMEOUT_VARIABLE} if left out.",
+    help=f"CPU time that a plugin may take, in seconds; one that waits is stopped after {WAITING_FACTOR} times as long "
+    f"(default: {SECONDS:g} or the environment variable {TIMEOUT_VARIABLE}).",
 )
 @json_option
 @click.pass_context

@@ -116,6 +116,7 @@ class Padding(Layer):
                 raise self.problem(
                     "The crop removes the whole input",
                     found=f"pre {self.pre_padding_nd}, post {self.post_padding_nd} for an input of {x.shape}",
+                    allowed="at least one element per axis that is left",
                     remedy="Crop less",
                 )
         return [TensorSpec((*x.shape[:-2], *extents), x.dtype)]

@@ -259,6 +259,7 @@ class GridSample(Layer):
             raise self.problem(
                 "This sample mode is not supported by grid sample",
                 found=self.sample_mode.name,
+                allowed="FILL, CLAMP, REFLECT",
                 remedy="Set `sample_mode`",
             )
         if x.dtype is DataType.BOOL and self.interpolation_mode is not InterpolationMode.NEAREST:

@@ -205,6 +205,7 @@ class Shuffle(Layer):
             raise self.problem(
                 "A 0 in `reshape_dims` copies an axis of the input, and the input has fewer axes",
                 found=f"{tuple(dims)} of {shape}",
+                allowed=f"0 in the first {len(shape)} dimensions",
                 remedy="Replace the 0 by the dimension",
             )
         output = [shape[axis] if axis in copied else dim for axis, dim in enumerate(dims)]

@@ -138,7 +138,7 @@ class Answers:
         return str(answer["text"])
 
 
-@pytest.fixture(scope="module", params=["8.6", "10.16", "11.1"])
+@pytest.fixture(scope="module", params=[pytest.param("8.6", marks=pytest.mark.nightly), "10.16", "11.1"])
 def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     if request.param == "11.1" and OLD_POLYGRAPHY:
         pytest.skip("Polygraphy 0.49 reads members that TensorRT 11 removed")

@@ -110,7 +110,10 @@ def check(found: Mapping[str, str], api: str, polygraphy: str, *, is_whole: bool
     assert good >= LEAST_SHARE * (good + len(missing))
 
 
-@pytest.mark.parametrize("api", [pytest.param("8.6", marks=pytest.mark.slow), "10.16", "11.1"])
+@pytest.mark.parametrize(
+    "api",
+    [pytest.param("8.6", marks=pytest.mark.nightly), "10.16", pytest.param("11.1", marks=pytest.mark.nightly)],
+)
 def test_those_without_torch_pass_except_for_the_list(api: str, suite: Path, versions: Mapping[str, str]) -> None:
     _require(api, versions)
     ignored = [f"--ignore={path}" for path in of_torch(suite)]

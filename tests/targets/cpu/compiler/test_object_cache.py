@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -66,13 +67,20 @@ def test_a_truncated_entry_is_worthless(length):
     assert kept_files.unsealed(kept_files.sealed(FUNCTION.to_bytes(), "a.o")[:length], "a.o") is None
 
 
-def test_a_second_process_imports_neither_numba_nor_llvm(tmp_path):
-    assert run_program(tmp_path)
-    assert not run_program(tmp_path)
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> Path:
+    """A cache in which a process has left what the program needs."""
+    folder = tmp_path_factory.mktemp("compiled")
+    assert run_program(folder)
+    return folder
 
 
-def test_a_damaged_entry_is_compiled_again(tmp_path):
-    run_program(tmp_path)
+def test_a_second_process_imports_neither_numba_nor_llvm(compiled):
+    assert not run_program(compiled)
+
+
+def test_a_damaged_entry_is_compiled_again(compiled, tmp_path):
+    shutil.copytree(compiled, tmp_path, dirs_exist_ok=True)
     (entry,) = entries(tmp_path)
     good = entry.read_bytes()
     entry.write_bytes(good[:-100])
@@ -129,8 +137,8 @@ def test_a_full_disk_is_told_once_and_leaves_nothing_behind(tmp_path):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_a_folder_in_the_place_of_an_entry_costs_time_only(tmp_path):
-    run_program(tmp_path)
+def test_a_folder_in_the_place_of_an_entry_costs_time_only(compiled, tmp_path):
+    shutil.copytree(compiled, tmp_path, dirs_exist_ok=True)
     (entry,) = entries(tmp_path)
     entry.unlink()
     entry.mkdir()

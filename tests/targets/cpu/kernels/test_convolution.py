@@ -168,8 +168,15 @@ def test_rows_of_every_width_are_covered_by_tiles(width, dtype):
 
 
 @pytest.mark.parametrize("window", [(1, 1), (3, 3)])
-@pytest.mark.parametrize("layout", ["linear", "channels_last"])
-@pytest.mark.parametrize("with_residual", [False, True])
+@pytest.mark.parametrize(
+    ("layout", "with_residual"),
+    [
+        ("linear", False),
+        pytest.param("linear", True, marks=pytest.mark.nightly),
+        pytest.param("channels_last", False, marks=pytest.mark.nightly),
+        ("channels_last", True),
+    ],
+)
 def test_every_number_of_output_channels_is_covered_by_blocks_and_vectors(window, layout, with_residual):
     for K in range(1, 71):
         network = Network()

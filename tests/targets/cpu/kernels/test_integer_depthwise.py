@@ -102,7 +102,7 @@ def quantized(chain):
 
 
 @pytest.mark.parametrize("bias", ["real", "whole"])
-@pytest.mark.parametrize("ending", [quantized, quantized_twice, limited_again])
+@pytest.mark.parametrize("ending", [pytest.param(quantized, marks=pytest.mark.nightly), quantized_twice, limited_again])
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5)])
 @pytest.mark.parametrize("stride", [(1, 1), (2, 2), (3, 1), (1, 3)])
 def test_the_windows_of_known_networks_are_summed_exactly_at_every_border(kernel, stride, ending, bias):

@@ -139,7 +139,10 @@ def wide_chain(extent=64):
 
 
 @pytest.mark.parametrize(("board", "mode"), POWERS)
-@pytest.mark.parametrize("draw", [lambda: resnet_50(batch=1), wide_chain], ids=["resnet", "chain"])
+@pytest.mark.parametrize(
+    "draw",
+    [pytest.param(lambda: resnet_50(batch=1), marks=pytest.mark.nightly, id="resnet"), wide_chain],
+)
 def test_a_network_that_runs_on_both_devices_is_placed_on_the_dla(draw, board, mode):
     proposal = propose_placement(draw(), int8_config(board, mode), Objective.ENERGY)
     assert proposal.own_devices == {}
