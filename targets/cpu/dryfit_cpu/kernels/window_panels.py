@@ -100,7 +100,7 @@ def packed_panel(
         filled = np.zeros((4 * groups, columns, width), np.int8)
         filled[:rows] = kernel
         weights = filled.reshape(groups, 4, columns, width).transpose(2, 0, 3, 1)
-        starts = bias - 128 * kernel.sum(axis=(0, 1), dtype=np.int32)
+        starts = bias - current_tier().byte_shift * kernel.sum(axis=(0, 1), dtype=np.int32)
     else:
         weights, starts = kernel.swapaxes(0, 1).astype(np.float32), bias.astype(np.float32)
     added = np.zeros(width, np.float32) if real_bias is None else real_bias[order]
