@@ -14,6 +14,7 @@ _INSTRUCTION = re.compile(r"^\s+(?:\{\w+\}\s+)?([a-z][\w.]*)\s*(.*)$")
 _PRODUCT = re.compile(
     r"^(vfn?m(add|sub)\d+[sp][sd]|v?mul[sp]s|vpdp(busd|wssd)\w*|v?pmaddwd|fml[as]|fmul|[su]dot|smmla|sml[as]l2?|smull2?)$"
 )
+_VECTOR = re.compile(r"%[xyz]mm|\b[qv]\d+")
 _STACK = re.compile(r"\(%[re](sp|bp)\b|\[sp\b")
 
 
@@ -43,6 +44,11 @@ class InnerLoop:
     def stack_references(self) -> int:
         """How many read or write the stack: what did not fit into registers."""
         return sum(bool(_STACK.search(operands)) for _, operands in self.instructions)
+
+    @property
+    def vectors_on_stack(self) -> int:
+        """How many of these are of vectors."""
+        return sum(bool(_STACK.search(operands) and _VECTOR.search(operands)) for _, operands in self.instructions)
 
 
 def inner_loops(assembly: str) -> Iterator[InnerLoop]:

@@ -107,6 +107,8 @@ class Tier:
 
 _AVX2 = ("avx2", "fma", "f16c")
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", *_AVX2)
+_LEVEL_3 = ("bmi", "bmi2", "crc32", "cx16", "lzcnt", "movbe", "popcnt", "sahf", "sse4.2", "xsave")
+"""What LLVM takes for granted in code for `x86-64-v3`, beside AVX2: a virtual machine may hide some of it."""
 _PAIRS, _UNSIGNED_BYTES = IntegerProducts.PAIRS, IntegerProducts.UNSIGNED_BYTES
 _ARM = ("aarch64", "arm64")
 
@@ -121,7 +123,7 @@ TIERS = (
     Tier("avx512-vnni", 16, 14, True, _UNSIGNED_BYTES, True, (*_AVX512, "avx512vnni")),
     Tier("avx512", 16, 14, True, _PAIRS, True, _AVX512),
     Tier("avx2-vnni", 8, 6, True, _UNSIGNED_BYTES, True, (*_AVX2, "avxvnni|avx512vl", "avxvnni|avx512vnni")),
-    Tier("avx2", 8, 6, True, _PAIRS, True, _AVX2, cpu="x86-64-v3"),
+    Tier("avx2", 8, 6, True, _PAIRS, True, (*_AVX2, *_LEVEL_3), cpu="x86-64-v3"),
     _neon("neon-matrix", IntegerProducts.BYTE_MATRICES, "i8mm", "dotprod"),
     _neon("neon-dot", IntegerProducts.SIGNED_BYTES, "dotprod"),
     _neon("neon", _PAIRS),
