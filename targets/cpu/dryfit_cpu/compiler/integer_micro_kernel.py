@@ -18,7 +18,7 @@ from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, finish
 from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockTerms, Strides
-from dryfit_cpu.compiler.word_products import SUMS, sum_pairs, sum_words
+from dryfit_cpu.compiler.word_products import SUMS, sum_pairs, sum_words, word_product
 
 BLOCK_ROW_BYTES = 4 * LANES * VECTORS
 """Bytes from one pixel's sums to the next one's, where a block leaves them."""
@@ -145,8 +145,8 @@ def _block(
     starts = builder.add(common["starts"], channels)
     # All pixels of a channel begin alike, with bias and correction: so the sums need no addition at their end.
     first = [load(builder, SUMS, offset(builder, starts, 4 * LANES * vector)) for vector in range(VECTORS)]
-    terms = _terms(builder, runs, common, tile, panel, ahead)
-    sums = sum_words(builder, common["flip"], run, terms, first * (run * runs))
+    product = word_product(builder, common["flip"])
+    sums = sum_words(builder, product, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
 
     # What the ending needs is read again: kept from the beginning it would be in the way, and written to the stack.
     common = _Held(builder, emit.opaque(builder, held))

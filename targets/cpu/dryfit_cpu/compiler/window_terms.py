@@ -1,7 +1,7 @@
 """What a sliding window makes of INT8 values: sums of products, or maxima, a register full of channels at a time.
 
-Products are of bytes where the machine has them, else of FP32. Byte products (VNNI, `sdot`), 64 channels of a column of
-three rows, and a fourth that is zero:
+Products are of bytes where the machine has them, on other Arm processors of 16-bit integers, else of FP32. Byte
+products (VNNI, `sdot`), 64 channels of a column of three rows, and a fourth that is zero:
 
     row 0   a0 a1 a2 a3 ...    64 bytes, with VNNI 128 above their values
     row 1   b0 b1 b2 b3 ...
@@ -13,7 +13,8 @@ three rows, and a fourth that is zero:
 With VNNI the sums begin 128 times the sum of the weights below the bias. Interleaving goes by 16 bytes, which leaves
 channels in the order that `kernels/window_panels.py` names; packing results to bytes puts them right.
 
-In FP32 a row is read at a time. Products of bytes and their sums are small enough for it to hold them exactly.
+16-bit integers are widened from two rows at a time. In FP32 a row is read at a time; products of bytes and their sums
+are small enough for it to hold them exactly.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ from dryfit_cpu.compiler.window_variants import (
     TO_BYTES,
     TO_BYTES_AGAIN,
     ZERO_POINT,
+    group_rows,
 )
-from dryfit_cpu.compiler.word_products import add_signed_bytes
+from dryfit_cpu.compiler.word_products import add_shorts, add_signed_bytes, half_of
 
 
 class _Sums:
@@ -208,6 +210,34 @@ class ByteSums(_Sums):
                 store(builder, part, offset(builder, output, 4 * (4 * first + 4 * vector)))
 
 
+class ShortSums(ByteSums):
+    """Sums in INT32 of products of 16-bit integers, of Arm without products of bytes: four channels an instruction."""
+
+    kind = "short_sums"
+    together = 2
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.kept_weights = 0
+
+    def column(self, builder: Builder, addresses: Sequence[Value]) -> Values:
+        """Two registers of half of the channels for each row."""
+        rows = [builder.sext(load(builder, self.bytes, one), emit.vector_of(SHORT, self.width)) for one in addresses]
+        half = self.width // 2
+        return [emit.shuffled(builder, row, row, range(first, first + half)) for row in rows for first in (0, half)]
+
+    def added(self, builder: Builder, sums: Values, column: Values, weights: Values) -> Values:
+        """An instruction for each register of sums and each row."""
+        result = list(sums)
+        for index, values in enumerate(column):
+            weight = builder.bitcast(weights[index], self.shorts)
+            for half in (0, 1):
+                place = 2 * (index % 2) + half
+                terms = half_of(builder, values, half), half_of(builder, weight, half)
+                result[place] = add_shorts(builder, *terms, result[place])
+        return result
+
+
 class RealSums(_Sums):
     """Sums in FP32."""
 
@@ -249,7 +279,7 @@ class RealSums(_Sums):
             store(builder, value, offset(builder, output, 4 * self.lanes * index))
 
 
-_TERMS = ByteSums if current_tier().has_byte_products else RealSums
+_TERMS = RealSums if group_rows() == 1 else ShortSums if group_rows() == 2 else ByteSums
 
 sum_windows = sliding_window([_TERMS(width) for width in SUMS.widths], SUMS.windows)
 """An operation: the number of a variant of `SUMS`, then the fields of a `WindowLine`."""

@@ -33,19 +33,26 @@ _BYTES, _WORDS = emit.vector_of(BYTE, 4 * LANES), emit.vector_of(WORD, LANES // 
 _SHORTS = emit.vector_of(SHORT, 2 * LANES)
 
 
-def sum_words(builder: Builder, flip: Value, run: int, terms: BlockTerms, starts: list[Value]) -> list[Value]:
-    """The sums over words of bytes, or of pairs where the machine has no products of bytes, from where each starts.
+def word_product(builder: Builder, flip: Value) -> BlockProduct:
+    """What a word adds to sums: of bytes, or where the machine has no products of these, of pairs.
 
     `flip` is what `held_arguments` says.
     """
     products = current_tier().products
-    if products is IntegerProducts.PAIRS:
-        return sum_pairs(builder, run, terms, starts)
     if products is IntegerProducts.UNSIGNED_BYTES:
-        return sum_segments(builder, _unsigned_bytes(builder, flip), run, terms, starts)
-    if products is IntegerProducts.SIGNED_BYTES:
-        return sum_segments(builder, _SIGNED_BYTES, run, terms, starts)
-    matrices = sum_segments(builder, _BYTE_MATRICES, run, terms, _matrices_of(builder, starts))
+        return _unsigned_bytes(builder, flip)
+    return {
+        IntegerProducts.PAIRS: _PAIRS,
+        IntegerProducts.SIGNED_BYTES: _SIGNED_BYTES,
+        IntegerProducts.BYTE_MATRICES: _BYTE_MATRICES,
+    }[products]
+
+
+def sum_words(builder: Builder, product: BlockProduct, run: int, terms: BlockTerms, starts: list[Value]) -> list[Value]:
+    """The sums over words, from where each starts."""
+    if product is not _BYTE_MATRICES:
+        return sum_segments(builder, product, run, terms, starts)
+    matrices = sum_segments(builder, product, run, terms, _matrices_of(builder, starts))
     return _pixels_of(builder, matrices, len(starts))
 
 
@@ -120,10 +127,18 @@ def _pair_apart(builder: Builder, words: Value, index: int) -> list[Value]:
 def _add_pairs_by_lanes(builder: Builder, pair: list[Value], weights: list[Value], vector: int, sums: Value) -> Value:
     """Two products of 16-bit integers, both sides apart."""
     for value, apart in zip(pair, weights, strict=True):
-        half = emit.shuffled(builder, apart, apart, range(vector * LANES, vector * LANES + LANES))
-        products = emit.call(builder, f"llvm.aarch64.neon.smull.v{LANES}i32", SUMS, [half, value])
-        sums = builder.add(sums, products)
+        sums = add_shorts(builder, half_of(builder, apart, vector), value, sums)
     return sums
+
+
+def half_of(builder: Builder, shorts: Value, half: int) -> Value:
+    """A half of a register of 16-bit integers, on Arm."""
+    return emit.shuffled(builder, shorts, shorts, range(half * LANES, half * LANES + LANES))
+
+
+def add_shorts(builder: Builder, a: Value, b: Value, sums: Value) -> Value:
+    """Products of half a register of 16-bit integers (`smlal`)."""
+    return builder.add(sums, emit.call(builder, f"llvm.aarch64.neon.smull.v{LANES}i32", SUMS, [a, b]))
 
 
 def _pairs() -> BlockProduct:
