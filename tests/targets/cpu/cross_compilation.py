@@ -22,7 +22,7 @@ import llvmlite.binding as llvm
 
 TRIPLES = {"aarch64": "aarch64-unknown-linux-gnu", "x86_64": "x86_64-unknown-linux-gnu"}
 
-CPUS = {"avx512-vnni": "icelake-server", "avx512": "skylake-avx512", "avx2-vnni": "alderlake"}
+CPUS = {"avx512-vnni": "sapphirerapids", "avx512": "skylake-avx512", "avx2-vnni": "alderlake"}
 """Tier -> a processor whose best tier it is, as LLVM names it; for other tiers code is made for any processor."""
 
 
