@@ -7,11 +7,16 @@ from collections.abc import Iterator
 
 import attrs
 
+_COMMENT = re.compile(r"(#(?!-?\d)|//).*")
 _LABEL = re.compile(r"^([\w.$\"]+):")
-_JUMP = re.compile(r"^\s+j\w+\s+(\.L\w+)$")
-_INSTRUCTION = re.compile(r"^\s+([a-z]\w*)\s*(.*)$")
-_PRODUCT = re.compile(r"^(vfn?m(add|sub)\d+[sp][sd]|v?mul[sp]s|vpdpbusd\w*|v?pmaddwd)$")
-_STACK = re.compile(r"\(%[re](sp|bp)\b")
+_JUMP = re.compile(r"^\s+(?:j\w+|b|b\.\w+|cbn?z\s+\w+,|tbn?z\s+\w+,\s*#\d+,)\s+(\.L\w+)$")
+_INSTRUCTION = re.compile(r"^\s+(?:\{\w+\}\s+)?([a-z][\w.]*)\s*(.*)$")
+_PRODUCT = re.compile(
+    r"^(vfn?m(add|sub)\d+[sp][sd]|v?mul[sp]s|vpdp(busd|wssd)\w*|v?pmaddwd|fml[as]|fmul|[su]dot|smmla|sml[as]l2?|smull2?)$"
+)
+_OF_STACK_POINTER = re.compile(r"\(%rsp\b|\[sp\b")
+_VECTOR = re.compile(r"%[xyz]mm|\b[qv]\d+")
+_STACK = re.compile(r"\(%[re](sp|bp)\b|\[sp\b")
 
 
 @attrs.frozen
@@ -41,15 +46,21 @@ class InnerLoop:
         """How many read or write the stack: what did not fit into registers."""
         return sum(bool(_STACK.search(operands)) for _, operands in self.instructions)
 
+    @property
+    def vectors_on_stack(self) -> int:
+        """How many of these are of vectors. Code has no frame pointer: `rbp` is a register as others."""
+        pairs = ((_OF_STACK_POINTER.search(operands), _VECTOR.search(operands)) for _, operands in self.instructions)
+        return sum(bool(on_stack and is_vector) for on_stack, is_vector in pairs)
+
 
 def inner_loops(assembly: str) -> Iterator[InnerLoop]:
-    """All innermost loops of x86 code in AT&T syntax."""
+    """All innermost loops of x86 code in AT&T syntax, or of Arm code of 64 bits."""
     function = ""
     lines: list[tuple[str, str] | str] = []
     positions: dict[str, int] = {}
     last_head = -1
     for line in assembly.splitlines():
-        text = line.split("#")[0].rstrip()
+        text = _COMMENT.sub("", line).rstrip()
         label = _LABEL.match(text)
         if label:
             name = label.group(1).strip('"')

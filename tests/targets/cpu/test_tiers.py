@@ -1,5 +1,7 @@
 """Every tier that this machine has gives the references' results; each in a process of its own.
 
+And an engine that one of them built computes the same bits with all others.
+
 All other tests run in this machine's best tier, so that it is left out here.
 """
 
@@ -11,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.targets.cpu.engines_of_tiers import NETWORKS, build_engines, differing_engines
 
 from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, current_tier, host_features
 
@@ -88,3 +91,24 @@ def test_a_tier_passes_the_tests_of_the_kernels(tier, pytestconfig):
         check=False,
     )
     assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-1000:]
+
+
+OTHERS = [tier for tier in reversed(TIERS) if not tier.missing(host_features()) and tier is not current_tier()]
+
+
+@pytest.mark.parametrize("tier", OTHERS, ids=lambda tier: tier.name)
+def test_an_engine_of_one_tier_computes_the_same_bits_with_another(tier, tmp_path):
+    build_engines(tmp_path)
+    for command in ("build", "run"):
+        found = subprocess.run(
+            [sys.executable, "-m", "tests.targets.cpu.engines_of_tiers", command, str(tmp_path)],
+            cwd=REPOSITORY,
+            env={**os.environ, ENVIRONMENT_VARIABLE: tier.name},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    told = found.stdout.splitlines()
+    engines = {f"{name}.{one.name}" for name in NETWORKS for one in (tier, current_tier())}
+    assert set(told) == {f"{engine} on {tier.name}: 0 results differ" for engine in engines}
+    assert differing_engines(tmp_path) == dict.fromkeys(sorted(engines), 0)

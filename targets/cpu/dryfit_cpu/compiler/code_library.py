@@ -14,7 +14,11 @@ import llvmlite.binding as llvm
 from numba._dynfunc import make_function
 from numba.core import codegen, compiler, typed_passes, untyped_passes
 from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.llvm_bindings import create_pass_builder
 from numba.core.runtime.nrt import rtsys
+
+from dryfit_cpu.compiler import machine
+from dryfit_cpu.compiler.tier import is_x86
 
 
 class CodeLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -34,7 +38,7 @@ class CodeLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
         """Optimize a native function together with all that is inlined into it."""
         if not self.is_final:
             return
-        full, options = self._codegen._module_pass_manager()
+        full, options = self._codegen._module_pass_manager() if is_x86() else _passes_for_tier()
         for passes in (_inlining(), full, _without_errors()):
             passes.run(self._final_module, options)
 
@@ -51,6 +55,12 @@ class CodeLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
         """No address: there is none. Makes the code complete, as Numba's does."""
         self._ensure_finalized()
         return 0
+
+
+def _passes_for_tier() -> tuple[Any, Any]:
+    """Numba's passes, for what the tier has: for the processor itself they would make vectors of any length (SVE)."""
+    options = create_pass_builder(machine.target_machine(), opt=3, loop_vectorize=True)
+    return options.getModulePassManager(), options
 
 
 def _inlining() -> Any:

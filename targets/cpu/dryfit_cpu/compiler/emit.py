@@ -13,6 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from dryfit_cpu.compiler.tier import is_arm
+
 BYTE, SHORT, INT, WORD, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 Value = Any
 Builder = Any
@@ -90,6 +92,10 @@ def shuffled(builder: Builder, a: Value, b: Value, order: Sequence[int]) -> Valu
 def packed(builder: Builder, a: Value, b: Value) -> Value:
     """Two vectors of integers in one register, half as wide and saturated, in turns of 128 bits each: as x86 packs."""
     width = a.type.element.width
+    if is_arm():
+        name = f"llvm.aarch64.neon.sqxtn.v{a.type.count}i{width // 2}"
+        halves = [call(builder, name, vector_of(ir.IntType(width // 2), a.type.count), [one]) for one in (a, b)]
+        return shuffled(builder, halves[0], halves[1], range(2 * a.type.count))
     family, suffix = {512: ("avx512", ".512"), 256: ("avx2", ""), 128: ("sse2", ".128")}[width * a.type.count]
     name = f"llvm.x86.{family}.{'packssdw' if width == 32 else 'packsswb'}{suffix}"
     return call(builder, name, vector_of(ir.IntType(width // 2), 2 * a.type.count), [a, b])

@@ -1,14 +1,8 @@
 """The register block in integers: exact sums of products of signed bytes, kept in 32 bits.
 
-What a block is stands in `register_block.py`. A word of k is
-
-* four bytes where the machine multiplies bytes (VNNI): the pixel's become unsigned, 128 above their values, when they
-  are loaded, and the sums begin 128 times the sum of the weights below the bias; so the products are those of signed
-  bytes;
-* a pair of 16-bit integers on all other machines.
-
-Both give the same sums. How a block ends is in `integer_endings.py`; where it is in another way, the sums are stored as
-they are, and what follows is in `native/integer_convolution.py`.
+What a block is stands in `register_block.py`, what a word of k is in `word_products.py`. How a block ends is in
+`integer_endings.py`; where it is in another way, the sums are stored as they are, and what follows is in
+`native/integer_convolution.py`.
 """
 
 from __future__ import annotations
@@ -21,15 +15,14 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, WORD, Builder, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, finish
-from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockProduct, BlockTerms, Strides, sum_segments
-from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockTerms, Strides
+from dryfit_cpu.compiler.word_products import SUMS, sum_pairs, sum_words, word_product
 
 BLOCK_ROW_BYTES = 4 * LANES * VECTORS
 """Bytes from one pixel's sums to the next one's, where a block leaves them."""
 
-_SUMS = emit.vector_of(INT, LANES)
 _WORDS = (
     "input", "weights", "starts", "multipliers", "real_bias", "input_stride", "segments", "segment_count",
     "segment_length", "flip", "ending", "sums", "output_stride", "residual_stride",
@@ -54,7 +47,7 @@ def held_arguments(builder: Builder, *arguments: Value) -> Value:
         real_bias: address of what is then added to them, FP32; 0 for nothing.
         input_stride, segments, segment_count, segment_length: those of `BlockTerms`.
         flip: the bits of a pixel's word that are flipped: 0x80808080 makes bytes 128 above their values of signed ones.
-            Machines that multiply pairs have no use for it.
+            Machines that multiply signed bytes or pairs have no use for it.
         ending: one of the codes of `integer_endings.py`, or `LEAVES_SUMS`.
         sums: where sums are left, INT32, `BLOCK_ROW_BYTES` a pixel, the second run's pixels after the first's.
         output_stride, residual_stride: bytes between the pixels of a run.
@@ -79,41 +72,6 @@ class _Held:
         return load(self._builder, kind, offset(self._builder, self._address, 8 * index), 4)
 
 
-# VNNI multiplies unsigned by signed bytes. Activations are the unsigned ones: 128 above their values, which is one flip
-# of the highest bit where a word is loaded, and `sum((a + 128) * w) = sum(a * w) + 128 * sum(w)`, whose second part is
-# known when weights are packed. The other way round the correction would be one for each pixel.
-def _byte_products(builder: Builder, flip: Value) -> BlockProduct:
-    """Four products of an unsigned and a signed byte, where the machine has them."""
-    # Hidden, so that LLVM does not flip before the word goes to all lanes: with AVX512 one instruction loads, goes to
-    # all lanes and flips.
-    flips = emit.opaque_vector(builder, emit.splat(builder, builder.trunc(flip, INT), LANES))
-
-    def add(builder: Builder, pixel: Value, weights: Value, sums: Value) -> Value:
-        # Named with its older signature of 32-bit lanes, which every LLVM takes.
-        unsigned = builder.xor(pixel, flips)
-        return emit.call(builder, f"llvm.x86.avx512.vpdpbusd.{32 * LANES}", _SUMS, [sums, unsigned, weights])
-
-    return BlockProduct(INT, _SUMS, add)
-
-
-# Never `vpmaddubsw`, which multiplies bytes too and has no 32-bit sums: it saturates at 16 bits, so that two products
-# of 255 and 127 are already wrong. Pairs of 16-bit integers are exact: 2 * 128 * 128 fits 32 bits. It is written in
-# plain LLVM: the same code becomes `vpmaddwd`, `pmaddwd` or `smlal`, at a quarter of VNNI's speed (132 to 136 against
-# 520 to 570 GOP/s on one core with AVX512).
-def _add_pairs(builder: Builder, pixel: Value, weights: Value, sums: Value) -> Value:
-    """Two products of 16-bit integers; x86 has an instruction for this form."""
-    wide = emit.vector_of(INT, 2 * LANES)
-    a, b = (builder.sext(builder.bitcast(x, emit.vector_of(SHORT, 2 * LANES)), wide) for x in (pixel, weights))
-    products = builder.mul(a, b)
-    even, odd = (emit.shuffled(builder, products, products, range(start, 2 * LANES, 2)) for start in (0, 1))
-    return builder.add(sums, builder.add(even, odd))
-
-
-def _accumulate_pairs(builder: Builder, pixel: Value, weights: Value, sums: Value) -> Value:
-    """The same in one instruction, which comes with the products of bytes. Sums wrap around in both."""
-    return emit.call(builder, f"llvm.x86.avx512.vpdpwssd.{32 * LANES}", _SUMS, [sums, pixel, weights])
-
-
 def pair_micro_kernel(rows: int) -> Any:
     """An operation that computes one block of products of 16-bit integers; its sums begin at 0 and are stored.
 
@@ -125,15 +83,13 @@ def pair_micro_kernel(rows: int) -> Any:
         output, output_stride: address of the first pixel's sums, INT32, and bytes from one to the next.
     """
     run = rows // 2
-    add = _accumulate_pairs if current_tier().has_byte_products else _add_pairs
 
     @emit.outlined_operation(f"pair_block_{rows}", *[types.int64] * 8)
     def block(builder: Builder, *arguments: Value) -> None:
         at, input_stride, segments, words, weights, ahead, output, output_stride = arguments
         second = builder.add(at, builder.mul(input_stride, word(run)))
         terms = BlockTerms([at, second], input_stride, segments, word(1), words, weights, ahead)
-        first = [emit.constant(_SUMS, 0)] * (rows * VECTORS)
-        sums = sum_segments(builder, BlockProduct(INT, _SUMS, add), run, terms, first)
+        sums = sum_pairs(builder, run, terms, [emit.constant(SUMS, 0)] * (rows * VECTORS))
         # No ending: positions of Winograd's tiles mean nothing before the output transform has added them up.
         other = builder.add(output, builder.mul(output_stride, word(run)))
         for pixel, address in enumerate(_pixels(builder, run, [output, other], output_stride)):
@@ -188,11 +144,9 @@ def _block(
     channels = load(builder, WORD, offset(builder, panel, _PANEL_CHANNELS), 8)
     starts = builder.add(common["starts"], channels)
     # All pixels of a channel begin alike, with bias and correction: so the sums need no addition at their end.
-    first = [load(builder, _SUMS, offset(builder, starts, 4 * LANES * vector)) for vector in range(VECTORS)]
-    product = BlockProduct(INT, _SUMS, _add_pairs)
-    if current_tier().has_byte_products:
-        product = _byte_products(builder, common["flip"])
-    sums = sum_segments(builder, product, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
+    first = [load(builder, SUMS, offset(builder, starts, 4 * LANES * vector)) for vector in range(VECTORS)]
+    product = word_product(builder, common["flip"])
+    sums = sum_words(builder, product, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
 
     # What the ending needs is read again: kept from the beginning it would be in the way, and written to the stack.
     common = _Held(builder, emit.opaque(builder, held))
@@ -215,7 +169,7 @@ def integer_ending(pixels: int) -> Any:
     @emit.outlined_operation(f"integer_ending_{pixels}", *[types.int64] * 5)
     def ending(builder: Builder, held: Value, sums: Value, channels: Value, output: Value, residual: Value) -> None:
         places = range(0, pixels * BLOCK_ROW_BYTES, 4 * LANES)
-        values = [load(builder, _SUMS, offset(builder, sums, place)) for place in places]
+        values = [load(builder, SUMS, offset(builder, sums, place)) for place in places]
         _end(builder, _Held(builder, held), pixels, values, lambda: channels, [output], [residual])
 
     return ending

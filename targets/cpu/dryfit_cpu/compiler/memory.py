@@ -17,6 +17,7 @@ from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.emit import FLOAT, INT, WORD, Builder, Value, operation
 from dryfit_cpu.compiler.half_precision import narrowed, widened
+from dryfit_cpu.compiler.tier import is_arm
 from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECTOR, WORDS, first_mask
 
 VECTOR_BYTES = 4 * LANES
@@ -71,7 +72,9 @@ def limited_lanes(builder: Builder, value: Value, low: Value, high: Value) -> Va
 def whole_lanes(builder: Builder, value: Value) -> Value:
     """The 32-bit integers nearest to numbers below 2**31, even at a half."""
     lanes = value.type.count
-    return emit.call(builder, f"llvm.lrint.v{lanes}i32.v{lanes}f32", emit.vector_of(INT, lanes), [value])
+    # On Arm one instruction, where `lrint` becomes two.
+    name = "aarch64.neon.fcvtns" if is_arm() else "lrint"
+    return emit.call(builder, f"llvm.{name}.v{lanes}i32.v{lanes}f32", emit.vector_of(INT, lanes), [value])
 
 
 def _loader(kind: Any) -> tuple[Any, Any, Any]:

@@ -23,6 +23,9 @@ for each tap; an offset table says where they begin. That is convolution without
 A unit of k is a word of four bytes: one FP32 value, four bytes, or a pair of 16-bit integers. What a word of a pixel
 and a column of weights add to a sum is the `BlockProduct`; all else is the same for every type.
 
+On Arm an instruction multiplies by one lane of a register. There x[k] to x[k + 3] of a pixel are one load, and nothing
+goes to all lanes: 8 pixels by 2 x 4 channels take 12 loads (two of weights by an instruction) for 64 products.
+
 The block in FP32 gets its beginning (the bias, or sums of an earlier block of k) and its end (the residual is added,
 the sums are clamped, and stored) here too; that in integers in `integer_micro_kernel.py`.
 
@@ -53,9 +56,18 @@ VECTORS = 2
 PANEL_ROW_BYTES = 4 * PANEL_CHANNELS
 """A panel is packed the same on every machine; narrower blocks take a part of its columns."""
 
+_LANE_WORDS = current_tier().lane_words
 # Measured: with 1 the loop's own instructions count, with 4 LLVM sometimes writes sums to the stack in the loop, which
-# costs more than all that unrolling saves.
-_UNROLL = 2
+# costs more than all that unrolling saves. On Arm a turn is a load of each pixel.
+UNROLL = max(2, _LANE_WORDS)
+
+
+def _in_each_lane(builder: Builder, words: Value, index: int) -> Value:
+    return emit.shuffled(builder, words, words, [index] * LANES)
+
+
+def _as_they_are(_builder: Builder, weights: list[Value]) -> list[Value]:
+    return weights
 
 
 @attrs.frozen
@@ -65,12 +77,58 @@ class BlockProduct:
     Attributes:
         unit: LLVM type of a pixel's word.
         sums: LLVM type of a vector of sums, and of a vector of weights.
-        add: (builder, pixel's word in each lane, weights, sums) -> sums.
+        add: (builder, what `spread` gave, weights, index of a vector, its sums) -> sums.
+        spread: (builder, register of words of a pixel, index of a word) -> this word in each lane.
+        prepared: what `add` takes of the vectors of weights of a word, made once for all pixels.
+        add_words: where pixels are multiplied together: (builder, addresses of pixels, address of weights, words, all
+            sums) -> all sums; for 1 and for `UNROLL` words.
     """
 
     unit: Value
     sums: Value
-    add: Callable[[Builder, Value, Value, Value], Value]
+    add: Callable[[Builder, Value, list[Value], int, Value], Value]
+    spread: Callable[[Builder, Value, int], Value] = _in_each_lane
+    prepared: Callable[[Builder, list[Value]], list[Value]] = _as_they_are
+    add_words: Callable[[Builder, list[Value], Value, int, list[Value]], list[Value]] | None = None
+
+    def of_words(
+        self, builder: Builder, pixels: list[Value], weight: Value, words: int, sums: list[Value]
+    ) -> list[Value]:
+        """The sums with so many words k of each pixel, from the addresses of these and of the first word's weights."""
+        if self.add_words is not None:
+            return self.add_words(builder, pixels, weight, words, sums)
+        if words == _LANE_WORDS > 1:
+            return self._of_lanes(builder, pixels, weight, sums)
+        vectors, sums = len(sums) // len(pixels), list(sums)
+        for k in range(words):
+            columns = self.weights(builder, weight, k, vectors)
+            for pixel, address in enumerate(pixels):
+                value = emit.splat(builder, load(builder, self.unit, offset(builder, address, 4 * k)), LANES)
+                value = self.spread(builder, value, 0)
+                for vector in range(vectors):
+                    index = pixel * vectors + vector
+                    sums[index] = self.add(builder, value, columns, vector, sums[index])
+        return sums
+
+    def _of_lanes(self, builder: Builder, pixels: list[Value], weight: Value, sums: list[Value]) -> list[Value]:
+        """The same for as many words as a register has lanes."""
+        vectors, sums = len(sums) // len(pixels), list(sums)
+        columns = [self.weights(builder, weight, k, vectors) for k in range(_LANE_WORDS)]
+        # A pixel after the other, and its lanes inside: so one register of pixels lives at a time, beside the weights.
+        for pixel, address in enumerate(pixels):
+            values = load(builder, emit.vector_of(self.unit, _LANE_WORDS), address)
+            for k in range(_LANE_WORDS):
+                value = self.spread(builder, values, k)
+                for vector in range(vectors):
+                    index = pixel * vectors + vector
+                    sums[index] = self.add(builder, value, columns[k], vector, sums[index])
+        return sums
+
+    def weights(self, builder: Builder, weight: Value, k: int, vectors: int) -> list[Value]:
+        """The weights of a word."""
+        row = offset(builder, weight, PANEL_ROW_BYTES * k)
+        loaded = [load(builder, self.sums, offset(builder, row, 4 * LANES * vector)) for vector in range(vectors)]
+        return self.prepared(builder, loaded)
 
 
 @attrs.frozen
@@ -83,7 +141,7 @@ class BlockTerms:
         segments: address of `segment_count` byte offsets.
         segment_length: words in each segment.
         weights: address of the panel's first row, or of the columns of it that are wanted.
-        ahead: address of what is needed next; each iteration prefetches a cache line of it.
+        ahead: address of what is needed next; a cache line of it is prefetched for every two words.
     """
 
     inputs: Sequence[Value]
@@ -112,7 +170,9 @@ class Strides:
         # LLVM would hoist the addresses of all pixels out of the loop: 14 pointers that do not fit the registers and
         # are read from the stack in each turn. Values that it cannot see through keep it from that; what is left is the
         # scaled addressing of x86, which is free. The loop went from 119 to 99 instructions for 56 products, and whole
-        # networks by 3 to 5 %.
+        # networks by 3 to 5 %. Arm has registers for a pointer to each of eight pixels, and loads that move it on.
+        if _LANE_WORDS > 1:
+            return self
         return Strides(self._builder, *(emit.opaque(self._builder, value) for value in self._registers.values()))
 
     def address(self, base: Value, pixel: int) -> Value:
@@ -133,24 +193,14 @@ def sum_segments(
 ) -> list[Value]:
     """The sums over all words of all segments, of `run` pixels in each run: pixel by pixel, vector by vector."""
     runs = len(terms.inputs)
-    vectors = len(sums) // (run * runs)
     strides = Strides.of(builder, terms.input_stride)
 
     def step(state: list[Value], unroll: int) -> list[Value]:
         """`unroll` words k of each pixel."""
         *bases, weight, sums = *state[: runs + 1], list(state[runs + 1 :])
         here = strides.inside_loop()
-        for k in range(unroll):
-            row = offset(builder, weight, PANEL_ROW_BYTES * k)
-            columns = [
-                load(builder, product.sums, offset(builder, row, 4 * LANES * vector)) for vector in range(vectors)
-            ]
-            pixels = [here.address(base, pixel) for base in bases for pixel in range(run)]
-            for pixel, address in enumerate(pixels):
-                value = emit.splat(builder, load(builder, product.unit, offset(builder, address, 4 * k)), LANES)
-                for vector in range(vectors):
-                    index = pixel * vectors + vector
-                    sums[index] = product.add(builder, value, columns[vector], sums[index])
+        pixels = [here.address(base, pixel) for base in bases for pixel in range(run)]
+        sums = product.of_words(builder, pixels, weight, unroll, sums)
         moved = [offset(builder, base, 4 * unroll) for base in bases]
         return [*moved, offset(builder, weight, PANEL_ROW_BYTES * unroll), *sums]
 
@@ -159,20 +209,27 @@ def sum_segments(
     bases = [builder.add(base, begin) for base in terms.inputs]
     # A segment is a run of memory: a whole row of the window where channels are dense. So the inner loop is long, and
     # the addresses of a segment are found once for all of it.
-    turns = builder.lshr(terms.segment_length, word(_UNROLL.bit_length() - 1))
+    turns = builder.lshr(terms.segment_length, word(UNROLL.bit_length() - 1))
     inner = Loop(builder, turns, [outer.values[1], *bases, outer.values[0], *outer.values[2:]])
     # A line for every two k, as fast as they are used up: what is asked for is a panel or tile as large as this one. To
     # the second level, since the first has no room for it beside the rows that are in use.
-    emit.prefetch(builder, inner.values[0], locality=2)
-    next_ahead = offset(builder, inner.values[0], 32 * _UNROLL)
-    state = inner.finish([next_ahead, *step(inner.values[1:], _UNROLL)])
-    rest = Loop(builder, builder.and_(terms.segment_length, word(_UNROLL - 1)), state[1:])
+    for line in range(0, 32 * UNROLL, 64):
+        emit.prefetch(builder, offset(builder, inner.values[0], line), locality=2)
+    next_ahead = offset(builder, inner.values[0], 32 * UNROLL)
+    state = inner.finish([next_ahead, *step(inner.values[1:], UNROLL)])
+    rest = Loop(builder, builder.and_(terms.segment_length, word(UNROLL - 1)), state[1:])
     after = rest.finish(step(rest.values, 1))
     return outer.finish([after[runs], state[0], *after[runs + 1 :]])[2:]
 
 
 _SUMS = emit.vector_of(FLOAT, LANES)
-_PRODUCT = BlockProduct(FLOAT, _SUMS, emit.multiply_add)
+
+
+def _add_products(builder: Builder, pixel: Value, weights: list[Value], vector: int, sums: Value) -> Value:
+    return emit.multiply_add(builder, pixel, weights[vector], sums)
+
+
+_PRODUCT = BlockProduct(FLOAT, _SUMS, _add_products)
 
 
 def micro_kernel(rows: int, *, runs: int, is_narrow: bool = False) -> Any:

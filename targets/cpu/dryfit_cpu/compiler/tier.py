@@ -5,12 +5,14 @@ by the features of the CPU before any code is made, and code for a tier names no
 
 The features are what LLVM says of the processor. It is asked once, as asking costs a process LLVM's library; what is
 kept is found by how Linux describes the processor, feature by feature. Where no such description is, LLVM is
-asked in each process.
+asked in each process. Of an Arm processor the system says itself what programs may use, and LLVM is not believed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import enum
 import functools
 import hashlib
 import importlib.metadata
@@ -31,34 +33,45 @@ ENVIRONMENT_VARIABLE = "DRYFIT_CPU_TIER"
 """Names a tier to use instead of the best one; only tiers that the machine has are taken."""
 
 
+class IntegerProducts(enum.Enum):
+    """What a machine adds to 32-bit sums in one instruction. The sums are the same for all of them."""
+
+    PAIRS = "pairs of 16-bit integers"
+    UNSIGNED_BYTES = "four products of an unsigned and a signed byte in each lane"
+    SIGNED_BYTES = "four products of signed bytes in each lane"
+    BYTE_MATRICES = "two rows by two columns of eight signed bytes in each 128 bits"
+
+
 @attrs.frozen
 class Tier:
     """One way of making code.
 
     Attributes:
-        name: `avx512-vnni`, `avx512`, `avx2-vnni`, `avx2`, `neon` or `generic`.
+        name: `avx512-vnni`, `avx512`, `avx2-vnni`, `avx2`, `neon-matrix`, `neon-dot`, `neon` or `generic`.
         lanes: FP32 values in a vector register.
         rows: pixels in a register block; a block is `rows` x 2 vectors of accumulators. Even. Pairs of 16-bit
             integers need a register more than FP32 does, and spill some sums at this size; smaller blocks (12, 4, 4)
             do not, without being faster: measured on ResNet-50 and MobileNetV2 INT8, Zen 4.
         has_half: whether the machine converts between FP16 and FP32 itself.
-        has_byte_products: whether it adds four products of an unsigned and a signed byte to a 32-bit sum in one
-            instruction. The others multiply pairs of 16-bit integers; the sums are the same.
+        products: what it adds to sums of integers in one instruction.
         has_rounding: whether it rounds a vector to whole numbers in one instruction.
         required: LLVM's names of the CPU features that it needs; names with `|` between are alternatives.
         machines: what the architecture is called; empty for any.
         cpu: the CPU that LLVM makes code for; empty for the one that it runs on.
+        lane_words: words k of a pixel that a register block loads at once, since an instruction multiplies by one lane
+            of a register: 4 on Arm. 1 where each is loaded to all lanes.
     """
 
     name: str
     lanes: int
     rows: int
     has_half: bool
-    has_byte_products: bool
+    products: IntegerProducts
     has_rounding: bool
     required: tuple[str, ...] = ()
-    machines: frozenset[str] = frozenset()
+    machines: tuple[str, ...] = ()
     cpu: str = ""
+    lane_words: int = 1
 
     @property
     def block_channels(self) -> int:
@@ -71,6 +84,16 @@ class Tier:
         return self.rows // 4 * 2 + 2
 
     @property
+    def has_byte_products(self) -> bool:
+        """Whether it multiplies bytes as they are, four to a word."""
+        return self.products is not IntegerProducts.PAIRS
+
+    @property
+    def byte_shift(self) -> int:
+        """How far above their values bytes of activations are multiplied, which sums begin below: 128 or 0."""
+        return 128 if self.products is IntegerProducts.UNSIGNED_BYTES else 0
+
+    @property
     def staged_bytes(self) -> int:
         """Bytes of an INT8 value as the integer register block reads it."""
         return 1 if self.has_byte_products else 2
@@ -78,25 +101,39 @@ class Tier:
     def missing(self, features: Mapping[str, bool]) -> list[str]:
         """What this machine lacks of it: features, or the architecture."""
         if self.machines and platform.machine().lower() not in self.machines:
-            return [" or ".join(sorted(self.machines))]
+            return [" or ".join(self.machines)]
         return [names for names in self.required if not any(features.get(name) for name in names.split("|"))]
 
 
 _AVX2 = ("avx2", "fma", "f16c")
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", *_AVX2)
+_LEVEL_3 = ("bmi", "bmi2", "crc32", "cx16", "lzcnt", "movbe", "popcnt", "sahf", "sse4.2", "xsave")
+"""What LLVM takes for granted in code for `x86-64-v3`, beside AVX2: a virtual machine may hide some of it."""
+_PAIRS, _UNSIGNED_BYTES = IntegerProducts.PAIRS, IntegerProducts.UNSIGNED_BYTES
+_ARM = ("aarch64", "arm64")
+
+
+def _neon(name: str, products: IntegerProducts, *required: str) -> Tier:
+    # Eight pixels by two vectors: 16 sums keep four multipliers of a latency of four cycles busy, and leave 16 of the
+    # 32 registers to eight vectors of weights and as many of pixels, so that four words k take twelve loads.
+    return Tier(name, 4, 8, True, products, True, required, _ARM, "generic", lane_words=4)
+
 
 TIERS = (
-    Tier("avx512-vnni", 16, 14, True, True, True, (*_AVX512, "avx512vnni")),
-    Tier("avx512", 16, 14, True, False, True, _AVX512),
-    Tier("avx2-vnni", 8, 6, True, True, True, (*_AVX2, "avxvnni|avx512vl", "avxvnni|avx512vnni")),
-    Tier("avx2", 8, 6, True, False, True, _AVX2, cpu="x86-64-v3"),
-    Tier("neon", 4, 14, True, False, True, machines=frozenset({"aarch64", "arm64"})),
-    Tier("generic", 4, 6, False, False, False, cpu="x86-64"),
+    Tier("avx512-vnni", 16, 14, True, _UNSIGNED_BYTES, True, (*_AVX512, "avx512vnni")),
+    Tier("avx512", 16, 14, True, _PAIRS, True, _AVX512),
+    Tier("avx2-vnni", 8, 6, True, _UNSIGNED_BYTES, True, (*_AVX2, "avxvnni|avx512vl", "avxvnni|avx512vnni")),
+    Tier("avx2", 8, 6, True, _PAIRS, True, (*_AVX2, *_LEVEL_3), cpu="x86-64-v3"),
+    _neon("neon-matrix", IntegerProducts.BYTE_MATRICES, "i8mm", "dotprod"),
+    _neon("neon-dot", IntegerProducts.SIGNED_BYTES, "dotprod"),
+    _neon("neon", _PAIRS),
+    Tier("generic", 4, 6, False, _PAIRS, False, cpu="x86-64"),
 )
-"""Best first. `generic` is plain LLVM vectors: SSE2 on x86, whatever the target has elsewhere.
+"""Best first. `generic` is plain LLVM vectors: SSE2 on x86, NEON on Arm.
 
 A processor with AVX512-VNNI has the 256-bit form of its instruction too, so that it can run `avx2-vnni`, by another
-encoding. Every 64-bit Arm processor has NEON, and LLVM cannot tell features on all of its systems.
+encoding. Every 64-bit Arm processor has NEON. Code for Arm is made for any such processor, with what its tier requires
+and nothing else: by its name LLVM would give a processor instructions (SVE) that a virtual machine may hide.
 """
 
 
@@ -138,6 +175,11 @@ def host_features() -> Mapping[str, bool]:
 def is_x86() -> bool:
     """Whether this machine is an x86 of 64 bits."""
     return platform.machine().lower() in {"x86_64", "amd64"}
+
+
+def is_arm() -> bool:
+    """Whether this machine is an Arm of 64 bits."""
+    return platform.machine().lower() in _ARM
 
 
 FOLDER = "processors"
@@ -201,7 +243,8 @@ def _path() -> Path | None:
     telling = sorted(pair for pair in pairs if pair[0] in _TELLING)
     if not _FEATURES & {name for name, _ in telling}:
         return None
-    process = (importlib.metadata.version("llvmlite"), platform.machine(), sys.maxsize)
+    # An emulator shows its host's description, so that capabilities belong to the key.
+    process = (importlib.metadata.version("llvmlite"), platform.machine(), sys.maxsize, *_arm_features().items())
     key = hashlib.sha256(repr((process, telling)).encode()).hexdigest()[:32]
     return cache_folder() / FOLDER / f"{key}.json"
 
@@ -214,5 +257,46 @@ def _ask_llvm() -> Processor:
         features = dict(llvm.get_host_cpu_features())
     except RuntimeError:
         features = {}
+    features.update(_arm_features())
     version = ".".join(map(str, llvm.llvm_version_info))
     return Processor(version, llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
+
+
+_CAPABILITIES = {"dotprod": (16, 20), "i8mm": (26, 13)}
+"""LLVM's name of a feature -> entry of the auxiliary vector (AT_HWCAP, AT_HWCAP2), and bit in it.
+
+Source: Linux, arch/arm64/include/uapi/asm/hwcap.h and include/uapi/linux/auxvec.h.
+"""
+_SYSTEM_CONTROLS = {"dotprod": b"hw.optional.arm.FEAT_DotProd", "i8mm": b"hw.optional.arm.FEAT_I8MM"}
+"""The same, as macOS names them. Source: Apple, Determining instruction set characteristics."""
+
+
+def _arm_features() -> dict[str, bool]:
+    """The features of tiers that this Arm processor lets programs use; empty elsewhere, or where the system is silent.
+
+    LLVM reads a description of the processor, which an emulator may take from its host and a sandbox may lack. The
+    kernel's own word is handed to each process, without what a virtual machine hides.
+    """
+    if not is_arm():
+        return {}
+    with contextlib.suppress(AttributeError, OSError):
+        if sys.platform == "linux":
+            return {name: bool(_auxiliary_value(entry) >> bit & 1) for name, (entry, bit) in _CAPABILITIES.items()}
+        if sys.platform == "darwin":
+            return {name: _system_control(control) for name, control in _SYSTEM_CONTROLS.items()}
+    return {}
+
+
+def _auxiliary_value(entry: int) -> int:
+    """A word that Linux hands to each process; 0 for one that it does not know."""
+    read = ctypes.CDLL(None).getauxval
+    read.argtypes, read.restype = [ctypes.c_ulong], ctypes.c_ulong
+    return int(read(entry))
+
+
+def _system_control(name: bytes) -> bool:
+    """A flag of macOS; False for one that it does not know."""
+    value = ctypes.c_int(0)
+    size = ctypes.c_size_t(ctypes.sizeof(value))
+    failed = ctypes.CDLL(None).sysctlbyname(name, ctypes.byref(value), ctypes.byref(size), None, 0)
+    return not failed and bool(value.value)

@@ -1,19 +1,20 @@
 """What a sliding window makes of INT8 values: sums of products, or maxima, a register full of channels at a time.
 
-Products are of bytes where the machine has them, else of FP32. Byte products (VNNI), 64 channels of a column of three
-rows, and a fourth that is zero:
+Products are of bytes where the machine has them, on other Arm processors of 16-bit integers, else of FP32. Byte
+products (VNNI, `sdot`), 64 channels of a column of three rows, and a fourth that is zero:
 
-    row 0   a0 a1 a2 a3 ...    64 bytes, 128 above their values
+    row 0   a0 a1 a2 a3 ...    64 bytes, with VNNI 128 above their values
     row 1   b0 b1 b2 b3 ...
     row 2   c0 c1 c2 c3 ...
                 |                 interleaved: bytes of two rows, then pairs of two pairs
     a0 b0 c0 00  a1 b1 c1 00 ...  16 channels in each of four registers
         x   weights of the column, packed alike  ->  one instruction for 16 channels and an output
 
-The sums begin 128 times the sum of the weights below the bias. Interleaving goes by 16 bytes, which leaves channels in
-the order that `kernels/window_panels.py` names; packing results to bytes puts them right.
+With VNNI the sums begin 128 times the sum of the weights below the bias. Interleaving goes by 16 bytes, which leaves
+channels in the order that `kernels/window_panels.py` names; packing results to bytes puts them right.
 
-In FP32 a row is read at a time. Products of bytes and their sums are small enough for it to hold them exactly.
+16-bit integers are widened from two rows at a time. In FP32 a row is read at a time; products of bytes and their sums
+are small enough for it to hold them exactly.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, SHORT, Builder, Value, load, offset, store, word
 from dryfit_cpu.compiler.memory import limited_lanes, whole_lanes
 from dryfit_cpu.compiler.sliding_windows import Values, WindowLine, interleaved, sliding_window
-from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.tier import current_tier, is_arm
 from dryfit_cpu.compiler.window_variants import (
     AVERAGES,
     HAS_BIAS,
@@ -44,7 +45,9 @@ from dryfit_cpu.compiler.window_variants import (
     TO_BYTES,
     TO_BYTES_AGAIN,
     ZERO_POINT,
+    group_rows,
 )
+from dryfit_cpu.compiler.word_products import add_shorts, add_signed_bytes, half_of
 
 
 class _Sums:
@@ -146,11 +149,14 @@ class ByteSums(_Sums):
         self.bytes, self.shorts = emit.vector_of(BYTE, width), emit.vector_of(SHORT, width // 2)
         # Three columns of four registers: a window of 3 x 3. Beside them 12 sums, 4 values and the limits fit 32
         # registers; the 16 of AVX2 have no room for weights at all.
-        self.kept_weights = 12 if current_tier().lanes == 16 else 0
+        # Arm has 32 registers too.
+        self.kept_weights = 12 if current_tier().lanes == 16 or is_arm() else 0
 
     def column(self, builder: Builder, addresses: Sequence[Value]) -> Values:
         """Four registers of a quarter of the channels each."""
-        rows = [builder.xor(load(builder, self.bytes, one), emit.constant(self.bytes, -128)) for one in addresses]
+        rows = [load(builder, self.bytes, one) for one in addresses]
+        if current_tier().byte_shift:
+            rows = [builder.xor(row, emit.constant(self.bytes, -128)) for row in rows]
         # Four rows make the four bytes of a VNNI word; windows of three rows waste a quarter of the products. Plain
         # loops over taps reached 12 to 15 GOP/s on one core, this 75 to 110.
         rows += [emit.constant(self.bytes, 0)] * (4 - len(rows))
@@ -169,6 +175,8 @@ class ByteSums(_Sums):
 
     def added(self, builder: Builder, sums: Values, column: Values, weights: Values) -> Values:
         """One instruction a register."""
+        if not current_tier().byte_shift:
+            return [add_signed_bytes(builder, *terms) for terms in zip(column, weights, sums, strict=True)]
         name = f"llvm.x86.avx512.vpdpbusd.{8 * self.width}"
         # Named with its older signature of 32-bit lanes, which every LLVM takes.
         return [
@@ -201,6 +209,34 @@ class ByteSums(_Sums):
             for first in range(0, self.lanes, 4):
                 part = emit.shuffled(builder, value, value, range(first, first + 4))
                 store(builder, part, offset(builder, output, 4 * (4 * first + 4 * vector)))
+
+
+class ShortSums(ByteSums):
+    """Sums in INT32 of products of 16-bit integers, of Arm without products of bytes: four channels an instruction."""
+
+    kind = "short_sums"
+    together = 2
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.kept_weights = 0
+
+    def column(self, builder: Builder, addresses: Sequence[Value]) -> Values:
+        """Two registers of half of the channels for each row."""
+        rows = [builder.sext(load(builder, self.bytes, one), emit.vector_of(SHORT, self.width)) for one in addresses]
+        half = self.width // 2
+        return [emit.shuffled(builder, row, row, range(first, first + half)) for row in rows for first in (0, half)]
+
+    def added(self, builder: Builder, sums: Values, column: Values, weights: Values) -> Values:
+        """An instruction for each register of sums and each row."""
+        result = list(sums)
+        for index, values in enumerate(column):
+            weight = builder.bitcast(weights[index], self.shorts)
+            for half in (0, 1):
+                place = 2 * (index % 2) + half
+                terms = half_of(builder, values, half), half_of(builder, weight, half)
+                result[place] = add_shorts(builder, *terms, result[place])
+        return result
 
 
 class RealSums(_Sums):
@@ -244,7 +280,7 @@ class RealSums(_Sums):
             store(builder, value, offset(builder, output, 4 * self.lanes * index))
 
 
-_TERMS = ByteSums if current_tier().has_byte_products else RealSums
+_TERMS = RealSums if group_rows() == 1 else ShortSums if group_rows() == 2 else ByteSums
 
 sum_windows = sliding_window([_TERMS(width) for width in SUMS.widths], SUMS.windows)
 """An operation: the number of a variant of `SUMS`, then the fields of a `WindowLine`."""

@@ -10,8 +10,9 @@ Known without making any code. A panel belongs to a block of channels, as wide a
     real bias      FP32, 4 bytes a channel: what is added to scaled sums
     weights        [window columns, groups of rows] of 4 bytes a channel
 
-With byte products (VNNI) a group is four rows of the window: a channel's four bytes of a column, the last group filled
-up with zeros. Elsewhere it is one row, in FP32.
+With byte products (VNNI, `sdot`) a group is four rows of the window: a channel's four bytes of a column, the last group
+filled up with zeros. On Arm without these it is two rows of 16-bit integers, one row after the other. Elsewhere it is
+one row, in FP32.
 """
 
 from __future__ import annotations
@@ -68,6 +69,13 @@ class Variants:
 
 def _widths(widest: int) -> tuple[int, ...]:
     return tuple(width for width in (64, 32, LEAST_CHANNELS) if width <= max(LEAST_CHANNELS, widest))
+
+
+def group_rows() -> int:
+    """Rows of a group on this machine."""
+    if current_tier().has_byte_products:
+        return 4
+    return 2 if current_tier().lane_words > 1 else 1
 
 
 _REGISTER_BYTES = 4 * current_tier().lanes

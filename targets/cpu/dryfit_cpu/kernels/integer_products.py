@@ -14,7 +14,7 @@ from dryfit.target.kernels import Array, Binding
 from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
-from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.tier import IntegerProducts, current_tier
 from dryfit_cpu.descriptors import Pixels, Runs, WordTable
 from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
 from dryfit_cpu.kernels.integer_endings import (
@@ -39,7 +39,7 @@ from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
 from dryfit_cpu.kernels.windows import WindowGeometry
 
 _FLIP = 0x80808080
-"""Makes unsigned bytes 128 above their values of signed ones."""
+"""Makes unsigned bytes 128 above their values of signed ones, on machines that multiply those."""
 _LARGEST_PRODUCT = 255 * 128
 """Of the values that a machine multiplies."""
 _CONVOLVE = NativeFunction("integer_convolution", "convolve")
@@ -184,7 +184,8 @@ class Panels:
     """Weights as this machine multiplies them, and what belongs to their channels; all by groups.
 
     Attributes:
-        values: INT8 `[groups, panels, units, 32, 4]`, or INT16 `[groups, panels, units, 2, 32, 2]`.
+        values: INT8 `[groups, panels, units, 32, 4]`, with units of a run together where the machine multiplies
+            matrices; or INT16 `[groups, panels, units, 2, 32, 2]`.
         numbers: of `panels * 32` channels.
     """
 
@@ -209,12 +210,34 @@ class Panels:
         numbers = ChannelNumbers.of(binding, channels, part)
         sums = binding.weight(f"weight_sums{part}", channels, DataType.INT32)
         if current_tier().staged_bytes == 1:
-            return cls(panels, attrs.evolve(numbers, starts=numbers.starts - 128 * sums))
+            numbers = attrs.evolve(numbers, starts=numbers.starts - current_tier().byte_shift * sums)
+            is_matrix = current_tier().products is IntegerProducts.BYTE_MATRICES
+            return cls(matrix_rows(panels, read.length) if is_matrix else panels, numbers)
         # Machines without byte products multiply pairs of 16 bits: weights are widened once, when an engine is loaded,
         # as widening in the loop would take as many instructions as the products.
         panels = panels if repeated is None else repeated.joined(panels)
         pairs = panels.reshape(groups, count, -1, PANEL_CHANNELS, 2, 2).swapaxes(3, 4)
         return cls(np.ascontiguousarray(pairs, dtype=np.int16), numbers)
+
+
+_TOGETHER, _LANES = 4, 4
+"""Units that a turn of the loop over matrices goes through, and channels of a vector."""
+
+
+def matrix_rows(panels: Array, length: int) -> Array:
+    """Panels INT8 `[groups, panels, units, 32, 4]` as a machine that multiplies matrices of bytes reads them.
+
+    Of each run of so many units, whole fours are rearranged: two units of two channels fill 16 bytes. Two rows of 32
+    words then hold two units, the first one of the first four of each eight channels. What is left of a run stays.
+    """
+    groups, count, units, channels, size = panels.shape
+    result = panels.reshape(-1, length, channels, size).copy()
+    whole = result[:, : length // _TOGETHER * _TOGETHER]
+    eights = channels // (2 * _LANES)
+    # [.., pair of units, unit, eight channels, half, channel, 4] -> [.., half, eight channels, channel, unit, 4]
+    split = whole.reshape(len(result), -1, 2, eights, 2, _LANES, size)
+    whole[:] = split.transpose(0, 1, 4, 3, 5, 2, 6).reshape(whole.shape)
+    return result.reshape(groups, count, units, channels, size)
 
 
 def bind_integer_layer(binding: Binding, window: WindowGeometry) -> NativeStep:

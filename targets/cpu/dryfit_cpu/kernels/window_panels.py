@@ -9,7 +9,7 @@ import numpy as np
 
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.compiler.window_variants import HIGH, LOW, REAL_SUMS, STARTS, Variants
+from dryfit_cpu.compiler.window_variants import HIGH, LOW, REAL_SUMS, STARTS, Variants, group_rows
 from dryfit_cpu.descriptors import WindowAxis
 from dryfit_cpu.kernels.operands import aligned_empty
 
@@ -107,7 +107,12 @@ def packed_panel(
         filled = np.zeros((4 * groups, columns, width), np.int8)
         filled[:rows] = kernel
         weights = filled.reshape(groups, 4, columns, width).transpose(2, 0, 3, 1)
-        starts = bias - 128 * kernel.sum(axis=(0, 1), dtype=np.int32)
+        starts = bias - current_tier().byte_shift * kernel.sum(axis=(0, 1), dtype=np.int32)
+    elif group_rows() == 2:
+        groups = -(-rows // 2)
+        pairs = np.zeros((2 * groups, columns, width), np.int16)
+        pairs[:rows] = kernel
+        weights, starts = pairs.reshape(groups, 2, columns, width).transpose(2, 0, 1, 3), bias
     else:
         weights, starts = kernel.swapaxes(0, 1).astype(np.float32), bias.astype(np.float32)
     added = np.zeros(width, np.float32) if real_bias is None else real_bias[order]

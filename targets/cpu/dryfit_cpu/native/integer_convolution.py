@@ -14,7 +14,7 @@ from dryfit_cpu.compiler.integer_memory import STAGED_BYTES, copy_rows, stage_fi
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, held_arguments, integer_micro_kernel
 from dryfit_cpu.compiler.memory import load_int, stack_memory, store_int32
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
-from dryfit_cpu.compiler.tier import current_tier
+from dryfit_cpu.compiler.tier import IntegerProducts, current_tier
 from dryfit_cpu.descriptors import ChannelScales, Chunk, Pixels, RequantizationSteps, Runs, WordTable
 from dryfit_cpu.native.indices import share
 from dryfit_cpu.native.requantization import channels_from, finish_rows, numbers_of
@@ -126,6 +126,8 @@ def _compute_block(pixels: int, arguments: Any) -> None:
 
 
 _UNIT = 4
+_BYTE_SHIFT = current_tier().byte_shift
+_IS_MATRIX = current_tier().products is IntegerProducts.BYTE_MATRICES
 
 
 @native
@@ -140,14 +142,14 @@ def pack(
     starts: int,
     zero_point: int,
 ) -> None:
-    """Pack `[rows, columns]` to panels `[panels, units, 32, 4]` of bytes, or `[panels, units, 2, 32, 2]` of shorts.
+    """Pack `[rows, columns]` to panels of bytes or shorts, as `Panels` of `kernels/integer_products.py` has them.
 
     What sums of a column begin at takes back the zero point of what is multiplied, and where that is read as unsigned
     bytes the 128 that these are above their values. Beyond the columns and rows there are zeros.
     """
     units = (rows + _UNIT - 1) // _UNIT
     count = (columns + PANEL_CHANNELS - 1) // PANEL_CHANNELS
-    above = zero_point + (128 if STAGED_BYTES == 1 else 0)
+    above = zero_point + _BYTE_SHIFT
     for panel in range(*share(chunk, count)):
         to = panels + panel * units * PANEL_CHANNELS * _UNIT * STAGED_BYTES
         # Zeros first, values then: rows and columns that the matrix lacks need no case, and a panel is in the
@@ -162,6 +164,10 @@ def pack(
                     total += code
                     unit, place = row // _UNIT, row % _UNIT
                     at = (unit * PANEL_CHANNELS + channel) * _UNIT + place
+                    if _IS_MATRIX and unit < units // 4 * 4:
+                        # The places of `matrix_rows`.
+                        at = (unit // 2 * 2 + channel // 4 % 2) * PANEL_CHANNELS + channel // 8 * 8
+                        at = (at + channel % 4 * 2 + unit % 2) * _UNIT + place
                     if STAGED_BYTES == 2:
                         at = ((unit * 2 + place // 2) * PANEL_CHANNELS + channel) * 2 + place % 2
                     stage_fill(to + at * STAGED_BYTES, 1, code)

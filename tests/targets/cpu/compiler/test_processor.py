@@ -71,6 +71,13 @@ def test_another_feature_makes_another_processor(description, monkeypatch, text)
     assert ask(monkeypatch, "second") == "second"
 
 
+def test_a_description_that_an_emulator_takes_from_its_host_does_not_name_the_processor(description, monkeypatch):
+    monkeypatch.setattr(tier, "_arm_features", lambda: {"dotprod": True})
+    assert ask(monkeypatch, "first") == "first"
+    monkeypatch.setattr(tier, "_arm_features", lambda: {"dotprod": False})
+    assert ask(monkeypatch, "second") == "second"
+
+
 def test_another_llvm_is_asked_anew(description, monkeypatch):
     assert ask(monkeypatch, "first") == "first"
     monkeypatch.setattr(tier.importlib.metadata, "version", lambda _: "99")
