@@ -51,7 +51,7 @@ def integer_workspace_bytes(window: WindowGeometry) -> int:
     _, C, H, W = window.input
     staged = Staged.of(window)
     in_place = runs_in_place(window, (H * W * C, 1, W * C, C))
-    gathered = fp32_bytes(_windows_shape(window, len(staged.runs), staged.run_units)) if window.is_gathered else 0
+    gathered = fp32_bytes(_windows_shape(window, len(staged.runs), staged.run_units)) if window.has_short_rows else 0
     return gathered + (fp32_bytes((staged.words,)) if in_place is None else 0)
 
 
@@ -326,7 +326,7 @@ def read_input(binding: Binding, window: WindowGeometry, source: ImageOperand, f
         image_stride, row, pixel = staged.strides
     strides = window.steps((image_stride, row, pixel))
     segments, length = np.array(runs, np.int64), units * current_tier().staged_bytes
-    if not window.is_gathered:
+    if not window.has_short_rows:
         return Input(address, strides, segments, length, work, keeps)
     windows = workspace.take(_windows_shape(window, len(runs), units))
     work.append(gather_work(window, address, strides, segments, length, windows, threads))

@@ -75,6 +75,13 @@ def is_narrow(columns: int) -> bool:
     return columns < current_tier().rows // 2
 
 
+def computed_pixels(columns: int) -> int:
+    """How many pixels the tiles of a row compute for so many that there are, those that two tiles have included."""
+    rows = current_tier().rows
+    whole, rest = divmod(columns, rows)
+    return columns if is_narrow(columns) else whole * rows + (-(-rest // (rows // 2))) * (rows // 2)
+
+
 def tile_table(axes: Sequence[Axis]) -> tuple[Array, bool]:
     """Byte offsets of the tiles that cover the pixels of three axes, and whether some pixels are in two of them.
 
