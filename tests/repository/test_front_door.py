@@ -72,9 +72,11 @@ def test_each_public_name_is_written_once_and_type_checkers_read_the_same(reposi
             assert getattr(module, alias.name) is getattr(importlib.import_module(node.module or ""), alias.name)
 
 
-def test_a_type_checker_knows_the_names_and_refuses_a_misspelt_one(repository: Path) -> None:
+def test_a_type_checker_knows_the_names_and_refuses_a_misspelt_one(repository: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import dryfit\n\nreveal_type(dryfit.Builder())\ndryfit.Bilder()\n", encoding="utf-8")
     # In the repository it finds what `make types` has learned of the modules.
-    command = [sys.executable, "-m", "mypy", "-c", "import dryfit\nreveal_type(dryfit.Builder())\ndryfit.Bilder()\n"]
+    command = [sys.executable, "-m", "mypy", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=repository)
     assert 'note: Revealed type is "dryfit.building.Builder"' in done.stdout, done.stdout + done.stderr
     assert 'error: Module has no attribute "Bilder"' in done.stdout

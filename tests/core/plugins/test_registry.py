@@ -107,7 +107,7 @@ def test_what_a_target_leaves_out_is_the_hosts(install_package: Any) -> None:
         ),
         (
             "TARGET = Target(device='OTHER', title='', platforms=[ONE], limits_at='acme:FULL')",
-            "different devices (found OTHER in the record, ACME_NPU by the entry point)",
+            "different devices (found OTHER in the record, ACME_NPU by the entry point; allowed: one name)",
         ),
         (
             "TARGET = Target(device='ACME_NPU', title='', platforms=[ONE])",

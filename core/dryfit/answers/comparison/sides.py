@@ -197,7 +197,7 @@ def compared_sides(
     """
     if len(set(names)) != len(names) or not names:
         raise ConfigError(
-            "At least one side to compare with is required, each named once",
+            "At least one side to compare with is required, and each must be named once",
             where="--against",
             found=", ".join(names),
             remedy="Name one or more sides, each once, such as --against fp32,gpu",

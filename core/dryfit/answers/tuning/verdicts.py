@@ -160,7 +160,7 @@ def divided(names: Sequence[str]) -> SampleParts:
         raise CalibrationError(
             "Tuning requires at least five samples: to learn from, to select by, and to report with",
             found=len(names),
-            remedy="Pass more samples; fifty or more tell gains from chance",
+            remedy="Pass more samples; fifty or more distinguish a gain from chance",
         )
     reporting = spread_evenly(min(len(names) // REPORTED_ONE_IN, MOST_REPORTED), len(names))
     others = [name for index, name in enumerate(names) if index not in reporting]

@@ -99,7 +99,7 @@ def read(
 )
 @click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it has models of yours.")
 @click.option("--name", default="", metavar="NAME", help="Name of the overlay (default: that of the file).")
-@click.option("--author", default="", metavar="TEXT", help="Who made it, for those with whom it is shared.")
+@click.option("--author", default="", metavar="TEXT", help="Author of the overlay, for people whom you share it with.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
 def learn(

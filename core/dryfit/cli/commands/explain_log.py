@@ -20,7 +20,7 @@ from dryfit.cli.network_options import network_options
     metavar="MODEL",
     help="ONNX model of the build: compare the placement in the log with dryfit's.",
 )
-@click.option("--encoding", metavar="NAME", help="Encoding of the log, such as cp1252, if it is not found correctly.")
+@click.option("--encoding", metavar="NAME", help="Encoding of the log, such as cp1252 (default: detected).")
 @click.option("--verbose", is_flag=True, help="Also list every layer, segment and unknown message in full.")
 @network_options
 @json_option

@@ -21,7 +21,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("model", required=False, type=FILE)
-@click.option("--loadEngine", "load_engine", type=FILE, metavar="FILE", help="The same as MODEL, as in trtexec.")
+@click.option("--loadEngine", "load_engine", type=FILE, metavar="FILE", help="Alias of MODEL, as in trtexec.")
 @click.option(
     "--input",
     "inputs",

@@ -221,7 +221,7 @@ def test_formats_that_only_the_engines_device_has_do_not_bind_another():
 
 @pytest.mark.parametrize("names", [(), ("fp32", "fp32")])
 def test_sides_are_named_once_and_at_least_one(names):
-    with pytest.raises(ConfigError, match="At least one side to compare with is required, each named once"):
+    with pytest.raises(ConfigError, match="At least one side to compare with is required, and each must be named once"):
         compared(plan_of(averages()), *names)
 
 
