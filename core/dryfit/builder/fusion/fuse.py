@@ -263,6 +263,8 @@ class _Fuser:
         is_near = growing.place.is_beside(place) if growing.is_quantized else growing.place == place
         if not is_near or len(growing.group.layers) - len(growing.group.prologue) >= LONGEST_GROUP:
             return False
+        if layer.only_moves_values and growing.group.main.only_moves_values and place.device != registry.host().device:
+            return False  # on a device each is a layer with a cost of its own; here they are one copy
         # The other operand of a sum may be quantized too, or not.
         others = self._dequantizations(layer) if growing.is_quantized else []
         for group in [LayerGroup((*growing.group.layers, *others)), growing.group] if others else [growing.group]:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds, specs_of
 
+from dryfit import Builder, BuilderConfig
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.slice import SampleMode
 from dryfit.network.network import Network
@@ -175,3 +176,18 @@ def test_movements_in_a_row_are_copied_once_where_views_meet(chain, layout):
     arrays = {"x": feeds["x"], layers[-1].outputs[0].name: output}
     work = kernel.bind(Binding(group, specs, arrays, {}, np.empty(0, np.uint8), 1)).work
     assert len(work) <= copies or layout != "linear"
+
+
+@pytest.mark.parametrize("device", ["CPU", "GPU"])
+def test_only_the_host_runs_movements_in_a_row_as_one(device):
+    network = Network("shuffle")
+    shape, steps, _ = CHAINS["a channel shuffle"]
+    added = chain_of(network, network.add_input("x", DataType.FLOAT, shape), *steps)
+    network.mark_output(added[-1].outputs[0])
+    config = BuilderConfig()
+    config.default_device_type = device
+    engine = Builder().build_engine(network, config)
+    assert (engine.num_layers == 1) == (device == "CPU")
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    (found,) = engine.create_execution_context(1).run(x).values()
+    np.testing.assert_array_equal(found, x.reshape(2, 3, 4, 5, 7).swapaxes(1, 2).reshape(shape))
