@@ -3,8 +3,9 @@
     DRYFIT_CPU_TIER=avx2 python -m tests.targets.cpu.engines_of_tiers build engines
     DRYFIT_CPU_TIER=generic python -m tests.targets.cpu.engines_of_tiers run engines
 
-`build` writes an engine of each network, named for the tier, and beside it what it computes. `run` runs all that are in
-the folder and prints, for each, whether its results are the same bits. Convolutions of any window, depthwise ones,
+`build` writes an engine of each network, or of one that is named, called as the tier, and beside it what it computes.
+`run` runs all that are in the folder and prints, for each, whether its results are the same bits; `both` builds and
+runs. Convolutions of any window, depthwise ones,
 residuals, pooling, and sums over the image are in them.
 """
 
@@ -30,13 +31,13 @@ def result_of(engine: dryfit.Engine) -> np.ndarray:
     return result
 
 
-def build_engines(folder: Path) -> None:
-    """Build an engine of each network for the CPU, and write it and its result."""
-    for name, network in NETWORKS.items():
+def build_engines(folder: Path, *names: str) -> None:
+    """Build an engine of these networks for the CPU, of all without a name, and write it and its result."""
+    for name in names or NETWORKS:
         config = dryfit.Builder().create_builder_config()
         config.default_device_type = dryfit.DeviceType.CPU
         config.builder_optimization_level = 0
-        engine = dryfit.Builder().build_engine(network(share=SHARE, extent=EXTENT), config)
+        engine = dryfit.Builder().build_engine(NETWORKS[name](share=SHARE, extent=EXTENT), config)
         path = folder / f"{name}.{current_tier().name}.engine"
         engine.save(path)
         np.save(path.with_suffix(".npy"), result_of(engine))
@@ -52,9 +53,9 @@ def differing_engines(folder: Path) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    command, place = sys.argv[1:]
-    if command == "build":
-        build_engines(Path(place))
-    else:
+    command, place, *chosen = sys.argv[1:]
+    if command in {"build", "both"}:
+        build_engines(Path(place), *chosen)
+    if command in {"run", "both"}:
         for engine_name, differing in differing_engines(Path(place)).items():
             sys.stdout.write(f"{engine_name} on {current_tier().name}: {differing} results differ\n")

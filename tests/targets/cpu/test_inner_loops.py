@@ -129,8 +129,8 @@ EXPECTED_WINDOWS = {
     "generic": {"real_sums_16_3x3_by_1": (40, 238, 46)},
 }
 """Tier -> code -> the same of a turn, which is one output of a block of channels, from reading its columns to writing
-its bytes. With byte products 12 of them are sums and 4 scale, with those of 16-bit integers 36. Measured with LLVM
-22."""
+its bytes. With byte products 12 of them are sums and 4 scale, with products of 16-bit integers 36 are sums. Measured
+with LLVM 22."""
 
 
 @pytest.mark.parametrize("tier", tiers(EXPECTED_WINDOWS))
