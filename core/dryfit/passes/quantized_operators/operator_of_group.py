@@ -58,7 +58,7 @@ def chosen_methods(network: Network) -> dict[str, QuantizeMethod]:
 
 
 _ENDED_BY_ACTIVATIONS = frozenset({"average_pool", "bias_add", "convolution", "deconvolution", "eltwise_sum"})
-_ENDED_BY_ACTIVATIONS |= {"eltwise_difference", "eltwise_product", "inner_product"}
+_ENDED_BY_ACTIVATIONS |= {"eltwise_difference", "eltwise_product", "eltwise_quotient", "inner_product"}
 """Operators that libraries compute with an activation behind them as one: its bounds become bounds of the codes."""
 _LARGEST = float(np.finfo(np.float32).max)
 

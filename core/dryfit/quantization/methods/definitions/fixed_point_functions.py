@@ -53,7 +53,7 @@ def quotient(call: OperatorCall, rule: MethodRule) -> Array:
     v is shifted left as far as INT32 lets it, and the shift right of the second product takes that back. Small
     quotients need 32 bits or more of it, which C leaves open; the library's results on x86, which shifts by the low 5
     bits of the number, are far from the quotient, and these are they. A divisor of 0, which the library does not check,
-    gives what this arithmetic makes of it.
+    gives no result to rely on, here as there.
     """
     a, b, (scale, zero_point) = call.operand(0), call.operand(1), call.output_grid
     dividend, divisor = np.broadcast_arrays(a.distances.astype(np.int64), b.distances.astype(np.int64))
