@@ -19,12 +19,14 @@ from tests.oracles.windows import (
     window_layer,
 )
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
 from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
 from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.shape_inference import axes_in
 from dryfit.network.layers.window_layer import PaddingMode
 from dryfit.quantization.methods.call import Operand, OperatorCall
+from dryfit.quantization.methods.conditions import has_integer_bias
 from dryfit.quantization.methods.definitions.functions_of_codes import function_of
 
 Array = np.ndarray[Any, Any]
@@ -62,6 +64,16 @@ def _bias(call: OperatorCall) -> list[_Input]:
     return [_constant(Operand(bias.values, scale, np.zeros(scale.shape, np.int32)), bias.values)]
 
 
+_INT32_OF_SCHEMA = 2
+"""The schema's TensorType INT32."""
+
+
+def _bias_options(call: OperatorCall) -> dict[str, int]:
+    """What says that the sums of INT16 data are INT32, as their bias is; nothing for others."""
+    is_narrow = call.code_type is DataType.INT16 and bool(_bias(call)) and has_integer_bias(call)
+    return {"quantizedBiasType": _INT32_OF_SCHEMA} if is_narrow else {}
+
+
 def _output(call: OperatorCall, shape: Any) -> LiteTensor:
     return LiteTensor(shape, call.to_type.numpy.name, call.output_scale, call.output_zero_point)
 
@@ -91,7 +103,7 @@ def _convolution(call: OperatorCall) -> _Authored:
         options |= {"kind": "DepthwiseConv2DOptions", "depthMultiplier": layer.num_output_maps // layer.num_groups}
     else:
         weights = _constant(w, channels_last(w.values))
-        options |= {"kind": "Conv2DOptions"}
+        options |= {"kind": "Conv2DOptions", **_bias_options(call)}
     batch, maps, *spatial = call.output_shape
     operator = "DEPTHWISE_CONV_2D" if call.is_depthwise else "CONV_2D"
     inputs = [_input(call.operand(0), x), weights, *_bias(call)]
@@ -109,6 +121,7 @@ def _deconvolution(call: OperatorCall) -> _Authored:
     shape = np.asarray([batch, *whole, maps], np.int32)
     options = {
         "kind": "TransposeConvOptions",
+        **_bias_options(call),
         "padding": _VALID,
         "strideH": layer.stride_nd[0],
         "strideW": layer.stride_nd[1],
@@ -132,7 +145,7 @@ def _inner_product(call: OperatorCall) -> _Authored:
     if call.layer.kind == "matrix_multiply" and call.operand(1).values.ndim > 2:
         return _batched_product(call)
     x, weights = two_axes(call)
-    options = {"kind": "FullyConnectedOptions", "fusedActivationFunction": _activation(call)}
+    options = {"kind": "FullyConnectedOptions", "fusedActivationFunction": _activation(call), **_bias_options(call)}
     inputs = [_input(call.operand(0), np.ascontiguousarray(x)), _constant(call.operand(1), weights), *_bias(call)]
     shape = call.output_shape
     output = _output(call, (x.shape[0], weights.shape[0]))
@@ -193,7 +206,7 @@ def _mean(call: OperatorCall) -> _Authored:
 
 
 def _add(call: OperatorCall) -> _Authored:
-    options = {"kind": "AddOptions", "fusedActivationFunction": _activation(call)}
+    options = {"kind": "AddOptions", "fusedActivationFunction": _activation(call), "potScaleInt16": False}
     is_image = all(one.values.ndim == 4 for one in call.present)
     to, back = (channels_last, channels_second) if is_image else (_unchanged, _unchanged)
     inputs = [_input(one, to(one.values)) for one in call.present]
@@ -205,16 +218,26 @@ _PAIRS = {
     ElementWiseOperation.PROD: ("MUL", "MulOptions"),
     ElementWiseOperation.MAX: ("MAXIMUM", "MaximumMinimumOptions"),
     ElementWiseOperation.MIN: ("MINIMUM", "MaximumMinimumOptions"),
+    ElementWiseOperation.DIV: ("DIV", "DivOptions"),
+    ElementWiseOperation.SQUARED_DIFFERENCE: ("SQUARED_DIFFERENCE", "SquaredDifferenceOptions"),
+    ElementWiseOperation.EQUAL: ("EQUAL", "EqualOptions"),
+    ElementWiseOperation.GREATER: ("GREATER", "GreaterOptions"),
+    ElementWiseOperation.GREATER_EQUAL: ("GREATER_EQUAL", "GreaterEqualOptions"),
+    ElementWiseOperation.LESS: ("LESS", "LessOptions"),
+    ElementWiseOperation.LESS_EQUAL: ("LESS_EQUAL", "LessEqualOptions"),
 }
+_WITH_ACTIVATIONS = frozenset({"SUB", "MUL", "DIV"})
 
 
 def _pair(call: OperatorCall) -> _Authored:
     operator, kind = _PAIRS[call.layer.op]  # type: ignore[attr-defined]  # an elementwise layer
     options: dict[str, Any] = {"kind": kind}
-    if kind == "MaximumMinimumOptions":
-        _no_activation(call)
-    else:
+    if operator in _WITH_ACTIVATIONS:
         options["fusedActivationFunction"] = _activation(call)
+    else:
+        _no_activation(call)
+    if operator == "SUB":
+        options["potScaleInt16"] = False
     inputs = [_input(one, one.values) for one in call.present]
     return operator, options, inputs, _output(call, call.output_shape), _unchanged
 
@@ -222,11 +245,14 @@ def _pair(call: OperatorCall) -> _Authored:
 _FUNCTIONS: dict[Any, tuple[str, dict[str, Any]]] = {
     ActivationType.TANH: ("TANH", {}),
     ActivationType.GELU_ERF: ("GELU", {"kind": "GeluOptions"}),
+    ActivationType.GELU_TANH: ("GELU", {"kind": "GeluOptions", "approximate": True}),
     ActivationType.HARD_SWISH: ("HARD_SWISH", {"kind": "HardSwishOptions"}),
     UnaryOperation.EXP: ("EXP", {"kind": "ExpOptions"}),
     UnaryOperation.ABS: ("ABS", {"kind": "AbsOptions"}),
     UnaryOperation.LOG: ("LOG", {}),
     UnaryOperation.SQRT: ("SQRT", {}),
+    UnaryOperation.RSQRT: ("RSQRT", {}),
+    UnaryOperation.NEG: ("NEG", {"kind": "NegOptions"}),
 }
 
 
@@ -290,6 +316,11 @@ def _softmax(call: OperatorCall) -> _Authored:
     return "SOFTMAX", options, [_input(x, values)], output, lambda output: np.moveaxis(output, -1, axis)
 
 
+def _of_vectors(operator: str, kind: str) -> Callable[[OperatorCall], _Authored]:
+    """A function of the vectors along the last axis."""
+    return _unary(operator, lambda _: {"kind": kind})
+
+
 def _resize(call: OperatorCall) -> _Authored:
     _no_activation(call)
     x, mode = call.operand(0), call.layer.coordinate_transformation.name  # type: ignore[attr-defined]
@@ -313,6 +344,7 @@ def _leaky_relu_options(call: OperatorCall) -> dict[str, Any]:
 AUTHORS: dict[str, Callable[[OperatorCall], _Authored]] = {
     "average_pool": _average_pool,
     "bias_add": _add,
+    "comparison": _pair,
     "concat": _concat,
     "convolution": _convolution,
     "deconvolution": _deconvolution,
@@ -320,11 +352,15 @@ AUTHORS: dict[str, Callable[[OperatorCall], _Authored]] = {
     "eltwise_difference": _pair,
     "eltwise_extreme": _pair,
     "eltwise_product": _pair,
+    "eltwise_quotient": _pair,
+    "eltwise_squared_difference": _pair,
     "eltwise_sum": _add,
     "function": _function,
     "global_average_pool": _mean,
     "inner_product": _inner_product,
+    "l2_normalization": _of_vectors("L2_NORMALIZATION", "L2NormOptions"),
     "leaky_relu": _unary("LEAKY_RELU", _leaky_relu_options),
+    "log_softmax": _of_vectors("LOG_SOFTMAX", "LogSoftmaxOptions"),
     "parametric_relu": _parametric_relu,
     "quantize": _unary("QUANTIZE", lambda _: {}),
     "reduce": _reduce,

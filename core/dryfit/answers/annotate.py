@@ -141,20 +141,14 @@ def annotate(
     if path is not None:
         _require_free(model, path, force=force)
     subject = asked(model, config, options, defaults=with_scales, needs_shapes=False).on_named_board()
-    if subject.onnx_source is None:
-        raise ConfigError(
-            "Only an ONNX model can be annotated",
-            where="model",
-            found=subject.form,
-            remedy="Pass the path of an ONNX model, or an onnx.ModelProto",
-        )
+    source = subject.require_onnx("Annotating")
     with quiet_log():
         cost = _cost(subject, subject.design)
-    copy, external = read_model(subject.onnx_source, subject.folder)
+    copy, external = read_model(source, subject.folder)
     # The caller's message stays as it is; what was read from a file is ours, and its weights need no second copy.
-    if copy is subject.onnx_source:
+    if copy is source:
         copy = ModelProto()
-        copy.CopyFrom(subject.onnx_source)
+        copy.CopyFrom(source)
     marks = NodeMarks(color)
     described = list(node_facts(copy.graph, subject.design, cost))
     heading = _heading(subject)

@@ -72,10 +72,30 @@ class Asked:
         """The ONNX model that the network was imported from; None for a network or a model of another format."""
         return self.source if self.format == DEFAULT_FORMAT else None
 
-    @property
-    def form(self) -> str:
-        """What the model is, for messages: `a network`, `an ONNX model`, `a TFLite model`."""
-        return "a network" if self.source is None else form_of(self.source)
+    def require_onnx(
+        self, purpose: str, remedy: str = "Pass the path of an ONNX model, or an onnx.ModelProto"
+    ) -> ModelSource:
+        """Return the ONNX model that the network was imported from.
+
+        Args:
+            purpose: what requires it, the subject of the message: `Tuning`.
+            remedy: what to do without one.
+
+        Raises:
+            ConfigError: The network was built by the API, or the model has another format.
+        """
+        if self.onnx_source is None:
+            raise _no_onnx(purpose, self.format, remedy)
+        return self.onnx_source
+
+    def refuse_other_formats(self, purpose: str, remedy: str) -> None:
+        """Accept a network or an ONNX model only; the arguments are those of `require_onnx`.
+
+        Raises:
+            ConfigError: The model has another format.
+        """
+        if self.format not in ("", DEFAULT_FORMAT):
+            raise _no_onnx(purpose, self.format, remedy)
 
     @property
     def precisions(self) -> Sequence[str]:
@@ -123,6 +143,13 @@ class Asked:
         return found
 
 
+def _no_onnx(purpose: str, found: str, remedy: str) -> ConfigError:
+    """The error for a model of another format, or for a network."""
+    return ConfigError(
+        f"{purpose} requires an ONNX model", where="model", found=_described(found), allowed="ONNX", remedy=remedy
+    )
+
+
 Defaults = Callable[[NetworkOptions], tuple[NetworkOptions, list[str]]]
 
 
@@ -153,6 +180,7 @@ class LoadedModel:
 
     def __init__(self, model: Model, example_inputs: Any = None) -> None:
         source, self.folder, self.name = model_source(model, example_inputs)
+        self.format = format_of(source)
         self.source = self._snapshot(source)
         self._imported: dict[tuple[int, str, bool], ImportedModel] = {}
         self._asked: list[Asked] = []
@@ -160,7 +188,7 @@ class LoadedModel:
     def _snapshot(self, source: ModelSource | Network) -> ModelSource | Network:
         if isinstance(source, Network):
             return copy_network(source)
-        if format_of(source) == DEFAULT_FORMAT:
+        if self.format == DEFAULT_FORMAT:
             return shared_model(source, self.folder)
         return source
 
@@ -170,7 +198,9 @@ class LoadedModel:
             return load_model(self.source, options)
         key = (options.creation_flags, options.network_method, may_imply_method)
         if key not in self._imported:
-            self._imported[key] = load_model(self.source, options, self.folder, may_imply_method=may_imply_method)
+            self._imported[key] = load_model(
+                self.source, options, self.folder, may_imply_method=may_imply_method, format=self.format
+            )
         return attrs.evolve(self._imported[key], network=copy_network(self._imported[key].network))
 
     def asked_before(self, options: NetworkOptions) -> Asked | None:
@@ -219,7 +249,10 @@ def asked(
     said = dict(options)
     source, folder, name = model_source(model, said.pop(EXAMPLE_INPUTS, None))
     loaded = model if isinstance(model, LoadedModel) else None
-    load_whole = functools.partial(load_model, source, folder=folder) if loaded is None else loaded.imported
+    form = format_of(source) if loaded is None else loaded.format
+    load_whole = (
+        functools.partial(load_model, source, folder=folder, format=form) if loaded is None else loaded.imported
+    )
     if config is not None:
         if said:
             raise ConfigError(
@@ -230,9 +263,7 @@ def asked(
 
         network = source if isinstance(source, Network) and loaded is None else load_whole(NetworkOptions()).network
         model_file = None if isinstance(source, Network) else source
-        return Asked(
-            name or network.name, network, config, None, source=model_file, folder=folder, format=format_of(source)
-        )
+        return Asked(name or network.name, network, config, None, source=model_file, folder=folder, format=form)
     stated, board = with_overlay_board(NetworkOptions.said(said))
     # Defaults fill in devices, precisions and shapes, on which the import does not depend.
     is_open = not (stated.quantize_method or stated.names_device or stated.platform)
@@ -263,7 +294,7 @@ def asked(
         notes=notes,
         source=None if isinstance(source, Network) else source,
         folder=folder,
-        format=format_of(source),
+        format=form,
     )
     if shares and loaded is not None:
         loaded.keep(found)
@@ -293,6 +324,7 @@ def load_model(
     folder: Path | None = None,
     *,
     may_imply_method: bool = False,
+    format: str = "",
 ) -> ImportedModel:
     """As `load_network`, without setting shapes, together with what the importer says about the model.
 
@@ -301,6 +333,7 @@ def load_model(
         options: as for `load_network`.
         folder: as for `load_network`.
         may_imply_method: whether a model that is quantized for the arithmetic of a library gets its quantize method.
+        format: name of the importer, if it is known; otherwise the file is looked at.
     """
     if isinstance(source, Network):
         found = ImportedModel(copy_network(source))
@@ -308,18 +341,24 @@ def load_model(
             found.network.quantize_method = options.network_method
     else:
         flags, method = options.creation_flags, None if may_imply_method else options.network_method
-        found = import_model(source, ImportOptions(flags=flags, quantize_method=method, folder=folder))
+        found = import_model(source, ImportOptions(flags=flags, quantize_method=method, folder=folder), format)
     return found
 
 
-def import_model(source: ModelSource, options: ImportOptions | None = None) -> ImportedModel:
+def import_model(source: ModelSource, options: ImportOptions | None = None, format: str = "") -> ImportedModel:
     """Import a model with the importer of its format: the one that recognises its content, or else has its suffix.
+
+    Args:
+        source: a path, the bytes of a file or a loaded ONNX model.
+        options: for the importer.
+        format: name of the importer, if it is known; otherwise the file is looked at.
 
     Raises:
         OnnxImportError: The file is corrupt or has unsupported operators.
         PluginError: The importer of the format is switched off or broken.
     """
-    return _importer(source).read(source, options or ImportOptions())
+    importer = model_importers()[format] if format else _importer(source)
+    return importer.read(source, options or ImportOptions())
 
 
 def format_of(source: ModelSource | Network) -> str:
@@ -329,9 +368,13 @@ def format_of(source: ModelSource | Network) -> str:
 
 def form_of(source: ModelSource | Network) -> str:
     """Return what a model is, for messages: `a network`, `an ONNX model`, `a TFLite model`."""
-    if isinstance(source, Network):
+    return _described(format_of(source))
+
+
+def _described(format: str) -> str:
+    if not format:
         return "a network"
-    title = _importer(source).title
+    title = model_importers()[format].title
     return f"{'an' if title[:1] in 'AEIOU' else 'a'} {title} model"
 
 

@@ -39,13 +39,9 @@ def config_for_board(model: Model, config: BuilderConfig | None, options: Mappin
         ConfigError: The options conflict with each other or with the model, or require other weights than it has.
     """
     subject = asked(model, config, options, defaults=_as_board_takes_them)
-    if subject.source is not None and subject.onnx_source is None:
-        raise ConfigError(
-            "The tools of a board with TensorRT read ONNX models only",
-            where="model",
-            found=subject.form,
-            remedy="Convert the model to ONNX, for example with tflite2onnx, and export that",
-        )
+    subject.refuse_other_formats(
+        "A board with TensorRT", "Convert the model to ONNX, for example with tflite2onnx, and export that"
+    )
     return subject
 
 

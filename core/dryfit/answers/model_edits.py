@@ -236,16 +236,10 @@ def apply_edits(
     if output is not None:
         refuse_to_overwrite(Path(output), force=force)
     subject = asked(model, config, options, needs_shapes=False)
-    if subject.onnx_source is None:
-        raise ConfigError(
-            "Edits require an ONNX model",
-            where="model",
-            found="a network without an ONNX model" if subject.source is None else subject.form,
-            remedy="Pass the path of the ONNX model, or an onnx.ModelProto",
-        )
+    original = subject.require_onnx("An edit")
     folder = subject.folder or Path()
     with quiet_log():
-        source, external = read_model(subject.onnx_source, subject.folder)
+        source, external = read_model(original, subject.folder)
         measure = measure_of(subject)
         before = placed_as_asked(subject).cost
         edited = edited_model(source, external, choices, fixed_shapes(subject))

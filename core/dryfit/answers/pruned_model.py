@@ -137,13 +137,9 @@ def prune(
     if path is not None:
         _require_free(model, path, force=force)
     subject = asked(model, None, {**options, "sparsity": "disable"}, defaults=with_every_precision)
-    if subject.source is not None and subject.onnx_source is None:
-        raise ConfigError(
-            "Only ONNX models and networks can be pruned",
-            where="model",
-            found=subject.form,
-            remedy="Prune the model before it is converted, or pass an ONNX model",
-        )
+    subject.refuse_other_formats(
+        "Pruning", "Prune the model before it is converted, or pass an ONNX model or a network"
+    )
     network, config, said = subject.network, subject.config, subject.options or NetworkOptions()
     default = TargetVariant.chosen(config, config.default_device_type)
     if isinstance(model, Network):

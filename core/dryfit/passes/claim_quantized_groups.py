@@ -63,6 +63,9 @@ def _put_in_place(network: Network, group: QuantizedGroup, layer: Layer, specs: 
     added = network.add_layer(layer, group.inputs, specs)
     for output, quantized, real in zip(added.outputs, group.outputs, group.real_outputs, strict=True):
         copy_tensor_notes(quantized, output)
+        if not group.quantizes:
+            network.replace_uses(real, output)
+            continue
         for quantize, _ in real.consumers:
             network.replace_uses(quantize.outputs[0], output)
     return added
@@ -70,7 +73,7 @@ def _put_in_place(network: Network, group: QuantizedGroup, layer: Layer, specs: 
 
 def _members(group: QuantizedGroup) -> list[Layer]:
     """The layers that go with a group: all but dequantizations that others read."""
-    quantizes = [quantize for real in group.real_outputs for quantize, _ in real.consumers]
+    quantizes = [quantize for real in group.real_outputs for quantize, _ in real.consumers if group.quantizes]
     activation = [] if group.activation is None else [group.activation]
     return [group.layer, *activation, *quantizes, *group.private_dequantizes]
 

@@ -61,8 +61,8 @@ class QuantizedGroup:
 
     @property
     def outputs(self) -> Sequence[Tensor]:
-        """The quantized outputs, in the order of the layer's outputs."""
-        return [quantize.outputs[0] for quantize in self.quantizes]
+        """The quantized outputs, in the order of the layer's outputs; of a group that gives flags these."""
+        return [quantize.outputs[0] for quantize in self.quantizes] or self.real_outputs
 
     @property
     def input_scales(self) -> Sequence[Array | None]:
@@ -90,7 +90,7 @@ class QuantizedGroup:
 
 
 def find_quantized_group(
-    layer: Layer, activation: Layer | None = None, *, takes_zero_points: bool = False
+    layer: Layer, activation: Layer | None = None, *, takes_zero_points: bool = False, gives_flags: bool = False
 ) -> QuantizedGroup | None:
     """The quantized group around a layer of a network, or None where there is none.
 
@@ -103,6 +103,7 @@ def find_quantized_group(
         activation: the layer that alone reads what the centre gives, and is to be part of the group.
         takes_zero_points: whether the group may have zero points. Devices do not have them, and what overlooked one
             would compute something else.
+        gives_flags: whether a layer that gives BOOL only is the centre of a group, with nothing behind it.
     """
     # These compute nothing that a group could be about.
     if layer.is_quantization or layer.kind in ("constant", "shape"):
@@ -117,6 +118,8 @@ def find_quantized_group(
         else:
             return None
     outputs = (activation or layer).outputs
+    if gives_flags and all(output.dtype is DataType.BOOL for output in outputs):
+        return QuantizedGroup(layer, dequantizes, []) if any(dequantizes) else None
     found = [_quantization(output, takes_zero_points=takes_zero_points) for output in outputs]
     quantizes = [quantize for quantize in found if quantize is not None]
     is_group = any(dequantizes) and len(quantizes) == len(outputs)
@@ -135,7 +138,7 @@ def missing_for_group(layer: Layer, activation: Layer | None = None, *, takes_ze
             found.append(f"its input {tensor.name!r} is not dequantized")
         elif not _has_known_scale(producer, takes_zero_points=takes_zero_points):
             found.append(f"{producer.where}, which gives its input {tensor.name!r}, {unknown}")
-    outputs = (activation or layer).outputs
+    outputs = [one for one in (activation or layer).outputs if one.dtype is not DataType.BOOL or not takes_zero_points]
     behind = [one for one in outputs if _quantization(one, takes_zero_points=takes_zero_points) is None]
     return [*found, *(f"its output {one.name!r} {_missing_behind(one, unknown, takes_zero_points)}" for one in behind)]
 

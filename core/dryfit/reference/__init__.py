@@ -1,6 +1,6 @@
 """What each layer kind means, in numpy, one file per family of kinds: the oracle for kernels and for constant folding.
 
-    activation      activation, parametric_relu, normalization, lrn, softmax, ragged_softmax
+    activation      activation, parametric_relu, normalization, lrn, softmax, ragged_softmax, vector_function
     assertion       assertion
     attention       attention, rotary_embedding, kv_cache_update
     control_flow    conditional, loop

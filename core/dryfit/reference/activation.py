@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu
-from dryfit.network.layers.normalization import Lrn, Normalization, Softmax
+from dryfit.network.layers.normalization import Lrn, Normalization, Softmax, VectorFunction, VectorFunctionLayer
 from dryfit.network.layers.ragged_softmax import RaggedSoftmax
 from dryfit.network.layers.shape_inference import axes_in
 from dryfit.network.tensor import Array
@@ -148,6 +148,19 @@ def softmax(layer: Softmax, inputs: Sequence[Array]) -> list[Array]:
         return [inputs[0]]
     y = np.exp(x - x.max(axis=layer.axis, keepdims=True))
     return [rounded(y / y.sum(axis=layer.axis, keepdims=True), inputs[0].dtype)]
+
+
+@reference(VectorFunctionLayer)
+def vector_function(layer: VectorFunctionLayer, inputs: Sequence[Array]) -> list[Array]:
+    """The function of each vector along the layer's axis."""
+    x, axis = widened(inputs[0]), layer.axis
+    if not x.size:
+        return [inputs[0]]
+    if layer.function is VectorFunction.LOG_SOFTMAX:
+        below = x - x.max(axis=axis, keepdims=True)
+        return [rounded(below - np.log(np.exp(below).sum(axis=axis, keepdims=True)), inputs[0].dtype)]
+    length = np.sqrt(np.square(x).sum(axis=axis, keepdims=True))
+    return [rounded(x / np.maximum(length, x.dtype.type(1e-6)), inputs[0].dtype)]
 
 
 @reference(RaggedSoftmax)

@@ -70,6 +70,7 @@ _BINARY_FUNCTIONS: dict[ElementWiseOperation, Callable[[Array, Array], Array]] =
     _Binary.BITWISE_XOR: np.bitwise_xor,
     _Binary.SHIFT_LEFT: np.left_shift,
     _Binary.SHIFT_RIGHT: np.right_shift,
+    _Binary.SQUARED_DIFFERENCE: lambda x, y: np.square(x - y),
 }
 
 
@@ -120,6 +121,7 @@ _UNARY_FUNCTIONS: dict[UnaryOperation, Callable[[Array], Array]] = {
     _Unary.ISINF: np.isinf,
     _Unary.ISNAN: np.isnan,
     _Unary.BITWISE_NOT: np.invert,
+    _Unary.RSQRT: lambda x: 1 / np.sqrt(x),
 }
 _IN_THE_TYPE_ITSELF = frozenset({_Unary.ABS, _Unary.NEG, _Unary.SIGN, _Unary.BITWISE_NOT})
 

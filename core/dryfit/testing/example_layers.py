@@ -21,6 +21,7 @@ from dryfit.network.layers.generators import FillOperation
 from dryfit.network.layers.indexing import ScatterMode
 from dryfit.network.layers.matrix import MatrixOperation
 from dryfit.network.layers.movement import ReverseSequence
+from dryfit.network.layers.normalization import VectorFunction
 from dryfit.network.layers.ranking import TopKOperation
 from dryfit.network.layers.reduction import CumulativeOperation, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, ResizeCoordinateTransformation
@@ -308,6 +309,7 @@ EXAMPLES: Mapping[str, Callable[[Examples], Layer]] = {
     "top_k": lambda e: e.network.add_topk(e.x, TopKOperation.MAX, 1, 1 << (e.rank - 1)),
     "unary": lambda e: e.network.add_unary(e.x, e.one_of(UnaryOperation.ABS, UnaryOperation.NEG)),
     "unsqueeze": lambda e: e.network.add_unsqueeze(e.x, e.constant([0], np.int64)),
+    "vector_function": lambda e: e.network.add_vector_function(e.x, e.one_of(*VectorFunction), e.rank - 1),
 }
 """Layer kind to what adds a layer of it. `plugin` is not here: what it is a plugin says."""
 

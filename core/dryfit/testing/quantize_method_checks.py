@@ -30,7 +30,7 @@ FAMILIES = ("tflite", "onnx", "caffe2")
 CASES_OF_A_RULE = 4
 """So many examples a rule is tried with."""
 
-_CODE_TYPES = frozenset({DataType.INT8, DataType.UINT8})
+_CODE_TYPES = frozenset({DataType.INT8, DataType.UINT8, DataType.INT16})
 _SEVERAL = frozenset({"bias_add", "concat", "eltwise_sum"})
 """Operators all of whose operands have the batch."""
 
@@ -70,7 +70,7 @@ def _rule_problems(rule: MethodRule, method: QuantizeMethod) -> Iterator[str]:
     if rule.operator not in OPERATORS:
         yield f"no operator is called {rule.operator!r}; there are {', '.join(OPERATORS)}"
     if not rule.types or not rule.types <= _CODE_TYPES:
-        yield f"its types are {sorted(one.name for one in rule.types)}; codes are INT8 and UINT8"
+        yield f"its types are {sorted(one.name for one in rule.types)}; codes are INT8, UINT8 and INT16"
     yield from (f"it has no {name}" for name in ("formula", "source") if not _text(rule, name))
     if "\n" in rule.formula:
         yield "its formula has several lines"

@@ -7,7 +7,7 @@ blocks and groups, and an operation takes as long as the slowest of array, outpu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -23,11 +23,12 @@ from dryfit_ethos_u.operators import Grid, inputs_of, is_depthwise, kind_of, out
 
 BASIS = "cycles of Vela's model: the slowest of multiply array, output unit and memories for each operation"
 SOURCE = f"{VELA}: per-operation cycles of its performance report; fitted to them, not measured"
-ERRORS = {"u55": 1.2, "u65": 1.2, "u85": 1.4}
+ERRORS = {"u55": 1.2, "u65": 1.2, "u85": 1.25}
 """Above the mean error against Vela over the models of the package's tests; Vela's own error is unknown."""
 
-START_CYCLES = 150
-"""Until the first block of an operation arrives. Fitted to Vela's cycles of small operations."""
+START_CYCLES = {"u55": 150, "u65": 150, "u85": 700, "u85-1024": 400, "u85-2048": 400}
+"""Family or accelerator to cycles until the first block of an operation arrives. Fitted to Vela's cycles of small
+operations."""
 _FREE = frozenset({"quantize", "dequantize", "squeeze", "unsqueeze", "identity", "constant", "shape"})
 _FUSED_WITH = frozenset(
     {"convolution", "deconvolution", "fully_connected", "matrix_multiply", "elementwise", "pooling"}
@@ -121,18 +122,13 @@ def _step(
     other = 0.0 if is_in_cache else work.feature_bytes / memories.other_bytes_per_cycle * _BURSTS
     constants = work.constant_bytes if mode != "Sram_Only" else 0
     sram += (work.constant_bytes - constants) / memories.sram_bytes_per_cycle
-    other += constants / memories.other_bytes_per_cycle * _WEIGHT_STREAMS.get(accelerator.name, 1.0)
-    if mode in CACHES:  # what comes from outside lies in the arena, and narrow pixels waste its bursts
-        other += (
-            sum(
-                one.dtype.bytes_of(math.prod(one.shape))
-                * max(_LONG_BURSTS[accelerator.family] / min(one.shape[1], one.shape[3]), _BURSTS)
-                for one in _from_outside(layers, question)
-            )
-            / memories.other_bytes_per_cycle
-        )
+    other += constants / memories.other_bytes_per_cycle * _of(_WEIGHT_STREAMS, accelerator)
+    other += _of(_STREAM_LATENCIES, accelerator) if constants else 0
+    if mode in CACHES:  # what crosses the border lies in the arena, and narrow pixels waste its bursts
+        crossing = [*_from_outside(layers, question), *_to_outside(layers, question)]
+        other += sum(_burst_bytes(one, accelerator) for one in crossing) / memories.other_bytes_per_cycle
     is_work = work.array + work.output > 0
-    start = START_CYCLES if is_work else 0
+    start = _of(START_CYCLES, accelerator) if is_work else 0
     compute = max(work.array, work.output) + min(work.array, work.output) * _OVERLAP
     microsecond = memories.clock_hz / 1e6
     return StepCost(
@@ -147,10 +143,12 @@ def _step(
     )
 
 
-_LONG_BURSTS = {"u65": 64, "u85": 128}
-"""Bytes of a burst to DRAM. Source: Vela, Dram_burst_length; on the U65 half of it, fitted."""
-_WEIGHT_STREAMS = {"u85-128": 3.3, "u85-256": 3.3, "u85-512": 2.2, "u85-1024": 2.2, "u85-2048": 2.2}
+_LONG_BURSTS = {"u65": 64, "u85": 128, "u85-1024": 96, "u85-2048": 96}
+"""Bytes of a burst to DRAM. Source: Vela, Dram_burst_length; on the U65 half of it, on wide U85 3/4, fitted."""
+_WEIGHT_STREAMS = {"u55": 1.0, "u65": 1.0, "u85": 3.3, "u85-512": 2.2, "u85-1024": 1.0, "u85-2048": 1.0}
 """How much longer short streams of weights take than their bytes. Fitted."""
+_STREAM_LATENCIES = {"u55": 0, "u65": 0, "u85": 0, "u85-1024": 2000, "u85-2048": 1000}
+"""Cycles until the streams of an operation's weights arrive, beside their bytes. Fitted."""
 _BURSTS = 1.5
 """Bytes of bursts over bytes of feature maps: bricks of 16 channels use half of a burst of 32 bytes where they are
 written, and all where rows are read. Fitted to Vela's access cycles."""
@@ -164,6 +162,31 @@ def _from_outside(layers: Sequence[Layer], question: CostQuestion) -> list[Tenso
     found = {one.name: question.specs[one.name] for layer in layers for one in layer.connected_inputs}
     known = {name for name, spec in found.items() if name in made or spec.value is not None or len(spec.shape) != 4}
     return [spec for name, spec in found.items() if name not in known]
+
+
+def _to_outside(layers: Sequence[Layer], question: CostQuestion) -> list[TensorSpec]:
+    """Images that an operation gives to others than the layers of its segment."""
+    inside = {layer.name for layer in question.layers}
+    given = [tensor for layer in layers for tensor in layer.outputs if len(tensor.shape) == _IMAGE_RANK]
+    return [
+        question.specs[one.name]
+        for one in given
+        if one.is_network_output or any(reader.name not in inside for reader, _ in one.consumers)
+    ]
+
+
+_IMAGE_RANK = 4
+
+
+def _burst_bytes(image: TensorSpec, accelerator: Accelerator) -> float:
+    """Bytes of the bursts that move an image of `[N, C, H, W]`."""
+    waste = _of(_LONG_BURSTS, accelerator) / min(image.shape[1], image.shape[3])
+    return image.dtype.bytes_of(math.prod(image.shape)) * max(waste, _BURSTS)
+
+
+def _of(table: Mapping[str, float], accelerator: Accelerator) -> float:
+    """What a table says of an accelerator, or else of its family."""
+    return table.get(accelerator.name, table[accelerator.family])
 
 
 def work_of(layer: Layer, question: CostQuestion, accelerator: Accelerator) -> Work:

@@ -1,6 +1,7 @@
 """Verdicts and cycles against Arm's compiler: drawn layers, and each operator of whole models.
 
 `DRYFIT_ETHOS_U_LAYERS` is the number of drawn layers per family: 150 if it is not set, 2,000 for a whole comparison.
+With fewer than 150 only one accelerator of each family and four of the models are compared.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from whole_models import MODELS
 import dryfit
 
 LAYERS = int(os.environ.get("DRYFIT_ETHOS_U_LAYERS", "150"))
+IS_SAMPLE = LAYERS < 150
+ACCELERATORS = ("u55-128", "u65-512", "u85-256")
+ALL_ACCELERATORS = ("u55-32", "u55-128", "u55-256", "u65-256", "u65-512")
+ALL_ACCELERATORS += ("u85-128", "u85-256", "u85-512", "u85-1024", "u85-2048")
+COMPARED = ("resnet_8", "ds_cnn", "autoencoder", "with_cpu_operators") if IS_SAMPLE else tuple(MODELS)
 AGREEMENT = 0.99
 MEAN_ERROR = 0.2
 
@@ -70,7 +76,7 @@ def differences(answers: Mapping[int, VelaAnswer], platform: str) -> tuple[int, 
     return judged, found
 
 
-@pytest.mark.parametrize("platform", ["u55-128", "u65-512", "u85-256"])
+@pytest.mark.parametrize("platform", ACCELERATORS)
 def test_verdicts_on_drawn_layers_agree_with_vela(platform):
     answers = dict(compiled_apart({number: write([drawn(number)]) for number in range(LAYERS)}, platform))
     judged, found = differences(answers, platform)
@@ -78,8 +84,8 @@ def test_verdicts_on_drawn_layers_agree_with_vela(platform):
     assert len(found) <= (1 - AGREEMENT) * judged, "\n".join(found)
 
 
-@pytest.mark.parametrize("platform", ["u55-128", "u65-256", "u85-256"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("platform", ACCELERATORS)
+@pytest.mark.parametrize("name", COMPARED)
 def test_verdicts_on_each_operator_of_whole_models_are_those_of_vela(name, platform):
     model = MODELS[name]().to_bytes()
     answer = compiled(model, platform)
@@ -100,7 +106,8 @@ def logarithmic_errors(platform: str) -> Sequence[float]:
     return [math.log(estimated_cycles(one, platform) / compiled(one, platform).cycles) for one in models]
 
 
-@pytest.mark.parametrize("platform", ["u55-32", "u55-128", "u55-256", "u65-256", "u65-512"])
+@pytest.mark.skipif(IS_SAMPLE, reason="the mean error is that over all models: set DRYFIT_ETHOS_U_LAYERS=150")
+@pytest.mark.parametrize("platform", ALL_ACCELERATORS)
 def test_estimates_are_near_those_of_vela(platform):
     errors = logarithmic_errors(platform)
     assert sum(map(abs, errors)) / len(errors) <= MEAN_ERROR, dict(zip(MODELS, errors, strict=True))

@@ -201,6 +201,15 @@ class Operator:
                 remedy="Convert the model again",
             ) from error
 
+    @property
+    def is_one_on_codes(self) -> bool:
+        """Whether the operator is to be one layer on codes: it has codes on both sides, and the network a method.
+
+        Otherwise it may be written with layers on real numbers that devices support.
+        """
+        has_method = self.network.quantize_method not in ("", "none")
+        return has_method and self.value(0).is_quantized and self.output().is_quantized
+
     def works_channels_first(self, *indices: int) -> bool:
         """Whether an operator that can compute in both layouts does so with channels first, to save a transpose."""
         chosen = [self.value(index) for index in indices]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit_plugins.quantize_methods import tflite_elementwise as elementwise
+from dryfit_plugins.quantize_methods import tflite_sixteen_bits as sixteen_bits
 from dryfit_plugins.quantize_methods import tflite_unweighted as unweighted
 from dryfit_plugins.quantize_methods import tflite_weighted as weighted
 
@@ -11,7 +12,7 @@ METHOD = QuantizeMethod(
     name="tflite",
     title="TensorFlow Lite, reference kernels of LiteRT",
     library="ai-edge-litert 2.3.0",
-    rules=(*weighted.TFLITE, *unweighted.TFLITE, *elementwise.TFLITE),
+    rules=(*weighted.TFLITE, *unweighted.TFLITE, *elementwise.TFLITE, *sixteen_bits.TFLITE),
     source="measured against ai-edge-litert 2.3.0 on x86-64",
 )
 """The reference kernels: portable, the same on every machine."""

@@ -32,6 +32,7 @@ from dryfit.quantization.methods.definitions.sums import IS_DIFFERENCE, SHIFT_BI
 from dryfit.quantization.methods.definitions.weighted import LIMIT_ROUNDING, LIMIT_ZERO_POINT_FIRST, weighted
 from dryfit.quantization.methods.method import Definition, MethodRule, QuantizeMethod, Requirement
 from dryfit_plugins.quantize_methods import tflite_elementwise as elementwise
+from dryfit_plugins.quantize_methods import tflite_sixteen_bits as sixteen_bits
 from dryfit_plugins.quantize_methods import tflite_unweighted as unweighted
 from dryfit_plugins.quantize_methods.records import D1, EVEN, F2, REAL_FLOAT, UP, fixed, formula_of, real, rule_of
 from dryfit_plugins.quantize_methods.tflite_weighted import BATCH_MATMUL, REQUANTIZE
@@ -203,7 +204,7 @@ _DIFFERENCE = attrs.evolve(
     options={**_SUM.options, IS_DIFFERENCE: True},
     source=f"{_LITERT}: SUB, all pairs of codes, 2,621,440; 0 differ",
 )
-_OWN = frozenset({"eltwise_difference", "eltwise_product", "global_average_pool"})
+_OWN = frozenset({"eltwise_difference", "eltwise_product", "global_average_pool", "log_softmax"})
 _LEFT_ELEMENTWISE = tuple(_left(rule) for rule in elementwise.TFLITE if rule.operator not in _OWN)
 _MEAN = next(rule for rule in _UNWEIGHTED if rule.operator == "global_average_pool")
 _ELEMENTWISE = (
@@ -230,7 +231,7 @@ METHOD = QuantizeMethod(
     name="tflite-xnnpack",
     title="TensorFlow Lite, default delegate XNNPACK",
     library="ai-edge-litert 2.3.0",
-    rules=(*_WEIGHTED, *_UNWEIGHTED, *_ELEMENTWISE),
+    rules=(*_WEIGHTED, *_UNWEIGHTED, *_ELEMENTWISE, *sixteen_bits.OPTIMIZED),
     source="measured against ai-edge-litert 2.3.0 on x86-64",
 )
 """What the default resolver runs: XNNPACK, requantization in FP32."""

@@ -16,7 +16,7 @@ from tests.oracles.table import ORACLES, oracle_of_method
 from dryfit.errors import ConfigError
 from dryfit.network.layers.movement import Identity
 from dryfit.plugins.quantize_methods import quantize_method
-from dryfit.testing.operator_cases.case_table import DRAWN, trial_cases
+from dryfit.testing.operator_cases.case_table import DRAWN, further_cases, trial_cases
 from dryfit.testing.operator_cases.operator_case import case_of
 from dryfit_cpu.compiler.tier import current_tier
 
@@ -70,6 +70,22 @@ def test_a_definition_gives_the_codes_of_the_library(method, operator):
         count = int(np.count_nonzero(found != expected))
         wrong.update({case.title: count} if count > APPROXIMATED.get((method, operator), 0) else {})
     assert not wrong
+
+
+@pytest.mark.parametrize(("method", "operator"), [cell for cell in CELLS if cell[0] in ("tflite", "tflite-xnnpack")])
+def test_so_it_does_for_codes_of_int16_and_other_forms(method, operator):
+    cases = further_cases(operator, method, count=2, seed=SEED)
+    pairs = zip(cases, library_of(method).answers(cases) if cases else (), strict=True)
+    wrong, compared = {}, 0
+    for case, expected in pairs:
+        if isinstance(expected, Refusal) or not takes(method, case):
+            continue
+        (found,) = quantize_method(method).evaluate(case.layer, case.inputs)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        count, compared = int(np.count_nonzero(found != expected)), compared + 1
+        wrong.update({case.title: count} if count else {})
+    assert not wrong
+    assert compared or not any(takes(method, case) for case in cases)
 
 
 def test_a_library_that_ends_its_process_refuses_one_case_only():

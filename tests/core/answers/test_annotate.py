@@ -287,7 +287,7 @@ def test_marks_by_domains_and_operators_are_for_viewing_only(digits_model: Path)
 
 
 def test_what_cannot_be_annotated_is_refused(digits_model: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="Only an ONNX model"):
+    with pytest.raises(ConfigError, match="Annotating requires an ONNX model"):
         dryfit.annotate(dryfit.network_from_onnx(digits_model))
     with pytest.raises(ConfigError, match="must not be the model itself"):
         dryfit.annotate(digits_model, digits_model, force=True)

@@ -45,7 +45,7 @@ def test_a_network_has_everything_but_edits_and_stays_as_it_is(digits_model: Pat
         del found[name], of_file[name]
     assert found == of_file
     assert network.inputs[0].shape[0] == -1
-    with pytest.raises(ConfigError, match="Edits require an ONNX model"):
+    with pytest.raises(ConfigError, match="An edit requires an ONNX model"):
         dryfit.apply_edits(network, "gemm-convolution", **OPTIONS)
 
 

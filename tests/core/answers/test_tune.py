@@ -325,6 +325,6 @@ def test_a_step_that_lowers_the_sqnr_of_all_samples_together_is_not_taken(sample
 
 def test_a_model_of_another_format_is_refused(repository, tmp_path):
     pytest.importorskip("tflite")
-    with pytest.raises(ConfigError, match="Only ONNX models can be tuned") as refused:
+    with pytest.raises(ConfigError, match="Tuning requires an ONNX model") as refused:
         dryfit.tune(repository / "examples" / "tflite" / "words.tflite", tmp_path)
     assert refused.value.found == "a TFLite model"

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+import dryfit
 from dryfit.answers.asked import import_model
 from dryfit.errors import PluginError
 from dryfit.plugins import facade, registry
+from dryfit.plugins import model_importers as model_importers_module
 from dryfit.plugins.contributions import ImportedModel, ImportOptions, ModelImporter
 from dryfit.plugins.discovery import IMPORTERS
 from dryfit.plugins.model_importers import importer_of, model_importers
@@ -70,3 +72,11 @@ def test_a_record_checks_its_fields() -> None:
     with pytest.raises(PluginError, match="`read` of a ModelImporter is a function"):
         ModelImporter(name="a", title="A", suffixes=(), recognises=bool, read="module:read")  # type: ignore[arg-type]
     assert ImportedModel(None).implied_method == ""  # type: ignore[arg-type]
+
+
+def test_a_question_looks_at_the_first_bytes_of_a_file_once(digits_model, monkeypatch):
+    looked = []
+    before = model_importers_module._first_bytes
+    monkeypatch.setattr(model_importers_module, "_first_bytes", lambda source: looked.append(source) or before(source))
+    dryfit.check(digits_model)
+    assert len(looked) == 1

@@ -178,7 +178,15 @@ def test_not_and_bitwise_not_agree_with_onnx_runtime():
 
 
 def test_every_operation_is_tested():
-    assert set(OPERATORS) | {UnaryOp.NOT, UnaryOp.BITWISE_NOT} == set(UnaryOperation)
+    assert set(OPERATORS) | {UnaryOp.NOT, UnaryOp.BITWISE_NOT, UnaryOp.RSQRT} == set(UnaryOperation)
+
+
+def test_reciprocal_roots_and_squared_differences():
+    x, y = random_array((50,)), random_array((50,))
+    (root,) = run(Unary(op=UnaryOp.RSQRT), np.abs(x))
+    np.testing.assert_allclose(root, 1 / np.sqrt(np.abs(x)), rtol=1e-6)
+    (square,) = run(Elementwise(op=ElementWiseOperation.SQUARED_DIFFERENCE), x, y)
+    np.testing.assert_array_equal(square, (x - y) ** 2)
 
 
 @pytest.mark.parametrize("op", [UnaryOp.ABS, UnaryOp.NEG, UnaryOp.SIGN])

@@ -176,16 +176,16 @@ def test_missing_bindings_say_what_to_install(words, monkeypatch):
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        (lambda path, to: dryfit.apply_edits(path, "clip-bounds", to), "Edits require an ONNX model"),
+        (lambda path, to: dryfit.apply_edits(path, "clip-bounds", to), "An edit requires an ONNX model"),
         (
             lambda path, to: dryfit.translate(path, to, to="implicit"),
             "Only ONNX models can be translated",
         ),
-        (dryfit.prune, "Only ONNX models and networks can be pruned"),
-        (dryfit.annotate, "Only an ONNX model can be annotated"),
+        (dryfit.prune, "Pruning requires an ONNX model"),
+        (dryfit.annotate, "Annotating requires an ONNX model"),
         (
             lambda path, _: dryfit.export_trtexec(path, platform="orin"),
-            "The tools of a board with TensorRT read ONNX models only",
+            "A board with TensorRT requires an ONNX model",
         ),
     ],
 )

@@ -266,9 +266,13 @@ def tune(
             raise UnknownNameError("step", step, STEPS, where="--step")
     said = {"precision": "int8,fp16", **options}
     subject = asked(model, None, said, defaults=with_defaults, needs_shapes=False)
-    if subject.onnx_source is None or EXAMPLE_INPUTS in options:
+    source_model = subject.require_onnx("Tuning")
+    if EXAMPLE_INPUTS in options:
         raise ConfigError(
-            "Only ONNX models can be tuned", where="model", found=subject.form, remedy="Pass a path or an ONNX model"
+            "Tuning requires an ONNX model",
+            where="model",
+            found="a PyTorch module",
+            remedy="Save the model as ONNX first",
         )
     if any(layer.kind in ("quantize", "dequantize") for layer in subject.network.layers):
         raise ConfigError(
@@ -277,7 +281,7 @@ def tune(
             remedy="Tune the FP32 model, or convert it: dryfit translate",
         )
     source = source_of(os.fspath(data), preparation) if isinstance(data, str | os.PathLike) else data
-    proto, external = read_model(subject.onnx_source, subject.folder)
+    proto, external = read_model(source_model, subject.folder)
     names = list(source.names(subject.network))[:limit]
     parts = divided(names)
     chosen = metric_of(metric)

@@ -10,7 +10,7 @@
     indexing             gather, scatter, one_hot, non_zero
     matrix               matrix_multiply, einsum
     movement             concatenation, identity, padding, reverse_sequence, squeeze, unsqueeze
-    normalization        normalization, lrn, softmax
+    normalization        normalization, lrn, softmax, vector_function
     plugin               plugin
     quantization         quantize, dequantize, dynamic_quantize, cast
     quantized_operator   quantized_operator

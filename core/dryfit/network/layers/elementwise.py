@@ -12,7 +12,7 @@ from dryfit.network.tensor import Tensor, TensorSpec
 
 
 class ElementWiseOperation(enum.Enum):
-    """TensorRT's `ElementWiseOperation`; operations from MOD on are ONNX's and host only."""
+    """TensorRT's `ElementWiseOperation`; operations from MOD on are ONNX's, the last TFLite's, and host only."""
 
     SUM = "sum"
     PROD = "prod"
@@ -38,6 +38,7 @@ class ElementWiseOperation(enum.Enum):
     BITWISE_XOR = "bitwise_xor"
     SHIFT_LEFT = "shift_left"
     SHIFT_RIGHT = "shift_right"
+    SQUARED_DIFFERENCE = "squared_difference"
 
     __hash__ = object.__hash__  # as for `DataType`
 
@@ -69,6 +70,7 @@ _BITWISE = frozenset(
     {_Binary.BITWISE_AND, _Binary.BITWISE_OR, _Binary.BITWISE_XOR, _Binary.SHIFT_LEFT, _Binary.SHIFT_RIGHT}
 )
 _HOST_ONLY = _BITWISE | {_Binary.MOD, _Binary.FMOD, _Binary.GREATER_EQUAL, _Binary.LESS_EQUAL}
+_HOST_ONLY |= {_Binary.SQUARED_DIFFERENCE}
 
 
 @layer_kind("elementwise")
@@ -125,7 +127,7 @@ class Elementwise(Layer):
 
 
 class UnaryOperation(enum.Enum):
-    """TensorRT's `UnaryOperation`; BITWISE_NOT is ONNX's and host only."""
+    """TensorRT's `UnaryOperation`; BITWISE_NOT is ONNX's, RSQRT TFLite's, and both are host only."""
 
     EXP = "exp"
     LOG = "log"
@@ -154,11 +156,12 @@ class UnaryOperation(enum.Enum):
     ISNAN = "isnan"
 
     BITWISE_NOT = "bitwise_not"
+    RSQRT = "rsqrt"
 
     @property
     def is_host_only(self) -> bool:
         """Whether TensorRT lacks the operation."""
-        return self is UnaryOperation.BITWISE_NOT
+        return self in (UnaryOperation.BITWISE_NOT, UnaryOperation.RSQRT)
 
 
 _Unary = UnaryOperation

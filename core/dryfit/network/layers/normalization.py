@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 
 from dryfit.network.data_types import DataType
@@ -148,14 +149,64 @@ class Softmax(Layer):
                 found=x.dtype.text,
                 remedy="Add a cast layer before it",
             )
-        if len(checked_axes(self, self.axes, x.rank)) != 1:
-            raise self.problem(
-                "`axes` must select exactly one axis",
-                found=bin(self.axes),
-                allowed="one bit",
-                remedy="Set one bit in `axes`",
-            )
+        _check_one_axis(self, self.axes, x.rank)
         return [TensorSpec(x.shape, x.dtype)]
+
+
+class VectorFunction(enum.Enum):
+    """Functions of the vectors along an axis."""
+
+    LOG_SOFTMAX = "log_softmax"
+    """`x - max - log(sum of exp(x - max))`."""
+    L2_NORMALIZATION = "l2_normalization"
+    """`x / max(sqrt(sum of x^2), 1e-6)`."""
+
+
+@layer_kind("vector_function")
+class VectorFunctionLayer(Layer):
+    """A function of the vectors along one axis that TensorRT lacks; host only.
+
+    Importers use it where a library computes the whole function on codes; otherwise they write it with layers that
+    devices support.
+
+    Attributes:
+        function: the function.
+        axes: bit mask with exactly one bit set; bit i is axis i.
+
+    Source: TFLite `LOG_SOFTMAX`, `L2_NORMALIZATION`.
+    """
+
+    needs_real_numbers = True
+
+    function: VectorFunction
+    axes: int
+
+    @property
+    def host_only_reason(self) -> str:
+        """Why no device supports the layer."""
+        return f"the function {self.function.name}"
+
+    @property
+    def axis(self) -> int:
+        """Axis selected by `axes`."""
+        return self.axes.bit_length() - 1
+
+    def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
+        """Return the input's shape and type."""
+        x = self.required(inputs, 0)
+        if not x.dtype.is_floating_point:
+            raise self.problem(
+                "The input must have a floating-point type", found=x.dtype.text, remedy="Add a cast layer before it"
+            )
+        _check_one_axis(self, self.axes, x.rank)
+        return [TensorSpec(x.shape, x.dtype)]
+
+
+def _check_one_axis(layer: Layer, axes: int, rank: int) -> None:
+    if len(checked_axes(layer, axes, rank)) != 1:
+        raise layer.problem(
+            "`axes` must select exactly one axis", found=bin(axes), allowed="one bit", remedy="Set one bit in `axes`"
+        )
 
 
 class AddNormalization:
@@ -184,3 +235,9 @@ class AddNormalization:
     def add_softmax(self: LayerOwner, input: Tensor) -> Softmax:
         """Add a softmax over the third axis from the end, or axis 0; TensorRT's `add_softmax`. Set `axes` to change."""
         return self.add_layer(Softmax(axes=1 << default_axis(len(input.shape))), [input])
+
+    def add_vector_function(
+        self: LayerOwner, input: Tensor, function: VectorFunction, axis: int
+    ) -> VectorFunctionLayer:
+        """Add a function of the vectors along an axis, which TensorRT lacks."""
+        return self.add_layer(VectorFunctionLayer(function=function, axes=1 << axis), [input])

@@ -88,8 +88,8 @@ class Quantize(Layer):
 class Dequantize(Layer):
     """`(x - zero_point) * scale`.
 
-    Inputs: 0 the quantized data (on the host also INT32, for the bias of a quantized convolution), 1 the scale, 2 the
-    zero point (optional, of the data's type; default: 0; devices support no other value).
+    Inputs: 0 the quantized data (on the host also INT32 and INT64, for the bias of a quantized convolution), 1 the
+    scale, 2 the zero point (optional, of the data's type; default: 0; devices support no other value).
 
     Attributes:
         axis: axis of per-channel scales, with one scale per index; -1 for other granularities.
@@ -116,7 +116,7 @@ class Dequantize(Layer):
     def infer_outputs(self, inputs: Inputs) -> Sequence[TensorSpec]:
         """Return the input's shape, with type `to_type`."""
         x = self.required(inputs, 0)
-        allowed = (*QUANTIZED_TYPES, DataType.INT32)
+        allowed = (*QUANTIZED_TYPES, DataType.INT32, DataType.INT64)
         if x.dtype not in allowed:
             raise self.problem(
                 "The input must have a quantized type",

@@ -41,16 +41,16 @@ class OperatorMethod(Protocol):
         ...
 
 
-_CODES = (DataType.INT8, DataType.UINT8)
+_CODES = (DataType.INT8, DataType.UINT8, DataType.INT16)
 
 
 @layer_kind("quantized_operator")
 class QuantizedOperator(Layer):
     """A layer kind on quantized tensors: codes in and out, or real numbers on one side, where it (de)quantizes.
 
-    A code `q` represents `(q - zero_point) * scale`. The inputs are those of the layer kind: quantized tensors (INT8 or
-    UINT8; weights have a per-tensor scale or one scale per output channel), an INT32 bias in units of input scale *
-    weight scale, or, for `quantize`, real numbers.
+    A code `q` represents `(q - zero_point) * scale`. The inputs are those of the layer kind: quantized tensors (INT8,
+    UINT8 or INT16; weights have a per-tensor scale or one scale per output channel), an INT32 or INT64 bias in units of
+    input scale * weight scale, or, for `quantize`, real numbers.
 
     Attributes:
         computes: the layer kind, such as `convolution`; `identity` only changes the scale, zero point or type of the
@@ -61,7 +61,7 @@ class QuantizedOperator(Layer):
             for an input that is not quantized.
         zero_points: zero point of each input: int32, with the shape of the scale; None as in `scales`.
         output_scale, output_zero_point: scale and zero point of the output, of shape (); None if the output is real.
-        to_type: type of the output: INT8 or UINT8, or FP32 if it is real.
+        to_type: type of the output: INT8, UINT8 or INT16; FP32 if it is real, BOOL of a comparison.
         limits: range of a fused activation, in floating point: (0, inf) for ReLU, (0, 6) for ReLU6.
     """
 

@@ -241,6 +241,7 @@ COMMUTATIONS: dict[str, Commutation] = {
         # Values that are computed in real numbers.
         Commutation("normalization", "", _COMPUTES),
         Commutation("lrn", "", _COMPUTES),
+        Commutation("vector_function", "", _COMPUTES),
         Commutation("cumulative", "", "sums of codes leave their range, and are rounded after each"),
         Commutation("grid_sample", "", "it interpolates between values"),
         Commutation(

@@ -177,7 +177,7 @@ def _only_moves_codes(layer: Layer) -> bool:
 
 
 def _with_bias(network: Network, formed: Formed) -> QuantizedGroup:
-    """The group with its bias as an INT32 constant of the network."""
+    """The group with its bias as an integer constant of the network."""
     if formed.bias is None:
         return formed.group
     name = f"{formed.group.layer.name} bias"
@@ -216,7 +216,16 @@ def _codes_are_known_to_methods(layer: Quantize | Dequantize) -> bool:
 
 
 _OFTEN_IN_REAL_NUMBERS = frozenset(
-    {"eltwise_difference", "eltwise_extreme", "eltwise_product", "function", "parametric_relu", "reduce"}
+    {
+        "comparison",
+        "eltwise_difference",
+        "eltwise_extreme",
+        "eltwise_quotient",
+        "eltwise_product",
+        "function",
+        "parametric_relu",
+        "reduce",
+    }
 )
 """Operators that are told of only between quantizations: composites in real numbers are made of them."""
 
@@ -239,7 +248,12 @@ def _fold_biases(network: Network) -> None:
     for layer in network.layers:
         contents = [None if tensor is None else tensor.spec.value for tensor in layer.inputs]
         is_known = all(value is not None for value in contents)
-        if isinstance(layer, Dequantize) and is_known and contents[0] is not None and contents[0].dtype == np.int32:
+        if (
+            isinstance(layer, Dequantize)
+            and is_known
+            and contents[0] is not None
+            and contents[0].dtype in (np.int32, np.int64)
+        ):
             folded.append(layer)
             values[layer.outputs[0].name] = evaluate(layer, contents)[0]
     replace_by_constants(network, folded, values)

@@ -1,7 +1,7 @@
 """The integers of quantized operators: grids of codes, and biases in the unit of a layer's sums.
 
 A grid has the scales and zero points of a quantize or dequantize layer as quantized operators keep them. A bias is
-INT32, of the input's scale times the weights' scale.
+INT32, or INT64 of INT16 data, of the input's scale times the weights' scale.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.tensor import Array, Tensor
 from dryfit.reference.registry import evaluate
 
-CODE_TYPES = (DataType.INT8, DataType.UINT8)
+CODE_TYPES = (DataType.INT8, DataType.UINT8, DataType.INT16)
 """The types of the codes that quantize methods compute on."""
 
 
@@ -102,7 +102,7 @@ class BiasError(Exception):
 
 
 def integer_bias(layer: Layer, unit: Array) -> Array | None:
-    """The bias of a convolution, deconvolution or fully connected layer as int32[K]; None where it has none.
+    """The bias of a convolution, deconvolution or fully connected layer as int32[K] or int64[K]; None for none.
 
     Integers that the network has are taken as they are where their scale is the unit; other numbers are divided by the
     unit in FP64 and rounded to the nearest, ties to even. That gives back integers that were dequantized in FP32 up to
@@ -158,9 +158,14 @@ def real_bias(layer: Layer, unit: Array, integers: Array) -> Array | None:
 
 
 def _kept_integers(dequantize: Dequantize, unit: Array) -> Array | None:
-    """The INT32 codes of a bias, where their scale is the unit of the sums and no zero point is beside it."""
+    """The INT32 or INT64 codes of a bias, where their scale is the unit of the sums and no zero point is beside it."""
     codes, scale, zero_point = (_value(dequantize.get_input(index)) for index in range(3))
-    if codes is None or scale is None or codes.dtype != np.int32 or (zero_point is not None and zero_point.any()):
+    if (
+        codes is None
+        or scale is None
+        or codes.dtype not in (np.int32, np.int64)
+        or (zero_point is not None and zero_point.any())
+    ):
         return None
     distance = np.abs(scale.astype(np.float64).reshape(-1) - unit.reshape(-1))
     is_unit = scale.size in (1, codes.size) and bool(np.all(distance <= _SAME_SCALE * unit.reshape(-1)))

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from dryfit.errors import DryfitError
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.convolution import Deconvolution
@@ -57,7 +58,7 @@ def chosen_methods(network: Network) -> dict[str, QuantizeMethod]:
 
 
 _ENDED_BY_ACTIVATIONS = frozenset({"average_pool", "bias_add", "convolution", "deconvolution", "eltwise_sum"})
-_ENDED_BY_ACTIVATIONS |= {"eltwise_difference", "eltwise_product", "inner_product"}
+_ENDED_BY_ACTIVATIONS |= {"eltwise_difference", "eltwise_product", "eltwise_quotient", "inner_product"}
 """Operators that libraries compute with an activation behind them as one: its bounds become bounds of the codes."""
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -83,7 +84,7 @@ def formed_operator(layer: Layer, method: QuantizeMethod) -> Formed | str:
     if operator_of(layer) is None:
         return f"quantize methods do not support this kind of layer ({layer.kind})"
     activation = activation_behind(layer)
-    group = find_quantized_group(layer, activation, takes_zero_points=True)
+    group = find_quantized_group(layer, activation, takes_zero_points=True, gives_flags=True)
     missing = missing_for_group(layer, activation, takes_zero_points=True) + _missing_operands(layer)
     if group is None or missing:
         return "; ".join(missing) or "none of its inputs is dequantized"
@@ -229,8 +230,8 @@ def _unit(group: QuantizedGroup) -> Array:
 
 
 def _operator(group: QuantizedGroup, method: QuantizeMethod) -> QuantizedOperator:
-    grids, end = _grids(group), group.quantizes[0]
-    output = grid_of(end)
+    grids, end = _grids(group), next(iter(group.quantizes), None)
+    output = None if end is None else grid_of(end)
     activation = group.activation if isinstance(group.activation, Activation) else None
     return QuantizedOperator(
         name=group.layer.name,
@@ -242,9 +243,9 @@ def _operator(group: QuantizedGroup, method: QuantizeMethod) -> QuantizedOperato
         fields=fields_of_layer(group.layer),
         scales=tuple(None if grid is None else grid.scale for grid in grids),
         zero_points=tuple(None if grid is None else grid.zero_point for grid in grids),
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
-        to_type=end.to_type,
+        output_scale=None if output is None else output.scale,
+        output_zero_point=None if output is None else output.zero_point,
+        to_type=DataType.BOOL if end is None else end.to_type,
         limits=limits_of(activation),
     )
 

@@ -23,7 +23,7 @@ class Operand:
     """An input: codes with a grid, or plain numbers (an INT32 bias, real numbers to quantize).
 
     Attributes:
-        values: int8, uint8, int32 or float32.
+        values: int8, uint8, int16, int32, int64 or float32.
         scale: float32, of shape () or [K] along the output channels; None of plain numbers.
         zero_point: int32 of the scale's shape; None of plain numbers.
     """

@@ -23,6 +23,16 @@ def has_one_type(call: OperatorCall) -> bool:
     return {*quantized, call.to_type} == {call.code_type}
 
 
+def compares_one_type(call: OperatorCall) -> bool:
+    """Whether both operands have one type, and the result is BOOL."""
+    return call.to_type is DataType.BOOL and {one.dtype for one in call.present} == {call.code_type}
+
+
+def has_int8_weights(call: OperatorCall) -> bool:
+    """Whether the output has the input's type, and the weights are INT8."""
+    return call.to_type is call.code_type and call.operand(1).dtype is DataType.INT8
+
+
 def has_no_uint8_weights_of_int8(call: OperatorCall) -> bool:
     """Whether the output has the input's type, and so have the weights, which may also be INT8 of a UINT8 input."""
     weights = call.operand(1).dtype
@@ -68,8 +78,17 @@ def has_zero_points_of_zero(call: OperatorCall) -> bool:
 
 def has_integer_bias(call: OperatorCall) -> bool:
     """Whether there is no bias, or one of INT32."""
+    return _bias_type(call) in (None, DataType.INT32)
+
+
+def has_wide_bias(call: OperatorCall) -> bool:
+    """Whether there is no bias, or one of INT64."""
+    return _bias_type(call) in (None, DataType.INT64)
+
+
+def _bias_type(call: OperatorCall) -> DataType | None:
     bias = call.operands[2] if len(call.operands) > 2 else None
-    return bias is None or bias.dtype is DataType.INT32
+    return None if bias is None else bias.dtype
 
 
 def float_multipliers(call: OperatorCall) -> Array:
@@ -208,13 +227,19 @@ def has_ratio_of_leaky_shift(call: OperatorCall) -> bool:
     return bool(2**-8 <= ratio <= 2**7 and abs(below) >= 2**-8 and -127.99609375 <= below <= 2**7)
 
 
+def sum_bits(call: OperatorCall) -> int:
+    """How many bits behind the point TensorFlow Lite's sums have: 20, or 15 of INT16 values."""
+    return 15 if call.code_type is DataType.INT16 else 20
+
+
 def _has_sum_below_one(call: OperatorCall) -> bool:
     scale, _ = call.output_grid
-    return bool(2 * max(float(one.one_scale) for one in call.present) < 2.0**20 * float(scale))
+    return bool(2 * max(float(one.one_scale) for one in call.present) < 2.0 ** sum_bits(call) * float(scale))
 
 
 SUM_BELOW_ONE = Requirement(
-    text="2 * the larger input scale must be less than 2**20 * the output scale", holds=_has_sum_below_one
+    text="2 * the larger input scale must be less than 2**20 * the output scale (INT16: 2**15)",
+    holds=_has_sum_below_one,
 )
 
 

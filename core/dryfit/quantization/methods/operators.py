@@ -5,6 +5,7 @@ from __future__ import annotations
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
+from dryfit.network.layers.normalization import VectorFunction, VectorFunctionLayer
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize
 from dryfit.network.layers.window_layer import Pooling, PoolingType
@@ -13,14 +14,19 @@ OPERATORS = {
     "average_pool": "average pooling over a window",
     "global_average_pool": "mean over the spatial axes",
     "bias_add": "sum with a constant that differs by channel",
+    "comparison": "equal, greater or less, of two tensors: BOOL",
     "concat": "concatenation along an axis",
     "convolution": "convolution: groups, depthwise, pointwise",
     "deconvolution": "transposed convolution",
     "eltwise_sum": "sum of two tensors",
     "eltwise_difference": "difference of two tensors",
+    "eltwise_quotient": "quotient of two tensors",
+    "eltwise_squared_difference": "square of the difference of two tensors",
     "eltwise_product": "product of two tensors",
     "eltwise_extreme": "larger or smaller of two tensors",
-    "function": "a function of one number: TANH, GELU, HARD_SWISH, EXP, LOG, SQRT, ABS",
+    "function": "a function of one number: TANH, GELU, HARD_SWISH, EXP, LOG, SQRT, RSQRT, ABS, NEG",
+    "l2_normalization": "vectors along an axis over their length",
+    "log_softmax": "logarithm of exp(x) over its sum along an axis",
     "inner_product": "fully connected, matrix product with a constant",
     "leaky_relu": "x, or alpha * x below zero",
     "parametric_relu": "x, or slope * x below zero, with slopes from a tensor",
@@ -54,16 +60,22 @@ _ACTIVATIONS = {
     ActivationType.LEAKY_RELU: "leaky_relu",
     ActivationType.TANH: "function",
     ActivationType.GELU_ERF: "function",
+    ActivationType.GELU_TANH: "function",
     ActivationType.HARD_SWISH: "function",
 }
-_FUNCTIONS = frozenset({UnaryOperation.EXP, UnaryOperation.LOG, UnaryOperation.SQRT, UnaryOperation.ABS})
+_Unary, _Pair = UnaryOperation, ElementWiseOperation
+_FUNCTIONS = frozenset({_Unary.EXP, _Unary.LOG, _Unary.SQRT, _Unary.RSQRT, _Unary.ABS, _Unary.NEG})
 _PAIRS = {
     ElementWiseOperation.SUM: "eltwise_sum",
     ElementWiseOperation.SUB: "eltwise_difference",
     ElementWiseOperation.PROD: "eltwise_product",
     ElementWiseOperation.MAX: "eltwise_extreme",
     ElementWiseOperation.MIN: "eltwise_extreme",
+    ElementWiseOperation.DIV: "eltwise_quotient",
+    ElementWiseOperation.SQUARED_DIFFERENCE: "eltwise_squared_difference",
+    **dict.fromkeys((_Pair.EQUAL, _Pair.GREATER, _Pair.GREATER_EQUAL, _Pair.LESS, _Pair.LESS_EQUAL), "comparison"),
 }
+_VECTORS = {VectorFunction.LOG_SOFTMAX: "log_softmax", VectorFunction.L2_NORMALIZATION: "l2_normalization"}
 _REDUCTIONS = {
     ReduceOperation.AVG: "global_average_pool",
     ReduceOperation.SUM: "reduce",
@@ -83,6 +95,8 @@ def operator_of(layer: Layer) -> str | None:
         return _PAIRS.get(layer.op)
     if isinstance(layer, Unary):
         return "function" if layer.op in _FUNCTIONS else None
+    if isinstance(layer, VectorFunctionLayer):
+        return _VECTORS[layer.function]
     if isinstance(layer, Pooling):
         return "average_pool" if layer.pooling_type is PoolingType.AVERAGE else None
     if isinstance(layer, Reduce):

@@ -53,6 +53,8 @@ class Encoding(enum.Enum):
 
     Q31 = "q31"
     """INT32 mantissa of 31 bits and a power of two."""
+    Q15 = "q15"
+    """A mantissa of 15 bits, the one of 31 rounded half up, and a power of two: with INT64 sums."""
     Q24 = "q24"
     """The 24-bit mantissa of an FP32 number, exactly, and a power of two."""
     FLOAT32 = "float32"
@@ -128,7 +130,8 @@ def encoded(record: Requantization, multiplier: Array | float) -> Multipliers:
     real = np.asarray(multiplier, np.float64)
     if record.encoding in _REAL_TYPES:
         return Multipliers(real.astype(_REAL_TYPES[record.encoding]), None)
-    return Multipliers(real, fixed_point(real.astype(np.float32) if record.encoding is Encoding.Q24 else real))
+    number = fixed_point(real.astype(np.float32) if record.encoding is Encoding.Q24 else real)
+    return Multipliers(real, shortened(number) if record.encoding is Encoding.Q15 else number)
 
 
 def requantize(
@@ -143,7 +146,7 @@ def requantize(
 
     Args:
         record: how.
-        sums: INT32 (any integers that are such numbers).
+        sums: INT32 (any integers that are such numbers); INT64 below 2**47 with the encoding Q15.
         factors: of `multipliers`; they broadcast to the sums.
         zero_point: of the output.
         code_range: lowest and highest code: of the type, or of a fused activation.
@@ -204,6 +207,7 @@ def activation_range(
 
 
 _BITS = 31
+_SHORT_BITS = 15
 _LEAST_SHIFT = -31
 
 
@@ -214,6 +218,7 @@ class FixedPoint:
     Attributes:
         mantissa: int64, 0 or from 2**30 to 2**31 - 1; of any shape.
         shift: int64 of the same shape: how many bits to the left, negative to the right.
+        bits: how many the mantissa has; half of its range, as mantissas are 1/2 or more.
 
     Example:
         >>> number = fixed_point(0.75)
@@ -223,6 +228,7 @@ class FixedPoint:
 
     mantissa: Array
     shift: Array
+    bits: int = _BITS
 
 
 def fixed_point(multiplier: Array | float) -> FixedPoint:
@@ -237,6 +243,13 @@ def fixed_point(multiplier: Array | float) -> FixedPoint:
     mantissa, shift = np.where(is_next, mantissa >> 1, mantissa), np.where(is_next, shift + 1, shift)
     is_zero = (mantissa == 0) | (shift < _LEAST_SHIFT)
     return FixedPoint(np.where(is_zero, 0, mantissa), np.where(is_zero, 0, shift))
+
+
+def shortened(number: FixedPoint) -> FixedPoint:
+    """The number with a mantissa of 15 bits, half up, at most 2**15 - 1."""
+    dropped = number.bits - _SHORT_BITS
+    mantissa = np.minimum((number.mantissa + (1 << (dropped - 1))) >> dropped, (1 << _SHORT_BITS) - 1)
+    return FixedPoint(np.asarray(mantissa), number.shift, _SHORT_BITS)
 
 
 def wrapped(values: Array) -> Array:
@@ -281,17 +294,17 @@ def two_step(values: Array | int, multiplier: FixedPoint, rounding: RoundingMode
 
 
 def one_step(values: Array | int, multiplier: FixedPoint, rounding: RoundingMode) -> Array:
-    """The product in one rounding: all 63 bits of it, then a shift right, rounded as said.
+    """The product in one rounding: all bits of it, then a shift right, rounded as said.
 
     Raises:
         ConfigError: a multiplier is 2**30 or more, which leaves no bit to round.
     """
-    bits = _BITS - multiplier.shift
+    bits = multiplier.bits - multiplier.shift
     if np.any(bits < 1):
         raise ConfigError(
             "The multiplier is out of range for a single rounding shift",
             found=f"2**{int(np.max(multiplier.shift))}",
-            allowed=f"below 2**{_BITS - 1}",
+            allowed=f"below 2**{multiplier.bits - 1}",
             remedy="Quantize with other scales",
         )
     return shifted_right(np.asarray(values, np.int64) * multiplier.mantissa, bits, rounding)

@@ -10,10 +10,12 @@ from dryfit.errors import UnknownNameError
 from dryfit.testing.operator_cases import other_cases, weighted_cases
 from dryfit.testing.operator_cases.habits import CaseTrial, habits_of
 from dryfit.testing.operator_cases.operator_case import OperatorCase
+from dryfit.testing.operator_cases.sixteen_bit_cases import SIXTEEN_BITS
 
 DRAWN: Mapping[str, Callable[[CaseTrial], Iterator[OperatorCase]]] = {
     "average_pool": other_cases.average_pool_cases,
     "bias_add": other_cases.bias_add_cases,
+    "comparison": other_cases.comparison_cases,
     "concat": other_cases.concat_cases,
     "convolution": weighted_cases.convolution_cases,
     "deconvolution": weighted_cases.deconvolution_cases,
@@ -21,11 +23,15 @@ DRAWN: Mapping[str, Callable[[CaseTrial], Iterator[OperatorCase]]] = {
     "eltwise_difference": other_cases.eltwise_difference_cases,
     "eltwise_extreme": other_cases.eltwise_extreme_cases,
     "eltwise_product": other_cases.eltwise_product_cases,
+    "eltwise_quotient": other_cases.eltwise_quotient_cases,
+    "eltwise_squared_difference": other_cases.eltwise_squared_difference_cases,
     "eltwise_sum": other_cases.eltwise_sum_cases,
     "function": other_cases.function_cases,
     "global_average_pool": other_cases.global_average_pool_cases,
     "inner_product": weighted_cases.inner_product_cases,
+    "l2_normalization": other_cases.l2_normalization_cases,
     "leaky_relu": other_cases.leaky_relu_cases,
+    "log_softmax": other_cases.log_softmax_cases,
     "parametric_relu": other_cases.parametric_relu_cases,
     "quantize": other_cases.quantize_cases,
     "reduce": other_cases.reduce_cases,
@@ -38,6 +44,7 @@ DRAWN: Mapping[str, Callable[[CaseTrial], Iterator[OperatorCase]]] = {
 """Operator to what draws its cases."""
 
 FURTHER: Mapping[str, Callable[[CaseTrial], Iterator[OperatorCase]]] = {
+    "function": other_cases.more_function_cases,
     "global_average_pool": other_cases.mean_over_axes_cases,
     "relu": other_cases.clip_to_one_cases,
 }
@@ -70,7 +77,9 @@ def trial_cases(
 
 
 def further_cases(operator: str, method: str, *, count: int, seed: int = 7) -> list[OperatorCase]:
-    """As `trial_cases`, of the cases in `FURTHER`; none for most operators."""
+    """As `trial_cases`, of the cases in `FURTHER`, and with codes of INT16 where the library takes them."""
     random = np.random.default_rng([seed, 1, *operator.encode()])
-    draw = FURTHER.get(operator)
-    return [] if draw is None else list(draw(CaseTrial(habits_of(method), random, count, is_exhaustive=False)))
+    habits = habits_of(method)
+    trial = CaseTrial(habits, random, count, is_exhaustive=False)
+    draws = [FURTHER.get(operator), SIXTEEN_BITS.get(operator) if habits.has_sixteen_bits else None]
+    return [case for draw in draws if draw is not None for case in draw(trial)]

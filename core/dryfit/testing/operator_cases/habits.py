@@ -33,6 +33,7 @@ class Habits:
         greatest_multiplier: of weighted operators.
         counts_padding: whether average pooling counts padding; None where either can be chosen.
         explicit_padding: whether average pooling takes any padding; else only SAME_UPPER.
+        has_sixteen_bits: whether activations may be INT16, with weights of INT8.
     """
 
     types: tuple[DataType, ...] = (INT8, UINT8)
@@ -46,6 +47,7 @@ class Habits:
     greatest_multiplier: float = 2.0**1.5
     counts_padding: bool | None = False
     explicit_padding: bool = False
+    has_sixteen_bits: bool = False
 
 
 _TENSORFLOW_LITE = Habits(
@@ -53,6 +55,7 @@ _TENSORFLOW_LITE = Habits(
     batched_products=frozenset({INT8}),
     one_grid=frozenset({"average_pool", "resize_bilinear", "concat_int8"}),
     fixed_grid=frozenset({"sigmoid", "softmax"}),
+    has_sixteen_bits=True,
 )
 _ONNX_RUNTIME = Habits(
     weights={INT8: (INT8,), UINT8: (UINT8, INT8)},

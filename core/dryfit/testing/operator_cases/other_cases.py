@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
 from dryfit.network.layers.movement import Concatenation, Identity
-from dryfit.network.layers.normalization import Softmax
+from dryfit.network.layers.normalization import Softmax, VectorFunction, VectorFunctionLayer
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.resize import InterpolationMode, Resize, ResizeCoordinateTransformation
@@ -155,6 +156,81 @@ def eltwise_product_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
 def eltwise_extreme_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
     """Of one grid."""
     yield from _pair_cases(trial, [ElementWiseOperation.MAX, ElementWiseOperation.MIN], is_one_grid=True)
+
+
+def eltwise_quotient_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """As those of sums, without divisors of 0."""
+    for case in _pair_cases(trial, [ElementWiseOperation.DIV]):
+        first, second = (np.asarray(array) for array in case.inputs)
+        zero_point = int(np.asarray(case.layer.zero_points[1]))
+        other = zero_point + (1 if zero_point < np.iinfo(second.dtype).max else -1)
+        yield attrs.evolve(case, inputs=(first, np.where(second == zero_point, other, second).astype(second.dtype)))
+
+
+def eltwise_squared_difference_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """Of all pairs of INT8 codes, with scales by which most squares are codes."""
+    for _ in range(trial.count if DataType.INT8 in trial.habits.types else 0):
+        a, b, y = _sum_grids(trial, DataType.INT8)
+        first, second = all_pairs(np.int8)
+        if not trial.is_exhaustive:
+            first, second = first[::7, ::5], second[::7, ::5]
+        scale = np.float32(max(a[0], b[0]) ** 2 * np.exp2(trial.random.uniform(5, 9)))
+        layer = Elementwise(op=ElementWiseOperation.SQUARED_DIFFERENCE)
+        inputs = [first[None, None], second[None, None]]
+        yield case_of(layer, inputs, [a, b], (scale, y[1]))
+
+
+_COMPARISONS = (
+    ElementWiseOperation.EQUAL,
+    ElementWiseOperation.GREATER,
+    ElementWiseOperation.GREATER_EQUAL,
+    ElementWiseOperation.LESS,
+    ElementWiseOperation.LESS_EQUAL,
+)
+
+
+def comparison_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """Of all pairs of codes; scales in ratios of powers of two, by which many are equal."""
+    for operation, dtype, index in itertools.product(_COMPARISONS, trial.habits.types, range(trial.count)):
+        a, b = drawn_grid(trial.random, dtype), drawn_grid(trial.random, dtype)
+        if index % 2 == 0:
+            b = (np.float32(a[0] * np.exp2(trial.random.integers(-2, 3))), b[1])
+        first, second = all_pairs(dtype.numpy)
+        if not trial.is_exhaustive:
+            first, second = first[::7, ::5], second[::7, ::5]
+        inputs = [first[None, None], second[None, None]]
+        yield case_of(Elementwise(op=operation), inputs, [a, b], None, to_type=DataType.BOOL)
+
+
+def _vector_cases(trial: CaseTrial, function: VectorFunction, grids: Mapping[DataType, Grid]) -> Iterator[OperatorCase]:
+    """Rows of several lengths, narrow and wide."""
+    for dtype, index in itertools.product(trial.habits.types, range(trial.count)):
+        x, length = drawn_grid(trial.random, dtype), (5, 10, 33, 100)[index % 4]
+        codes = _codes(trial, dtype, (1000 // length, length), x[1], 127 if index % 2 else 6)
+        yield case_of(VectorFunctionLayer(function=function, axes=0b10), [codes], [x], grids[dtype])
+
+
+def l2_normalization_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """With the output's grid as TensorFlow Lite has it."""
+    grids = {DataType.INT8: (np.float32(1 / 128), 0), DataType.UINT8: (np.float32(1 / 128), 128)}
+    yield from _vector_cases(trial, VectorFunction.L2_NORMALIZATION, grids)
+
+
+def log_softmax_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """With the output's grid as TensorFlow Lite has it."""
+    grids = {DataType.INT8: (np.float32(1 / 16), 127), DataType.UINT8: (np.float32(1 / 16), 255)}
+    yield from _vector_cases(trial, VectorFunction.LOG_SOFTMAX, grids)
+
+
+def more_function_cases(trial: CaseTrial) -> Iterator[OperatorCase]:
+    """Of all codes: GELU by its approximation, and RSQRT and NEG of INT8."""
+    for dtype, _ in itertools.product(trial.habits.types, range(trial.count)):
+        x, y = drawn_grid(trial.random, dtype), drawn_grid(trial.random, dtype)
+        yield case_of(Activation(activation_type=ActivationType.GELU_TANH), [all_codes(dtype.numpy)], [x], y)
+    for operation, _ in itertools.product((UnaryOperation.RSQRT, UnaryOperation.NEG), range(trial.count)):
+        x, y = drawn_grid(trial.random, DataType.INT8), drawn_grid(trial.random, DataType.INT8)
+        x = (x[0], -128) if operation is UnaryOperation.RSQRT else x
+        yield case_of(Unary(op=operation), [all_codes(np.int8)], [x], y)
 
 
 _SAFE_FUNCTIONS = (ActivationType.TANH, ActivationType.GELU_ERF, ActivationType.HARD_SWISH)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
-from dryfit.network.layers.normalization import Softmax
+from dryfit.network.layers.normalization import Softmax, VectorFunction, VectorFunctionLayer
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.tensor import Tensor
 from dryfit_tflite.operator_view import Operator
@@ -83,16 +83,26 @@ def _times(op: Operator, x: Tensor, factor: float) -> Tensor:
     return op.add(Elementwise(op=ElementWiseOperation.PROD), x, one)
 
 
+def _of_last_axis(op: Operator, function: VectorFunction) -> VectorFunctionLayer:
+    return VectorFunctionLayer(function=function, axes=1 << (op.rank(0) - 1))
+
+
 @operator("LOG_SOFTMAX")
 def log_softmax(op: Operator) -> None:
-    """Logarithm of a softmax over the last axis."""
+    """Logarithm of a softmax over the last axis; on codes one layer."""
+    if op.is_one_on_codes:
+        op.give(op.add(_of_last_axis(op, VectorFunction.LOG_SOFTMAX), op.real(0)))
+        return
     result = op.add(Softmax(axes=1 << (op.rank(0) - 1)), op.real(0))
     op.give(op.add(Unary(op=UnaryOperation.LOG), result))
 
 
 @operator("L2_NORMALIZATION")
 def l2_normalization(op: Operator) -> None:
-    """The input over the square root of the sum of squares along the last axis, of at least 1e-12 (FP32: 1e-6)."""
+    """The input over the root of the sum of squares along the last axis, at least 1e-6; on codes one layer."""
+    if op.is_one_on_codes and not op.option("FusedActivationFunction"):
+        op.give(op.add(_of_last_axis(op, VectorFunction.L2_NORMALIZATION), op.real(0)))
+        return
     x = op.real(0)
     squares = op.add(Elementwise(op=ElementWiseOperation.PROD), x, x)
     total = op.add(Reduce(op=ReduceOperation.SUM, axes=1 << (op.rank(0) - 1), keep_dims=True), squares)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from dryfit.network.data_types import DataType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Select, Unary, UnaryOperation
 from dryfit.network.tensor import Tensor
 from dryfit_tflite.operator_view import Operator
@@ -39,10 +42,34 @@ def _operands(op: Operator, *indices: int) -> tuple[list[Tensor], bool]:
 @operator(*_BINARY)
 def binary(op: Operator) -> None:
     """Elementwise, with a fused activation."""
+    _require_general_scales(op)
     (x, y), first = _operands(op, 0, 1)
     result = op.add(Elementwise(op=_BINARY[op.record.name]), x, y)
     fused = op.option("FusedActivationFunction") if op.record.name in ("ADD", "SUB", "MUL", "DIV") else 0
     op.give(op.activated(result, fused), first=first)
+
+
+def _require_general_scales(op: Operator) -> None:
+    """Refuse sums of INT16 that are computed by shifts alone, as old converters ask for.
+
+    Raises:
+        OperatorRefusedError: all scales are powers of two, and the operands' differ.
+    """
+    if op.record.name not in ("ADD", "SUB") or not op.output().is_quantized or not op.option("PotScaleInt16", False):
+        return
+    grids = [op.value(0).grid, op.value(1).grid, op.output().grid]
+    scales = [float(one.scale[0]) for one in grids]
+    is_power = all(math.frexp(scale)[0] == _HALF for scale in scales)
+    if op.output().tensor.dtype is DataType.INT16 and is_power and len(set(scales)) > 1:
+        raise op.refusal(
+            "A sum of INT16 by powers of two (`pot_scale_int16`) is not supported",
+            found=", ".join(map(str, scales)),
+            allowed="equal scales, or `pot_scale_int16` off, as converters write it since TensorFlow 2.3",
+            remedy="Convert the model again",
+        )
+
+
+_HALF = 0.5
 
 
 @operator("NOT_EQUAL")
@@ -55,8 +82,11 @@ def not_equal(op: Operator) -> None:
 
 @operator("SQUARED_DIFFERENCE")
 def squared_difference(op: Operator) -> None:
-    """The difference times itself."""
+    """The difference times itself; on codes one layer."""
     (x, y), first = _operands(op, 0, 1)
+    if op.is_one_on_codes:
+        op.give(op.add(Elementwise(op=_Binary.SQUARED_DIFFERENCE), x, y), first=first)
+        return
     difference = op.add(Elementwise(op=_Binary.SUB), x, y)
     op.give(op.add(Elementwise(op=_Binary.PROD), difference, difference), first=first)
 
@@ -96,8 +126,11 @@ def unary(op: Operator) -> None:
 
 @operator("RSQRT")
 def reciprocal_root(op: Operator) -> None:
-    """Reciprocal of the square root."""
+    """Reciprocal of the square root; on codes one layer."""
     first = op.works_channels_first(0)
+    if op.is_one_on_codes:
+        op.give(op.add(Unary(op=UnaryOperation.RSQRT), op.real(0, first=first)), first=first)
+        return
     root = op.add(Unary(op=UnaryOperation.SQRT), op.real(0, first=first))
     op.give(op.add(Unary(op=UnaryOperation.RECIP), root), first=first)
 

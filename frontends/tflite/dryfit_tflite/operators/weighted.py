@@ -1,8 +1,9 @@
 """Operators with weights: convolutions, fully connected layers and products of matrices.
 
 Constant weights are turned into the layer's order once; their scales follow the output channels, which TFLite has on
-axis 0 of convolutions and on axis 3 of depthwise ones. A bias of a quantized layer is INT32 in units of input scale *
-weight scale: that is its scale here, whatever the file rounds it to, as TFLite adds the integers as they are.
+axis 0 of convolutions and on axis 3 of depthwise ones. A bias of a quantized layer is INT32, or INT64 of INT16 data, in
+units of input scale * weight scale: that is its scale here, whatever the file rounds it to, as TFLite adds the integers
+as they are.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _cast(op: Operator, tensor: Tensor) -> Tensor:
 
 
 def _bias(op: Operator, index: int, data: int, weights: int) -> Tensor | None:
-    """The bias as the layer's input 2: INT32 codes are dequantized with input scale * weight scale."""
+    """The bias as the layer's input 2: INT32 and INT64 codes are dequantized with input scale * weight scale."""
     if not op.has(index):
         return None
     value = op.value(index)
@@ -79,10 +80,10 @@ def _bias(op: Operator, index: int, data: int, weights: int) -> Tensor | None:
     if known.dtype.kind != "i" or not (x.is_quantized and w.is_quantized):
         return op.constant_tensor(known.astype(np.float32), name)
     scale = np.asarray(x.grid.scale[0] * w.grid.scale, np.float32)
-    if known.dtype == np.int64:  # of INT16 activations; such sums have no kernel, so the bias is given in real numbers
-        return op.constant_tensor((known * scale.astype(np.float64)).astype(np.float32), name)
-    if known.dtype != np.int32:
-        raise op.refusal("The bias must be INT32", found=value.tensor.type_name, remedy="Quantize the model again")
+    if known.dtype not in (np.int32, np.int64):
+        raise op.refusal(
+            "The bias must be INT32 or INT64", found=value.tensor.type_name, remedy="Quantize the model again"
+        )
     grid = Quantization(scale, np.zeros(scale.shape, np.int64), 0)
     if op.network.quantize_method in ("", "none"):
         return op.constant_tensor((known * scale.astype(np.float64)).astype(np.float32), name)

@@ -86,6 +86,7 @@ UNSUPPORTED = {
     "squeeze": f"{_NEVER}, whose tensors have rank 4",
     "top_k": _NEVER,
     "unsqueeze": f"{_NEVER}, whose tensors have rank 4",
+    "vector_function": _NEVER,
 }
 
 

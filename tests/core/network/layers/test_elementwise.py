@@ -83,8 +83,8 @@ def test_an_exponent_may_have_another_type():
 UnaryOp = UnaryOperation
 
 
-def test_only_bitwise_not_is_host_only():
-    assert [op for op in UnaryOp if op.is_host_only] == [UnaryOp.BITWISE_NOT]
+def test_functions_of_other_formats_are_host_only():
+    assert [op for op in UnaryOp if op.is_host_only] == [UnaryOp.BITWISE_NOT, UnaryOp.RSQRT]
 
 
 @pytest.mark.parametrize("op", [op for op in UnaryOp if op not in (UnaryOp.NOT, UnaryOp.BITWISE_NOT)])

@@ -193,8 +193,8 @@ def test_a_dequantize_layer_says_the_same_of_itself():
 
 
 @pytest.mark.parametrize("dtype", DataType)
-def test_quantized_types_and_int32_are_taken(dtype):
-    if dtype in (*QUANTIZED_TYPES, DataType.INT32):
+def test_quantized_types_and_those_of_biases_are_taken(dtype):
+    if dtype in (*QUANTIZED_TYPES, DataType.INT32, DataType.INT64):
         (output,) = Dequantize(to_type=DataType.HALF).infer_outputs([spec(2, dtype=dtype), spec()])
         assert (output.shape, output.dtype) == ((2,), DataType.HALF)
     else:

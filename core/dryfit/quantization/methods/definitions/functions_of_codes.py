@@ -37,9 +37,15 @@ def _gelu(x: Array) -> Array:
     return np.asarray(x.astype(np.float32) * np.float32(0.5) * (np.float32(1) + error))
 
 
-_FUNCTIONS: Mapping[ActivationType | UnaryOperation, Function] = {
+def _gelu_by_tanh(x: Array) -> Array:
+    """`x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`."""
+    return np.asarray(x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+
+
+FUNCTIONS: Mapping[ActivationType | UnaryOperation, Function] = {
     ActivationType.TANH: np.tanh,
     ActivationType.GELU_ERF: _gelu,
+    ActivationType.GELU_TANH: _gelu_by_tanh,
     UnaryOperation.EXP: np.exp,
     UnaryOperation.LOG: np.log,
 }
@@ -56,7 +62,7 @@ def function_of(call: OperatorCall) -> ActivationType | UnaryOperation | None:
 def function_by_table(call: OperatorCall, rule: MethodRule) -> Array:
     """`f32(function(x))` quantized by the rule's requantization, and its option `times_reciprocal`."""
     operand, kind = call.operand(0), function_of(call)
-    function = None if kind is None else _FUNCTIONS.get(kind)
+    function = None if kind is None else FUNCTIONS.get(kind)
 
     def values(distances: Array) -> Array:
         x = distances.astype(np.float32) * operand.one_scale
@@ -77,6 +83,12 @@ def square_root(call: OperatorCall, rule: MethodRule) -> Array:
         return np.asarray(np.clip(np.trunc(np.sqrt(x) / scale).astype(np.int64) + zero_point, low, high))
 
     return by_table(operand, values).astype(call.to_type.numpy)
+
+
+def negated_codes(call: OperatorCall, rule: MethodRule) -> Array:
+    """`-q` of the codes, of which the lowest wraps around; scales and zero points are not looked at."""
+    del rule
+    return -call.operand(0).values
 
 
 def absolute(call: OperatorCall, rule: MethodRule) -> Array:

@@ -87,9 +87,11 @@ def by_table(operand: Operand, function: Callable[[Array], Array]) -> Array:
     """The function of every element, of the operand's shape.
 
     Args:
-        operand: INT8 or UINT8.
-        function: of the distances of all 256 codes from the zero point, `int32[256]`.
+        operand: INT8, UINT8 or INT16.
+        function: of distances from the zero point, int32: those of all 256 codes, or of INT16 those of the elements.
     """
+    if operand.values.dtype.itemsize > 1:
+        return np.asarray(function(operand.distances))
     codes = np.arange(256, dtype=np.uint8).view(operand.values.dtype)
     table = function(codes.astype(np.int32) - np.int32(operand.one_zero_point))
     return np.asarray(table[operand.values.view(np.uint8)])

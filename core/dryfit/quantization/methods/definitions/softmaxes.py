@@ -17,7 +17,13 @@ from dryfit.quantization.methods.call import OperatorCall
 from dryfit.quantization.methods.definitions.real_numbers import exponential
 from dryfit.quantization.methods.definitions.weighted import output_range
 from dryfit.quantization.methods.method import MethodRule
-from dryfit.quantization.methods.requantization import codes_of_real, doubling_high_product, fixed_point, shifted_right
+from dryfit.quantization.methods.requantization import (
+    FixedPoint,
+    codes_of_real,
+    doubling_high_product,
+    fixed_point,
+    shifted_right,
+)
 from dryfit.quantization.rounding import RoundingMode
 
 _LARGEST = np.finfo(np.float32).max
@@ -117,26 +123,31 @@ def softmax_in_fixed_point(call: OperatorCall, rule: MethodRule) -> Array:
     """
     del rule
     low, high = call.code_range
-    powers, is_counted = _table(float(call.operand(0).one_scale))
+    powers, _, _ = powers_of_distances(float(call.operand(0).one_scale))
+    is_counted = powers > 0
     indices = distances_from_largest(call)
     total = shifted_right(powers, 12, _AWAY)[indices].sum(axis=softmax_axis(call), keepdims=True)
     bits = np.frexp(total.astype(np.float64))[1].astype(np.int64)  # the sum is below 2**bits
-    factors = _reciprocal((total << (32 - bits)) - (1 << 31))
+    factors = reciprocal((total << (32 - bits)) - (1 << 31))
     quotients = shifted_right(doubling_high_product(factors, powers[indices]), bits - 1 - _SUM_BITS + 23, _AWAY)
     codes = np.where(is_counted[indices], np.clip(quotients + low, low, high), low)
     return codes.astype(call.to_type.numpy)
 
 
-def _table(scale: float) -> tuple[Array, Array]:
-    """exp(-scale * d) in Q0.31 for d from 0 to 255, with 0 where it does not count; and where it counts."""
+def powers_of_distances(scale: float) -> tuple[Array, Array, FixedPoint]:
+    """exp(-scale * d) in Q0.31 for d from 0 to 255, -scale * d in Q5.26, and what made it of d.
+
+    Both are 0 for a d that does not count, since it leaves Q5.26. Powers below 2**-32 are 0, too; what becomes of them
+    is the lowest code either way.
+    """
     multiplier = fixed_point(min(scale * 2.0**_INPUT_BITS, float(_LARGEST_INT32)))
     shift = int(multiplier.shift)
     radius = math.floor(31 * 2.0**_INPUT_BITS / 2.0**shift)
     distances = np.arange(256, dtype=np.int64)
     is_counted = distances <= radius
     counted = np.where(is_counted, -distances, 0)
-    powers = _exponential(doubling_high_product(counted << max(shift, 0), multiplier.mantissa))
-    return np.where(is_counted, powers, 0), is_counted
+    scaled = doubling_high_product(counted << max(shift, 0), multiplier.mantissa)
+    return np.where(is_counted, _exponential(scaled), 0), scaled, multiplier
 
 
 def _exponential(values: Array) -> Array:
@@ -161,7 +172,7 @@ def _exponential_of_quarter(values: Array) -> Array:
     return _EXP_OF_EIGHTH + product(_EXP_OF_EIGHTH, x + shifted_right(terms, 1, _AWAY))
 
 
-def _reciprocal(values: Array) -> Array:
+def reciprocal(values: Array) -> Array:
     """1 / (1 + x) of numbers x in Q0.31 from 0 to 1, in Q0.31."""
     product = doubling_high_product
     half = (values + _LARGEST_INT32 + 1) // 2  # (1 + x) / 2; the sum is positive, so halves go up

@@ -11,6 +11,7 @@ import numpy as np
 
 from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import Operand, OperatorCall
+from dryfit.quantization.methods.conditions import sum_bits
 from dryfit.quantization.methods.definitions.weighted import is_in_vectors, output_range
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import (
@@ -29,29 +30,28 @@ CUT_OPERANDS = "cut_operands"
 """The option of `sum_by_three_multipliers`: whether vectors, of as many elements as `vector_elements` says, cut."""
 IS_DIFFERENCE = "is_difference"
 """The option of `sum_by_common_shift`: whether the second operand is subtracted."""
-_LEFT_SHIFT = 20
 
 
 def sum_by_three_multipliers(call: OperatorCall, rule: MethodRule) -> Array:
     """Both operands with 20 bits behind the point, scaled to twice the larger scale; their sum scaled to the output's.
 
     T = 2 max(sa, sb);  y = requantize(fixed((a - za) << 20, sa / T) + fixed((b - zb) << 20, sb / T), T / (2**20 sy)),
-    all in FP64 and with the two roundings of the rule's requantization. Where the option `cut_operands` is set, vectors
-    of elements shift operands right without rounding.
+    all in FP64 and with the two roundings of the rule's requantization; INT16 has 15 bits in the place of 20. Where the
+    option `cut_operands` is set, vectors of elements shift operands right without rounding.
     """
     scale, zero_point = call.output_grid
     operands = (call.operand(0), call.operand(1))
     twice = 2 * max(float(one.one_scale) for one in operands)
     total = sum(scaled_operand(one, float(one.one_scale) / twice, call, rule) for one in operands)
-    factors = encoded(rule.record, twice / (2**_LEFT_SHIFT * float(scale)))
+    factors = encoded(rule.record, twice / (2 ** sum_bits(call) * float(scale)))
     codes = requantize(rule.record, np.asarray(total), factors, zero_point, output_range(call, rule))
     return codes.astype(call.to_type.numpy)
 
 
 def scaled_operand(operand: Operand, factor: float, call: OperatorCall, rule: MethodRule) -> Array:
-    """Distances from the zero point with 20 bits behind the point, times a factor of at most 1/2."""
+    """Distances from the zero point with `sum_bits` behind the point, times a factor of at most 1/2."""
     multiplier = fixed_point(factor)
-    distances = operand.distances.astype(np.int64) << _LEFT_SHIFT
+    distances = operand.distances.astype(np.int64) << sum_bits(call)
     scaled = two_step(distances, multiplier, rule.record.rounding)
     if not rule.options.get(CUT_OPERANDS):
         return scaled

@@ -1,6 +1,6 @@
 """Convolution, deconvolution and inner product: exact sums of products, then a requantization.
 
-    sum  = sum of (x - zx) * (w - zw) + INT32 bias, as INT32 that wraps around
+    sum  = sum of (x - zx) * (w - zw) + INT32 bias, as INT32 that wraps around; INT64 of INT16 x without such a bias
     code = clamp(requantize(sum) + zy)
 
 What lies outside the input counts as its zero point: it adds nothing.
@@ -14,10 +14,12 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 
+from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Deconvolution, FullyConnected
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import OperatorCall
+from dryfit.quantization.methods.conditions import has_wide_bias
 from dryfit.quantization.methods.method import MethodRule
 from dryfit.quantization.methods.requantization import (
     Multipliers,
@@ -44,7 +46,7 @@ def weighted(call: OperatorCall, rule: MethodRule) -> Array:
 
 
 def weighted_sums(call: OperatorCall) -> Array:
-    """The sums as int32, an INT32 bias among them, of the output's shape.
+    """The sums with an integer bias, of the output's shape: int32, or int64 of INT16 data without an INT32 bias.
 
     Raises:
         NetworkError: there is no input, or there are no weights.
@@ -55,7 +57,7 @@ def weighted_sums(call: OperatorCall) -> Array:
     bias = call.operands[2] if len(call.operands) > 2 else None
     if bias is not None and bias.dtype.is_integer:
         sums = sums + along_channels(call, bias.values.astype(np.int64))
-    return wrapped(sums).astype(np.int32)
+    return sums if call.code_type is DataType.INT16 and has_wide_bias(call) else wrapped(sums).astype(np.int32)
 
 
 def kernel_distances(call: OperatorCall) -> Array:
