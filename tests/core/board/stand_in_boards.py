@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 import dryfit
 from dryfit.answers.asked import asked, quiet_log
@@ -118,7 +119,16 @@ def drawn_board(seed: int, precisions: Sequence[str] = PRECISIONS) -> Overlay:
         if (factor := float(np.exp(random.uniform(np.log(0.6), np.log(1.7)))))
     }
     changes = {rule: _drawn_change(known_rules[rule], random) for rule in sorted(rules)}
-    return Overlay(f"board-{seed}", PLATFORM, SOFTWARE, rules=changes, cost={"dla": drawn})
+    return Overlay(f"board-{seed}", PLATFORM, SOFTWARE, rules=changes, cost={"dla": drawn, "gpu": drawn_gpu(seed)})
+
+
+def drawn_gpu(seed: int) -> Mapping[str, FittedParameter]:
+    """Cost parameters of a board's GPU: a share of the published peaks, and a longer launch."""
+    random = np.random.default_rng(seed + 2000)
+    parameters = registry.target("GPU").cost_parameters[PLATFORM]
+    known = numbers(parameters)
+    bounds = {name: (1.0, 3.0) if name == "launch_seconds" else (0.3, 0.9) for name in type(parameters).LEARNABLE}
+    return {name: FittedParameter(known[name] * float(random.uniform(*ends))) for name, ends in bounds.items()}
 
 
 def _drawn_change(rule: LimitRule, random: np.random.Generator) -> RuleChange:
@@ -199,6 +209,22 @@ def chain_of_convolutions(channels: int, side: int, depth: int, window: int) -> 
         x = network.add_activation(layer.get_output(0), dryfit.ActivationType.RELU).get_output(0)
     network.mark_output(x)
     return network
+
+
+def chain_model(channels: int, side: int, depth: int, window: int) -> onnx.ModelProto:
+    """The same network as an ONNX model."""
+    shape, constants, nodes = [1, channels, side, side], [], []
+    for index in range(depth):
+        kernel = np.full((channels, channels, window, window), 0.01, np.float32)
+        constants.append(numpy_helper.from_array(kernel, f"w{index}"))
+        pads = [window // 2] * 4
+        nodes.append(
+            helper.make_node("Conv", [f"x{index}", f"w{index}"], [f"c{index}"], name=f"conv{index}", pads=pads)
+        )
+        nodes.append(helper.make_node("Relu", [f"c{index}"], [f"x{index + 1}"], name=f"relu{index}"))
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x0", f"x{depth}")]
+    graph = helper.make_graph(nodes, f"chain of {depth}", values[:1], values[1:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
 
 
 def measurements(board: Overlay, seed: int) -> list[Measurement]:

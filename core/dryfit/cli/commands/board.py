@@ -97,13 +97,20 @@ def read(
     metavar="FILE",
     help="Write the overlay to this file (TOML).",
 )
-@click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it has models of yours.")
+@click.option(
+    "--kit",
+    "kits",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="The kit: required if it has models of yours. May be repeated for RESULTS of several kits.",
+)
 @click.option("--name", default="", metavar="NAME", help="Name of the overlay (default: that of the file).")
 @click.option("--author", default="", metavar="TEXT", help="Who made it, for those with whom it is shared.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
 def learn(
-    results: tuple[Path, ...], output: Path, kit: Path | None, name: str, author: str, force: bool, as_json: bool
+    results: tuple[Path, ...], output: Path, kits: tuple[Path, ...], name: str, author: str, force: bool, as_json: bool
 ) -> None:
     """Write what RESULTS of a board show as an overlay, for --overlay of other commands.
 
@@ -113,5 +120,5 @@ def learn(
     """
     from dryfit.answers.board.learn import board_learn
 
-    answer = board_learn(results, output, kit=kit, name=name, author=author, force=force)
+    answer = board_learn(results, output, kit=kits, name=name, author=author, force=force)
     show_answer(answer, as_json=as_json)
