@@ -8,7 +8,7 @@ of a kit are those of the target with the overlay; its latencies are the estimat
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 import dryfit
 from dryfit.answers.asked import asked, quiet_log
 from dryfit.answers.network_cost import network_cost
-from dryfit.board.kit.probes import candidates, network_of
+from dryfit.board.kit.probes import Candidate, candidates, network_of
 from dryfit.board.learned_cost import LearnedCost, Measurement, learn_cost
 from dryfit.board.learned_rules import LearnedRules, SeenLayer, Shape, learn_rules, looks_of, shape_of
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -68,9 +68,14 @@ def probes(precision: str) -> Sequence[Probe]:
 
 
 def _probes(precision: str) -> Iterator[Probe]:
-    target = registry.target("DLA")
     together = [one for one in candidates() if not one.is_alone]
-    for group in (together, *([one] for one in candidates() if one.is_alone)):
+    yield from probes_of([together, *([one] for one in candidates() if one.is_alone)], precision)
+
+
+def probes_of(groups: Iterable[Sequence[Candidate]], precision: str) -> Iterator[Probe]:
+    """The layers of groups of candidates, each group a network."""
+    target = registry.target("DLA")
+    for group in groups:
         _, config, design = designed(network_of(group), precision)
         question = config.questions(target, design.specs)
         names = {one.name for one in group}
@@ -155,8 +160,13 @@ def _drawn_change(rule: LimitRule, random: np.random.Generator) -> RuleChange:
 
 def verdicts(board: Overlay, precisions: Sequence[str] = PRECISIONS) -> Iterator[SeenLayer]:
     """What the board says of each probe."""
+    return verdicts_on(board, (probe for precision in precisions for probe in probes(precision)))
+
+
+def verdicts_on(board: Overlay, asked_about: Iterable[Probe]) -> Iterator[SeenLayer]:
+    """What the board says of some probes."""
     target = overlaid(registry.target("DLA"), (board,))
-    for one in (probe for precision in precisions for probe in probes(precision)):
+    for one in asked_about:
         asked_there = attrs.evolve(one.question, verdict=target.verdict)
         yield SeenLayer(one.place, [one.question], target.verdict(asked_there).supported)
 

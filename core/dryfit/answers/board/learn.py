@@ -20,7 +20,7 @@ from dryfit.answers.network_cost import network_cost
 from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.board.learned_cost import LearnedCost, Measurement, learn_cost
-from dryfit.board.learned_rules import LearnedRules, SeenLayer, Undecided, learn_rules
+from dryfit.board.learned_rules import LearnedRules, OpenLimit, SeenLayer, Undecided, learn_rules
 from dryfit.board.logs.layer_lists import segment_of
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
@@ -109,6 +109,7 @@ class BoardLearnAnswer(Answer):
         parameters: fitted parameters of the cost models.
         costs: how well the cost model of each device fits; none for a device without enough latencies.
         confirmed: rules that the board was seen to obey, with the number of layers that were refused for them alone.
+        open_limits: moved limits between two tried values; `board_pack(after=...)` makes probes for the values between.
         undecided: refused layers for which several rules can be the reason, or none.
         notes: what could not be used.
         overlay: the overlay.
@@ -125,6 +126,7 @@ class BoardLearnAnswer(Answer):
     parameters: Sequence[LearnedParameter]
     costs: Sequence[CostFit]
     confirmed: Mapping[str, Count]
+    open_limits: Sequence[OpenLimit]
     undecided: Sequence[Undecided]
     notes: Sequence[str]
     overlay: Overlay = hidden(eq=False)  # noqa: RUF009  as every default of attrs
@@ -148,6 +150,10 @@ class BoardLearnAnswer(Answer):
             "Refused layers that no rule explains for certain",
             [(one.layer, ", ".join(one.candidates) or "no rule speaks of it", "") for one in self.undecided],
         )
+        yield Entries(
+            "Limits between two tried values (narrow them: dryfit board pack --after RESULTS)",
+            [(f"{one.rule}, {one.limit}", open_limit_text(one), "") for one in self.open_limits],
+        )
         if self.output is not None:
             yield Line(f"Wrote {self.output}. Use it with --overlay {self.output}.")
 
@@ -160,6 +166,12 @@ class BoardLearnAnswer(Answer):
         )
         board = f"{self.platform}, TensorRT {self.software}"
         return f"{self.name} ({board}): {', '.join(counts)} from {count_text(self.layers, 'layer')}"
+
+
+def open_limit_text(one: OpenLimit) -> str:
+    """Return between which values a limit is."""
+    refused = "no value beyond it was tried" if one.refused is None else f"{one.refused:g} was refused"
+    return f"{one.taken:g} ran on the device, {refused}"
 
 
 def _parameter_text(one: LearnedParameter) -> str:
@@ -291,6 +303,7 @@ class LearnedFacts:
                 for device, cost in self.costs.items()
             ],
             confirmed={rule: one.layers for rule, one in overlay.confirmed.items()},
+            open_limits=self.rules.open_limits,
             undecided=self.rules.undecided,
             notes=notes,
             overlay=overlay,

@@ -16,8 +16,10 @@ import onnx
 from dryfit.answers.anonymous import anonymous
 from dryfit.answers.anonymous_weights import without_weights
 from dryfit.answers.asked import Model, model_source, quiet_log
+from dryfit.answers.board.learn import board_learn, open_limit_text
+from dryfit.answers.board.narrowing import NarrowedLimit, Narrowing, narrowing_probes
 from dryfit.answers.board.outputs import inputs_of
-from dryfit.answers.board.probes import ProbeSet, probe_networks
+from dryfit.answers.board.probes import ProbeNetwork, ProbeSet, probe_networks
 from dryfit.answers.board_exports import Exports
 from dryfit.answers.builder_config import listed_layers
 from dryfit.answers.defaults import has_scales
@@ -132,6 +134,7 @@ class BoardPackAnswer(Answer):
         is_anonymous: whether names and weights were replaced.
         builds: the builds.
         probes: what the probes decide; None without probes.
+        narrowed: limits that the board has elsewhere, with the values that are tried of each; of `after` alone.
         seconds: estimated duration on the board.
         contents: what the results will contain.
         notes: what was assumed or left out.
@@ -145,6 +148,7 @@ class BoardPackAnswer(Answer):
     is_anonymous: bool
     builds: Sequence[PackedBuild]
     probes: ProbeSummary | None
+    narrowed: Sequence[NarrowedLimit]
     seconds: Amount
     contents: Sequence[str]
     notes: Sequence[str]
@@ -171,10 +175,21 @@ class BoardPackAnswer(Answer):
             if verbose:
                 yield Line(f"Decided: {', '.join(self.probes.decided)}")
             yield Entries("Not decided", [(rule, why, "") for rule, why in self.probes.undecided.items()])
+        if self.narrowed:
+            columns = ["rule", "limit", "ran", "refused", "values tried", "left, at most", "note"]
+            limits = [
+                (one.rule, one.limit, f"{one.taken:g}", _or_dash(one.refused), one.values, _or_dash(one.left), one.note)
+                for one in self.narrowed
+            ]
+            yield Table("Limits that the board has elsewhere", columns, limits)
         yield Line("The results will contain:")
         yield from (Line(f"  * {line}") for line in self.contents)
         yield from (Line(f"Note: {note}.") for note in self.notes)
         yield Line("On the board: unpack the kit, then `sh run.sh`; its README has the details")
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"
 
 
 def board_pack(
@@ -182,6 +197,7 @@ def board_pack(
     *,
     output: str | os.PathLike[str],
     probes: str | None = None,
+    after: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     anonymously: bool = False,
     **options: Unpack[Options],
 ) -> BoardPackAnswer:
@@ -192,6 +208,8 @@ def board_pack(
         output: path of the kit, a zip archive.
         probes: `inferred` to add generated networks that decide the rules that no document states, `all` for all rules;
             None for none.
+        after: results of earlier probes on the board: adds networks with values between those that the board took and
+            those that it refused, where it has a limit elsewhere. Platform and version are those of the results.
         anonymously: whether to number layers and tensors, and to replace weights by random ones of the same ranges.
         options: keyword arguments named like the options of `dryfit board pack`; `platform` is required.
 
@@ -206,9 +224,10 @@ def board_pack(
         ['digits']
     """
     given: dict[str, Any] = dict(options)
+    narrowing = _narrowing(after, given)
     platform = _platform(given)
     listed = [models] if isinstance(models, str | bytes | os.PathLike | onnx.ModelProto | Network) else list(models)
-    if not listed and probes is None:
+    if not listed and probes is None and narrowing is None:
         raise ConfigError("A kit must have models or probes", where="models", remedy="Name models, or add --probes")
     kit = _Kit(platform, given)
     for model in listed:
@@ -219,9 +238,12 @@ def board_pack(
     summary = None
     if probes is not None:
         chosen = probe_networks(platform, given.get("software"), probes)
-        kit.add_probes(chosen)
+        kit.add_probes(chosen.networks)
         summary = _summary(chosen)
-    contents = _contents(is_anonymous=anonymously, has_models=bool(listed), has_probes=probes is not None)
+    if narrowing is not None:
+        kit.add_probes(narrowing.networks)
+    has_probes = any(one.purpose == PROBE for one in kit.builds)
+    contents = _contents(is_anonymous=anonymously, has_models=bool(listed), has_probes=has_probes)
     manifest = KitManifest(
         format=FORMAT,
         version=VERSION,
@@ -252,6 +274,7 @@ def board_pack(
         is_anonymous=anonymously,
         builds=[_packed(one, len(kit.data[one.model])) for one in kit.builds],
         probes=summary,
+        narrowed=() if narrowing is None else narrowing.limits,
         seconds=runs + SECONDS_PER_LAYER * sum(one.layers for one in kit.builds),
         contents=contents,
         notes=kit.notes,
@@ -278,6 +301,49 @@ def _platform(given: Mapping[str, Any]) -> str:
             remedy="Assign layers with --layer-device-types",
         )
     return platform.name
+
+
+def _narrowing(
+    after: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], given: dict[str, Any]
+) -> Narrowing | None:
+    """Return the probes that earlier results ask for, and set platform and version in the options; None without any.
+
+    Raises:
+        ConfigError: The results are damaged, of another board than the options, or there is nothing to narrow.
+        UnknownNameError: dryfit does not know the board.
+        OSError: A file cannot be read.
+    """
+    results = [after] if isinstance(after, str | os.PathLike) else list(after)
+    if not results:
+        return None
+    learned = board_learn(results)
+    target = registry.target(DLA)
+    named = given.get("platform")
+    if named and target.platform(named).name != learned.platform:
+        raise ConfigError(
+            "The results are of another board",
+            where="--after",
+            found=learned.platform,
+            allowed=target.platform(named).name,
+            remedy="Leave out --platform",
+        )
+    if not learned.open_limits:
+        raise ConfigError(
+            "No limit lies between two tried values, so there is nothing to narrow",
+            where="--after",
+            found=learned.summary_line(),
+            remedy="Use the overlay as it is: dryfit board learn",
+        )
+    given["platform"], given["software"] = learned.platform, learned.software
+    found = narrowing_probes(learned.overlay, learned.open_limits, learned.platform, learned.software)
+    if not found.networks:
+        raise ConfigError(
+            "No probe has a value between those that were tried",
+            where="--after",
+            found="; ".join(f"{one.rule}: {open_limit_text(one)}" for one in learned.open_limits),
+            remedy="Use the overlay as it is (dryfit board learn), or pack a model of yours that has such a value",
+        )
+    return found
 
 
 def _added_options() -> list[KitOption]:
@@ -350,9 +416,10 @@ class _Kit:
         with anonymous(loaded, self._given) as (renamed, options):
             self.add(without_weights(renamed), options, MODEL, name=f"model-{len(self.builds) + 1}")
 
-    def add_probes(self, chosen: ProbeSet) -> None:
+    def add_probes(self, networks: Sequence[ProbeNetwork]) -> None:
         """Add generated networks."""
-        for number, one in enumerate(chosen.networks, 1):
+        first = 1 + sum(one.purpose == PROBE for one in self.builds)
+        for number, one in enumerate(networks, first):
             options = {"platform": self._platform, "software": self._given.get("software"), **one.options}
             self.add(one.model, options, PROBE, name=f"probe-{number}", title=one.title)
 

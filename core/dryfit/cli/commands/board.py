@@ -37,6 +37,13 @@ def board() -> None:
     help="Add generated networks that decide the rules that no document states, or all rules.",
 )
 @click.option(
+    "--after",
+    multiple=True,
+    type=_FILE,
+    metavar="RESULTS",
+    help="Add networks that narrow the limits which these results show elsewhere than documented. May be repeated.",
+)
+@click.option(
     "--anonymous",
     "anonymously",
     is_flag=True,
@@ -49,6 +56,7 @@ def pack(
     models: tuple[Path, ...],
     output: Path,
     probes: str | None,
+    after: tuple[Path, ...],
     anonymously: bool,
     verbose: bool,
     options: Options,
@@ -61,7 +69,7 @@ def pack(
     """
     from dryfit.answers.board.pack import board_pack
 
-    answer = board_pack(models, output=output, probes=probes, anonymously=anonymously, **options)
+    answer = board_pack(models, output=output, probes=probes, after=after, anonymously=anonymously, **options)
     show_answer(answer, as_json=as_json, verbose=verbose)
 
 

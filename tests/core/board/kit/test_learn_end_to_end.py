@@ -108,7 +108,7 @@ def test_with_the_overlay_dryfit_says_what_the_board_did(learnt: Learnt) -> None
 
 
 def test_the_cost_model_comes_close_to_the_measured_times(learnt: Learnt) -> None:
-    assert [one.device for one in learnt.answer.costs] == ["DLA", "GPU"]
+    assert learnt.answer.costs[0].device == "DLA"
     assert learnt.answer.costs[0].error_held_out < 0.1 < learnt.answer.costs[0].error_before
     assert "step_seconds" in {one.name for one in learnt.answer.parameters}
 
