@@ -18,12 +18,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 import dryfit
 from dryfit.answers.asked import asked, quiet_log
+from dryfit.answers.board.gpu_layers import StepTimes
 from dryfit.answers.network_cost import network_cost
 from dryfit.board.kit.probes import Candidate, candidates, network_of
 from dryfit.board.learned_cost import LearnedCost, Measurement, learn_cost
 from dryfit.board.learned_rules import LearnedRules, SeenLayer, Shape, learn_rules, looks_of, shape_of
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.decisions import segment_question
 from dryfit.builder.design import Design
 from dryfit.building import design_for_assessment
 from dryfit.network.network import Network
@@ -53,9 +53,13 @@ class Probe:
     question: Question
 
 
-def designed(model: onnx.ModelProto | dryfit.Network, precision: str) -> tuple[Network, BuilderConfig, Design]:
+def designed(
+    model: onnx.ModelProto | dryfit.Network, precision: str, device: str = "DLA"
+) -> tuple[Network, BuilderConfig, Design]:
     """A model with its decisions on the documented board."""
-    options: dict[str, Any] = {"platform": PLATFORM, "software": SOFTWARE, "precision": precision, "fallback": "GPU"}
+    options: dict[str, Any] = {"platform": PLATFORM, "precision": precision, "device": device}
+    if device == "DLA":
+        options |= {"software": SOFTWARE, "fallback": "GPU"}
     subject = asked(model, None, {**options, "assume_scales": "int8" in precision}, needs_shapes=False)
     with quiet_log():
         return subject.network, subject.config, design_for_assessment(subject.network, subject.config)
@@ -182,12 +186,12 @@ def learned_rules(board: Overlay, precisions: Sequence[str] = PRECISIONS) -> Lea
 
 
 @functools.cache
-def timed_designs() -> Sequence[tuple[str, Design]]:
+def timed_designs(device: str = "DLA") -> Sequence[tuple[str, Design]]:
     """Networks of convolutions in many sizes, in both precisions."""
     found = []
     for index, (channels, side, depth, window) in enumerate(SIZES):
         for precision in PRECISIONS:
-            _, _, design = designed(chain_of_convolutions(channels, side, depth, window), precision)
+            _, _, design = designed(chain_of_convolutions(channels, side, depth, window), precision, device)
             found.append((f"chain-{index}-{precision}", design))
     return found
 
@@ -237,29 +241,22 @@ def chain_model(channels: int, side: int, depth: int, window: int) -> onnx.Model
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
 
 
-def measurements(board: Overlay, seed: int) -> list[Measurement]:
-    """Latencies of the DLA's segments on a board, off at random."""
+def measurements(board: Overlay, seed: int, device: str = "DLA") -> list[Measurement]:
+    """Latencies on a board, off at random: of the DLA's segments, or of the GPU's steps."""
     random = np.random.default_rng(seed + 1000)
-    record = overlaid(registry.target("DLA"), (board,)).cost_parameters[PLATFORM]
+    record = overlaid(registry.target(device), (board,)).cost_parameters[PLATFORM]
     found = []
-    for name, design in timed_designs():
+    for name, design in timed_designs(device):
         for segment in network_cost(design).segments:
-            if segment.device != "DLA":
-                continue
-            layers = [layer for layer in design.network.layers if layer.name in segment.layers]
-            variant = design.variants["DLA"]
-            question = segment_question(variant, layers, design.specs, design.precisions)
-            function: Any = variant.target.estimate_cost
-
-            def estimate(parameters: Any, question: Any = question, function: Any = function) -> float:
-                return float(function(attrs.evolve(question, parameters=parameters)).microseconds)
-
-            precision = "INT8" if "int8" in name else "FP16"
-            latency = estimate(record) * float(np.exp(random.normal(0.0, NOISE)))
-            found.append(Measurement(f"{name}/{segment.index}", name, latency, estimate, precision))
+            times, steps = StepTimes(design, segment), () if segment.estimate is None else segment.estimate.steps
+            alone = [functools.partial(times.of, [index]) for index in range(len(steps))]
+            for index, estimate in enumerate([times.whole] if device == "DLA" else alone):
+                latency = estimate(record) * float(np.exp(random.normal(0.0, NOISE)))
+                precision = "INT8" if "int8" in name else "FP16"
+                found.append(Measurement(f"{name}/{segment.index}.{index}", name, latency, estimate, precision))
     return found
 
 
-def learned_cost(board: Overlay, seed: int) -> LearnedCost | None:
+def learned_cost(board: Overlay, seed: int, device: str = "DLA") -> LearnedCost | None:
     """What is learnt of a board's latencies."""
-    return learn_cost(registry.target("DLA").cost_parameters[PLATFORM], measurements(board, seed))
+    return learn_cost(registry.target(device).cost_parameters[PLATFORM], measurements(board, seed, device))

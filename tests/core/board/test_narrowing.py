@@ -78,6 +78,7 @@ def test_a_limit_that_a_function_compares_is_found() -> None:
     assert (found.limits["dla.convolution.cbuf"].limits, found.left) == ({"banks": 12}, [])
 
 
+@pytest.mark.nightly
 def test_the_values_of_a_round_are_spread_and_what_is_left_is_said() -> None:
     board = moved("dla.batch", high=2100)
     asked = narrowing_probes(board, [OpenLimit("dla.batch", "high", 2048, 4096)], boards.PLATFORM, boards.SOFTWARE)

@@ -231,8 +231,13 @@ def _network(probed: Sequence[Probed], precision: Sequence[str], title: str) -> 
 
 
 def _why_undecided(rule: LimitRule, probed: Sequence[Probed]) -> str:
+    if rule.promotes_to is not None:
+        return (
+            "it refuses no layer; no file of a build shows types inside a loadable, and the tensors at its border have "
+            "the same type either way"
+        )
     if rule.severity == "note":
-        return "it refuses no layer, and the log of a build does not show what it states"
+        return "it refuses no layer, and neither the log nor the layer information of a build shows what it states"
     if rule.severity == "warning":
         return "no probe has this risk alone"
     both = [one for one in probed if rule.id in one.violations]

@@ -394,6 +394,7 @@ def _matrices() -> Iterator[Candidate]:
     yield flattened("gemm_of_map", (1, 32, 16, 16))
     yield flattened("gemm_of_large_map", (1, 32, 17, 16), 1)
     yield flattened("gemm_of_wide_map", (1, 2, 40, 100), 1)
+    yield flattened("gemm_of_large_wide_map", (1, 4, 48, 100), 1)
     for outputs in (8192, 8193):
         yield flattened(f"gemm_outputs_{outputs}", (1, 1, 1, 1), outputs)
 
