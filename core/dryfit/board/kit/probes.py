@@ -413,8 +413,8 @@ def _resize(name: str, scales: Sequence[float], shape: Sequence[int] = (1, 4, 4,
     return Candidate(name, make)
 
 
-_NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-_LINEAR = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+_NEAREST: dict[str, Any] = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+_LINEAR: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
 
 
 def _resizes() -> Iterator[Candidate]:
