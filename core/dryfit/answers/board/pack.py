@@ -198,6 +198,7 @@ def board_pack(
     output: str | os.PathLike[str],
     probes: str | None = None,
     after: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    kit: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     anonymously: bool = False,
     **options: Unpack[Options],
 ) -> BoardPackAnswer:
@@ -210,6 +211,7 @@ def board_pack(
             None for none.
         after: results of earlier probes on the board: adds networks with values between those that the board took and
             those that it refused, where it has a limit elsewhere. Platform and version are those of the results.
+        kit: path of the earlier kit, or several; None for results of probes alone.
         anonymously: whether to number layers and tensors, and to replace weights by random ones of the same ranges.
         options: keyword arguments named like the options of `dryfit board pack`; `platform` is required.
 
@@ -224,7 +226,7 @@ def board_pack(
         ['digits']
     """
     given: dict[str, Any] = dict(options)
-    narrowing = _narrowing(after, given)
+    narrowing = _narrowing(after, kit, given)
     platform = _platform(given)
     listed = [models] if isinstance(models, str | bytes | os.PathLike | onnx.ModelProto | Network) else list(models)
     if not listed and probes is None and narrowing is None:
@@ -304,7 +306,9 @@ def _platform(given: Mapping[str, Any]) -> str:
 
 
 def _narrowing(
-    after: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], given: dict[str, Any]
+    after: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    kit: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
+    given: dict[str, Any],
 ) -> Narrowing | None:
     """Return the probes that earlier results ask for, and set platform and version in the options; None without any.
 
@@ -316,7 +320,7 @@ def _narrowing(
     results = [after] if isinstance(after, str | os.PathLike) else list(after)
     if not results:
         return None
-    learned = board_learn(results)
+    learned = board_learn(results, kit=kit)
     target = registry.target(DLA)
     named = given.get("platform")
     if named and target.platform(named).name != learned.platform:

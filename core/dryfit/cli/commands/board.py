@@ -41,7 +41,15 @@ def board() -> None:
     multiple=True,
     type=_FILE,
     metavar="RESULTS",
-    help="Add networks that narrow the limits which these results show elsewhere than documented. May be repeated.",
+    help="Results of an earlier kit: add networks that find where the board has limits that it moved. May be repeated.",
+)
+@click.option(
+    "--kit",
+    "kits",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="The kit of --after: required if it has models of yours. May be repeated.",
 )
 @click.option(
     "--anonymous",
@@ -57,6 +65,7 @@ def pack(
     output: Path,
     probes: str | None,
     after: tuple[Path, ...],
+    kits: tuple[Path, ...],
     anonymously: bool,
     verbose: bool,
     options: Options,
@@ -69,7 +78,7 @@ def pack(
     """
     from dryfit.answers.board.pack import board_pack
 
-    answer = board_pack(models, output=output, probes=probes, after=after, anonymously=anonymously, **options)
+    answer = board_pack(models, output=output, probes=probes, after=after, kit=kits, anonymously=anonymously, **options)
     show_answer(answer, as_json=as_json, verbose=verbose)
 
 
