@@ -156,10 +156,10 @@ class BoardServer:
     process: subprocess.Popen[str]
 
     @classmethod
-    def start(cls, folder: Path) -> Self:
-        """Start it, with its address in a folder."""
+    def start(cls, folder: Path, *, is_warm: bool = False) -> Self:
+        """Start it, with its address in a folder; a warm one is for many builds."""
         path = folder / "board.socket"
-        command = [sys.executable, _TRTEXEC, "--serve", str(path)]
+        command = [sys.executable, _TRTEXEC, "--serve", str(path), *(["--warm"] if is_warm else [])]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

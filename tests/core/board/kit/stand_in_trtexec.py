@@ -5,7 +5,8 @@ As a program, `stand_in_trtexec.py EXTRA WORDS...` executes one command line. EX
 `infers`, without which it builds and reports all except outputs, whose values take the longest.
 
 `stand_in_trtexec.py --serve SOCKET` answers the command lines that programs in roots without dryfit send to a Unix
-socket (`CLIENT`), each in a fork, so that dryfit is imported once for all builds of all boards.
+socket (`CLIENT`), each in a fork, so that dryfit is imported once for all builds of all boards. With `--warm`, it first
+builds all probes, and the forks share what that loads.
 
 Measured times are the estimates of the stand-in's own board, with noise. Nothing of this is a measurement.
 """
@@ -118,10 +119,13 @@ def _row(name: str, microseconds: float, factor: float) -> dict[str, Any]:
 # The server -----------------------------------------------------------------------------------------------------------
 
 
-def serve(path: str) -> None:
+def serve(path: str, *, is_warm: bool) -> None:
     """Answer command lines at a Unix socket until the process is ended."""
-    with tempfile.TemporaryDirectory() as folder:
-        _build_before_forks(Path(folder))
+    import dryfit.answers.trtexec.run  # noqa: F401  before the forks
+
+    if is_warm:
+        with tempfile.TemporaryDirectory() as folder:
+            _build_before_forks(Path(folder))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries the children
     os.chdir(Path(path).parent)  # an address has at most 108 bytes
     with socket.socket(socket.AF_UNIX) as listening:
@@ -171,5 +175,5 @@ def _answer(connection: socket.socket) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--serve":
-        serve(sys.argv[2])
+        serve(sys.argv[2], is_warm=sys.argv[3:] == ["--warm"])
     sys.exit(execute(sys.argv[2:], json.loads(sys.argv[1])))

@@ -32,10 +32,11 @@ SIZES = [(channels, side, *rest) for channels, side, *rest in boards.SIZES if ch
 PROBES, COSTS, GPU_COSTS = "probes.zip", "costs.zip", "gpu-costs.zip"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoardServer]:
+@pytest.fixture
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BoardServer]:
+    """A server; a warm one for tests that ask for it."""
     require_roots()
-    started = BoardServer.start(tmp_path_factory.mktemp("server"))
+    started = BoardServer.start(tmp_path, is_warm=bool(getattr(request, "param", False)))
     yield started
     started.stop()
 
@@ -105,6 +106,7 @@ def test_a_root_has_no_dryfit_and_no_network_and_the_kit_runs_in_it(server: Boar
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("server", [pytest.param(True, id="warm")], indirect=True)
 def test_kits_on_fifty_boards_find_what_differs(server: BoardServer, tmp_path: Path) -> None:
     kits = pack_kits(tmp_path)
     drawn = [boards.drawn_board(seed, ["fp16"]) for seed in range(BOARDS)]
