@@ -381,7 +381,9 @@ class _Learning:
             return
         past = self._past.get(rule.id, {"low": set(), "high": set()})
         for name, value in change.limits.items():
-            taken = float(value)  # type: ignore[arg-type]  these shapes have numbers
+            if not isinstance(value, int | float):
+                continue
+            taken = float(value)
             refused = max(past["low"], default=None) if name == "low" else min(past["high"], default=None)
             found = OpenLimit(rule.id, name, taken, None if refused is None else float(refused))
             if refused is None or found.between:

@@ -231,20 +231,20 @@ def board_pack(
     listed = [models] if isinstance(models, str | bytes | os.PathLike | onnx.ModelProto | Network) else list(models)
     if not listed and probes is None and narrowing is None:
         raise ConfigError("A kit must have models or probes", where="models", remedy="Name models, or add --probes")
-    kit = _Kit(platform, given)
+    packed = _Kit(platform, given)
     for model in listed:
         if anonymously:
-            kit.add_anonymous(model)
+            packed.add_anonymous(model)
         else:
-            kit.add(model, given, MODEL)
+            packed.add(model, given, MODEL)
     summary = None
     if probes is not None:
         chosen = probe_networks(platform, given.get("software"), probes)
-        kit.add_probes(chosen.networks)
+        packed.add_probes(chosen.networks)
         summary = _summary(chosen)
     if narrowing is not None:
-        kit.add_probes(narrowing.networks)
-    has_probes = any(one.purpose == PROBE for one in kit.builds)
+        packed.add_probes(narrowing.networks)
+    has_probes = any(one.purpose == PROBE for one in packed.builds)
     contents = _contents(is_anonymous=anonymously, has_models=bool(listed), has_probes=has_probes)
     manifest = KitManifest(
         format=FORMAT,
@@ -256,9 +256,9 @@ def board_pack(
         seconds_per_layer=SECONDS_PER_LAYER,
         contents=contents,
         options=_added_options(),
-        builds=kit.builds,
+        builds=packed.builds,
     )
-    data = kit_bytes(manifest, kit.data)
+    data = kit_bytes(manifest, packed.data)
     try:
         write_atomically(output, [data])
     except OSError as error:
@@ -268,18 +268,18 @@ def board_pack(
             found=error.strerror or error,
             remedy="Choose a folder that exists, is writable and has space",
         ) from error
-    runs = sum(MEASURED_SECONDS for one in kit.builds if one.inputs)
+    runs = sum(MEASURED_SECONDS for one in packed.builds if one.inputs)
     return BoardPackAnswer(
         kit=os.fspath(output),
         bytes=len(data),
         platform=platform,
         is_anonymous=anonymously,
-        builds=[_packed(one, len(kit.data[one.model])) for one in kit.builds],
+        builds=[_packed(one, len(packed.data[one.model])) for one in packed.builds],
         probes=summary,
         narrowed=() if narrowing is None else narrowing.limits,
-        seconds=runs + SECONDS_PER_LAYER * sum(one.layers for one in kit.builds),
+        seconds=runs + SECONDS_PER_LAYER * sum(one.layers for one in packed.builds),
         contents=contents,
-        notes=kit.notes,
+        notes=packed.notes,
     )
 
 
