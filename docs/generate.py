@@ -30,6 +30,7 @@ PAGES = {
     "board-pack.schema.json": "dryfit.answers.board.pack:BoardPackAnswer",
     "board-read.schema.json": "dryfit.answers.board.read:BoardReadAnswer",
     "board-learn.schema.json": "dryfit.answers.board.learn:BoardLearnAnswer",
+    "board-report.schema.json": "docs.pages.boards:report_schema",
     "boards.md": "docs.pages.boards:boards_page",
     "build.schema.json": "dryfit.answers.build:BuildAnswer|dryfit.answers.export_loadables:ExportLoadablesAnswer",
     "cache.schema.json": (

@@ -21,7 +21,7 @@ from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.plugins import registry
 from dryfit.plugins.overlays import require_known_overlays
 from dryfit.target.overlay_file import read_overlay
-from dryfit.target.overlays import Overlay
+from dryfit.target.overlays import Overlay, require_agreement
 from dryfit_dla.limits.documents import REPORTS
 
 FOLDER = Path(__file__).parents[1] / "boards"
@@ -148,10 +148,27 @@ def reports() -> list[Report]:
     return [read_report(path) for path in sorted((FOLDER / "reports").glob("*.toml"))]
 
 
-def overlays() -> list[Overlay]:
-    """The overlays that were contributed, by name of the file; all speak of rules that exist."""
-    found = [read_overlay(path) for path in sorted((FOLDER / "overlays").glob("*.toml"))]
+def overlays(folder: Path = FOLDER / "overlays") -> list[Overlay]:
+    """The overlays that were contributed, by name of the file.
+
+    Raises:
+        ConfigError: A file has another form, does not say who made it and of what, or two files contradict each other.
+        UnknownNameError: A file speaks of a board, rule, limit or parameter that does not exist.
+    """
+    found = [read_overlay(path) for path in sorted(folder.glob("*.toml"))]
+    for one in found:
+        missing = [name for name in ("author", "source", "software") if not getattr(one, name)]
+        if missing:
+            raise ConfigError(
+                "Fields of the contributed overlay are missing",
+                where=one.where,
+                found=", ".join(missing),
+                remedy="Let `dryfit board learn --author NAME` write it",
+            )
     require_known_overlays(found)
+    # Boards and versions may differ; results of the same ones must not.
+    for board in {one.board_text for one in found}:
+        require_agreement([one for one in found if one.board_text == board])
     return found
 
 
@@ -178,6 +195,33 @@ def predictions(report: Report) -> Iterator[Prediction]:
         }
         own = verdicts.get(one.probe) or next(iter(verdicts.values()))
         yield Prediction(report, one, [violation.rule for violation in own.violations])
+
+
+def report_schema() -> dict[str, Any]:
+    """The JSON Schema of a report's file, after TOML was parsed."""
+    text = {"type": "string", "minLength": 1}
+    layer = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [name for name in _LAYER_FIELDS if name not in ("count", "named")],
+        "properties": {
+            **dict.fromkeys(_LAYER_FIELDS, text),
+            "verdict": {"enum": [ACCEPTED, REFUSED]},
+            "count": {"type": "integer", "minimum": 1},
+        },
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "report of a board in docs/boards/reports",
+        "type": "object",
+        "additionalProperties": False,
+        "required": [name for name in _FIELDS if name != "assumed"],
+        "properties": {
+            **dict.fromkeys(_FIELDS, text),
+            "schema": {"const": SCHEMA},
+            "layers": {"type": "array", "minItems": 1, "items": layer},
+        },
+    }
 
 
 # The page -------------------------------------------------------------------------------------------------------------
@@ -211,13 +255,15 @@ _CONTRIBUTE = """
 ## Contribute
 
 Pack a kit (`dryfit board pack --probes all --platform YOUR-BOARD`), run it on the board, and let
-`dryfit board learn results.zip -o my-board.toml` write an overlay. Put the overlay into `docs/boards/overlays` and run
-`make docs`: its confirmed and changed rules then appear here. A test checks that each file of the folder has the form
-of an overlay and names rules that exist. Nothing of a model is in an overlay: it has ids of rules, counts and numbers.
+`dryfit board learn results.zip --author NAME -o my-board.toml` write an overlay. Put the overlay into
+`docs/boards/overlays` and run `make docs`: its confirmed and changed rules then appear here. `make test` checks that
+each file of the folder has [the form of an overlay](overlay.schema.json), says who made it and of what, names rules
+that exist, and contradicts no other file of the same board and version. Nothing of a model is in an overlay: it has ids
+of rules, counts and numbers.
 
 A report is one file of `docs/boards/reports`: board, version, source and a sentence about what it shows, and for each
-layer the probe that stands for it, the board's verdict and the rule that the board's message names. Facts only; no log
-and no sentence of others is copied.
+layer the probe that stands for it, the board's verdict and the rule that the board's message names ([its
+schema](board-report.schema.json)). Facts only; no log and no sentence of others is copied.
 """
 
 

@@ -74,13 +74,19 @@ As documented. Rules that are not listed have no limit to move; each of them can
 _PARAMETERS_HEAD = """
 ## Cost parameters of {device}
 
-Values of `{platform}`; [the model](dla-cost-model.md) explains them. `dryfit board learn` fits those with *yes* if the
-measured times depend on them, and sets the stated errors of the model. Of two parameters that only act together, such
-as the two overheads of a step in one power mode, each has a large error though their sum is known.
+Values of `{platform}`. {model} `dryfit board learn` fits those with *yes* if the measured times depend on them, and
+sets the stated errors of the model. Of two parameters that only act together, such as two overheads of a step in one
+power mode, each has a large error though their sum is known.
 
 | parameter | value | fitted |
 |---|---|---|
 """
+
+_MODELS = {
+    "DLA": "[The model](dla-cost-model.md) explains them.",
+    "GPU": "As documented, they are published peaks, and the estimate is a lower bound (an error factor of 0 is none). "
+    "With fitted parameters it is an estimate with their error.",
+}
 
 _FIELD = {"type": "string", "minLength": 1}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -107,14 +113,15 @@ def _limits(target: Target) -> str:
 def _parameters(target: Target) -> str:
     if not target.cost_parameters:
         return ""
-    first = target.platforms[0].name
+    first = next(one.name for one in target.platforms if one.name in target.cost_parameters)
     record = target.cost_parameters[first]
     learnable = getattr(type(record), "LEARNABLE", ())
     rows = [
         f"| `{name}` | {value:g} | {'yes' if name in learnable else 'no'} |\n"
         for name, value in numbers(record).items()
     ]
-    return _PARAMETERS_HEAD.format(device=target.device, platform=first) + "".join(rows)
+    model = _MODELS.get(target.device, "")
+    return _PARAMETERS_HEAD.format(device=target.device, platform=first, model=model) + "".join(rows)
 
 
 def overlay_schema() -> dict[str, Any]:

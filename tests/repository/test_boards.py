@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,59 @@ from dryfit.plugins import registry
 REPORTS = boards.reports()
 
 
-def test_each_contributed_overlay_speaks_of_rules_that_exist_and_none_contradicts_another() -> None:
-    for one in boards.overlays():
-        dryfit.BuilderConfig().overlays = [one]
-        assert one.source
-        assert one.author
+OVERLAY = """schema = 1
+name = "{name}"
+platform = "orin-nx-16"
+software = "10.3"
+author = "a test"
+source = "two builds"
+
+[rules."dla.pooling.window"]
+limits = {{ high = {high} }}
+layers = 2
+"""
+
+
+def test_each_contributed_overlay_is_sound() -> None:
+    names = {path.name for path in (boards.FOLDER / "overlays").iterdir()}
+    assert len(boards.overlays()) == len(names - {"README.txt"})
+
+
+def test_contributed_overlays_are_listed_and_may_agree(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.toml").write_text(OVERLAY.format(name=name, high=10))
+    page = boards._overlays(boards.overlays(tmp_path))
+    assert "| `dla.pooling.window` | high = 10 | orin-nx-16, TensorRT 10.3 | 2 | two: two builds |" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (OVERLAY.format(name="two", high=11), "contradict each other"),
+        (
+            OVERLAY.format(name="two", high=10).replace("dla.pooling.window", "dla.pooling.windo"),
+            "'dla.pooling.window'?",
+        ),
+        (OVERLAY.format(name="two", high=10).replace("orin-nx-16", "orin-nx-17"), "orin-nx-17"),
+        (OVERLAY.format(name="two", high=10).replace('"a test"', '""'), "author"),
+        (OVERLAY.format(name="two", high='"much"').replace("layers = 2", "layers = -2"), "layers"),
+        ("schema = 2", "schema"),
+    ],
+)
+def test_a_contributed_overlay_that_is_not_sound_is_refused(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(OVERLAY.format(name="one", high=10))
+    (tmp_path / "two.toml").write_text(text)
+    with pytest.raises(dryfit.DryfitError) as caught:
+        boards.overlays(tmp_path)
+    assert words in str(caught.value)
+
+
+def test_each_report_fits_the_published_schema() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    for path in sorted((boards.FOLDER / "reports").glob("*.toml")):
+        jsonschema.validate(tomllib.loads(path.read_text()), boards.report_schema())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"schema": 1}, boards.report_schema())
 
 
 def test_there_are_reports_of_ten_or_more_threads_with_a_source_each() -> None:

@@ -9,6 +9,7 @@ several are left, none is named.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -100,6 +101,31 @@ class Undecided:
 
 
 @attrs.frozen
+class OpenLimit:
+    """A limit that a board has elsewhere, as far as the values that were tried show where.
+
+    Attributes:
+        rule: id of the rule.
+        limit: name of its limit.
+        taken: the last value that ran on the device.
+        refused: the first value beyond it that was refused; null if none was tried.
+    """
+
+    rule: str
+    limit: str
+    taken: float
+    refused: float | None
+
+    @property
+    def between(self) -> Sequence[int]:
+        """The whole values between both, at which the limit may also be; empty if it is known, or has no end."""
+        if self.refused is None:
+            return ()
+        low, high = sorted((self.taken, self.refused))
+        return range(math.floor(low) + 1, math.ceil(high))
+
+
+@attrs.frozen
 class LearnedRules:
     """What verdicts of a board show of the rules.
 
@@ -108,12 +134,14 @@ class LearnedRules:
         confirmed: rule id to the layers that were refused for it alone.
         undecided: layers that are not explained.
         layers: number of layers that were looked at.
+        open_limits: moved limits with values that were not tried between one that was taken and one that was refused.
     """
 
     changes: Mapping[str, RuleChange]
     confirmed: Mapping[str, Confirmation]
     undecided: Sequence[Undecided]
     layers: int
+    open_limits: Sequence[OpenLimit] = ()
 
 
 def shape_of(rule: LimitRule) -> Shape:
@@ -233,7 +261,8 @@ class _Learning:
             for rule_id, layers in sorted(self._refused.items())
             if rule_id not in changes
         }
-        return LearnedRules(changes, confirmed, undecided, len(self._seen))
+        limits = [one for rule_id, change in changes.items() for one in self._open_limits(self._rules[rule_id], change)]
+        return LearnedRules(changes, confirmed, undecided, len(self._seen), limits)
 
     # Refused layers ---------------------------------------------------------------------------------------------------
 
@@ -345,6 +374,20 @@ class _Learning:
             reason = f"{ran}: {told}" if told else ran
             return RuleChange(enabled=False, layers=layers, reason=reason)
         return RuleChange(limits=limits, layers=layers, reason=_reason(rule, limits, taken.values, past))
+
+    def _open_limits(self, rule: LimitRule, change: RuleChange) -> Iterator[OpenLimit]:
+        """The new limits next to which there are values that no layer tried."""
+        if not change.enabled or shape_of(rule) not in (Shape.RANGE, Shape.BOUND):
+            return
+        past = self._past.get(rule.id, {"low": set(), "high": set()})
+        for name, value in change.limits.items():
+            if not isinstance(value, int | float):
+                continue
+            taken = float(value)
+            refused = max(past["low"], default=None) if name == "low" else min(past["high"], default=None)
+            found = OpenLimit(rule.id, name, taken, None if refused is None else float(refused))
+            if refused is None or found.between:
+                yield found
 
 
 def _is_whole(value: Any) -> bool:

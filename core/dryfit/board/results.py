@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -117,12 +118,48 @@ class InspectedLayer:
         name: name of the layer.
         type: TensorRT's type of the layer; "" if the engine was not built with details.
         inputs, outputs: its tensors.
+        weights: type of its weights in TensorRT's words; "" if the inspector shows none.
+        nodes: ONNX nodes that it was made of; empty if the inspector does not show them.
     """
 
     name: str
     type: str
     inputs: Sequence[InspectedTensor]
     outputs: Sequence[InspectedTensor]
+    weights: str = ""
+    nodes: Sequence[str] = ()
+
+    @property
+    def computation_type(self) -> str:
+        """The type that it computes in: that of its weights, or of its first input; "" if neither is shown."""
+        return type_of(self.weights) or next((kind for one in self.inputs if (kind := type_of(one.form))), "")
+
+
+_TYPES = {
+    "fp32": "FP32",
+    "float": "FP32",
+    "fp16": "FP16",
+    "half": "FP16",
+    "bfloat16": "BF16",
+    "bf16": "BF16",
+    "int8": "INT8",
+    "int32": "INT32",
+    "int64": "INT64",
+    "bool": "BOOL",
+    "uint8": "UINT8",
+    "fp8": "FP8",
+}
+"""TensorRT's words for types in the inspector's JSON, to ours."""
+
+
+def type_of(text: str) -> str:
+    """Return the data type that a text of the inspector names; "" if it names none.
+
+    Example:
+        >>> type_of("Channel major FP16 format where channel % 8 == 0")
+        'FP16'
+    """
+    return next((_TYPES[word] for word in re.findall(r"[a-z]+[0-9]*", text.lower()) if word in _TYPES), "")
 
 
 @attrs.frozen
@@ -267,16 +304,16 @@ class BoardResults:
 
         def tensors(key: str) -> Sequence[InspectedTensor]:
             listed = one.get(key) or []
-            return [
-                InspectedTensor(
-                    str(tensor.get("Name", "")), str(tensor.get("Format/Datatype", tensor.get("Format", "")))
-                )
-                for tensor in listed
-                if isinstance(tensor, dict)
-            ]
+            return [InspectedTensor(str(one.get("Name", "")), _form(one)) for one in listed if isinstance(one, dict)]
 
+        weights = one.get("Weights")
         return InspectedLayer(
-            str(one.get("Name", "")), str(one.get("LayerType", "")), tensors("Inputs"), tensors("Outputs")
+            name=str(one.get("Name", "")),
+            type=str(one.get("LayerType", "")),
+            inputs=tensors("Inputs"),
+            outputs=tensors("Outputs"),
+            weights=str(weights.get("Type", "")) if isinstance(weights, dict) else "",
+            nodes=_NODE.findall(str(one.get("Metadata", ""))),
         )
 
     def _json(self, build: KitBuild, file: str, kind: type) -> Any:
@@ -295,6 +332,16 @@ class BoardResults:
 
     def _damaged(self, build: KitBuild, file: str, found: str) -> ConfigError:
         return damaged(self.archive.where(_path(build, file)), found)
+
+
+_NODE = re.compile(r"\[ONNX Layer: ([^\]\x1e]*)\]")
+"""An ONNX node in the inspector's `Metadata`, since TensorRT 8.6."""
+
+
+def _form(tensor: Mapping[str, Any]) -> str:
+    """Format and type of a tensor, which TensorRT 11 shows as two members."""
+    one = tensor.get("Format/Datatype")
+    return str(one) if one is not None else f"{tensor.get('Format', '')} {tensor.get('Datatype', '')}".strip()
 
 
 def _path(build: KitBuild, file: str) -> str:

@@ -162,6 +162,8 @@ _WORDS = {
     "FOREIGNNODE": "ForeignNode",
 }
 """Kinds of layers that TensorRT does not write as their words in capitals and small letters."""
+_TYPES = {"INT8": "Int8", "HALF": "Half", "BF16": "BFloat16", "FLOAT": "Float"}
+"""Types of weights in TensorRT's words: those that a layer computes in."""
 
 
 def _in_its_words(layer: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,8 +177,9 @@ def _in_its_words(layer: Mapping[str, Any]) -> dict[str, Any]:
     if word in ("Convolution", "Deconvolution"):
         kernels = {name: one for name, one in layer.get("Weights", {}).items() if name != "bias"}
         found.pop("Weights", None)
-        if kernels:  # as the host has packed them, under a name of its own
-            found["Weights"] = max(kernels.values(), key=lambda one: one["Count"])
+        if kernels:  # as the host has packed them, under a name and in a type of its own
+            packed: Mapping[str, Any] = max(kernels.values(), key=lambda one: one["Count"])
+            found["Weights"] = {**packed, "Type": _TYPES.get(layer["Precision"], packed["Type"])}
         relu = "ACTIVATION" in layer.get("Fused", ()) or "RELU" in layer.get("Fused", ())
         found.update(HasBias=int("Bias" in found), HasReLU=int(relu), Activation="RELU" if relu else "NONE")
     else:

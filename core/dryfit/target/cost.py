@@ -50,6 +50,10 @@ class CostQuestion:
     allows_nominal: bool = True
     parameters: Any = None
 
+    def precision(self, layer: Layer) -> DataType:
+        """Return the computation type of a layer."""
+        return self.precisions.get(layer.name, self.specs[layer.outputs[0].name].dtype)
+
 
 @attrs.frozen(eq=False)
 class TransferQuestion:

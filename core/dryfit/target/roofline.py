@@ -68,7 +68,7 @@ class Roofline:
 
     def _cost(self, step: LayerStep, question: CostQuestion) -> StepCost:
         macs = sum(layer.multiply_accumulates(question.specs) for layer in step.layers)
-        cycles = macs / self.macs_per_cycle(_precision(step.layers[0], question))
+        cycles = macs / self.macs_per_cycle(question.precision(step.layers[0]))
         moved = _bytes_moved(step, question)
         return StepCost(
             layers=tuple(layer.name for layer in step.layers),
@@ -96,8 +96,4 @@ def _weight_bytes(layer: Layer, question: CostQuestion) -> int:
     flowing = {tensor.name for tensor in data_inputs(layer)}
     constants = [one for one in layer.connected_inputs if one.name not in flowing]
     elements += sum([math.prod(question.specs[one.name].shape) for one in constants])
-    return _precision(layer, question).bytes_of(elements) if elements else 0
-
-
-def _precision(layer: Layer, question: CostQuestion) -> DataType:
-    return question.precisions.get(layer.name, question.specs[layer.outputs[0].name].dtype)
+    return question.precision(layer).bytes_of(elements) if elements else 0

@@ -18,6 +18,7 @@ TARGET = Target(
     memory_pools_at="dryfit_gpu.formats:POOLS",
     arithmetic_at="dryfit_gpu.arithmetic:ARITHMETIC",
     estimate_cost_at="dryfit_gpu.cost:estimate_cost",
+    cost_parameters_at="dryfit_gpu.cost:PARAMETERS",
     simulated=(
         "placement, data types, tensor formats and memory pools of a GPU; results are computed on this machine "
         "with the arithmetic that the target declares"

@@ -3,7 +3,8 @@
 Each step takes as long as its multiply-accumulates at the board's peak or its bytes at the memory's peak, whichever is
 longer, and a launch. Nothing is fitted: we have no published figure of a network that runs on a GPU of these boards
 alone. It is a lower bound, and marked as such (`is_lower_bound`): a placement by cost then reports how much slower the
-GPU may be before the proposal loses its advantage.
+GPU may be before the proposal loses its advantage. An overlay may have rates that were fitted to times of a board
+(`dryfit board learn`): with them, the same formula is an estimate with the error of that fit.
 
 Joules are not published, so energy is relative to that of the board's DLA. The published figure is the ratio of images
 per second and watt of the DLA to those of the GPU, each by its own power. With the estimated latencies of both,
@@ -17,11 +18,12 @@ Source of the energy: NVIDIA Deep-Learning-Accelerator-SW, README, DLA Performan
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 
 from dryfit.network.data_types import DataType
-from dryfit.target.cost import CostEstimate, CostQuestion, Energy, StepCost
+from dryfit.target.cost import CostEstimate, CostQuestion, Energy, StepCost, combined_error
 from dryfit.target.power_mode import PowerMode
 from dryfit.target.roofline import Roofline
 
@@ -87,64 +89,114 @@ LAUNCH_SECONDS = 5e-6
 """Of a kernel: our choice, in the range that launches are known to take."""
 
 BASIS = "roofline: the slower of multiply-accumulates and bytes at the board's published peaks, plus a launch per step"
+FITTED_BASIS = (
+    "the slower of multiply-accumulates and bytes at rates fitted to times of a board, plus a launch per step"
+)
 SOURCE = "published peaks of the board and its power modes; the launch overhead is our choice; not fitted"
 
 
+_TYPES = (DataType.INT8, DataType.HALF, DataType.FLOAT)
+
+
 @attrs.frozen
-class Peak:
-    """Peak throughput of a GPU, per cycle of its clocks.
+class CostParameters:
+    """The parameters of one GPU: its published peaks, per cycle of its clocks, unless an overlay has others.
 
     Attributes:
-        int8_macs: dense, by the tensor cores; of FP16 and BF16 half as many.
-        float_macs: by the plain cores.
-        memory_bytes: of the memory's clock.
+        macs_per_cycle: computation type to dense multiply-accumulates of the whole GPU per cycle of its clock.
+        memory_bytes: that its memory moves per cycle of the memory's clock.
+        launch_seconds: of a kernel.
+        error_factors: computation type to how far a time may be off, up or down; 0 if unknown, as at published peaks,
+            where the time is a lower bound.
+        source: where the parameters are from.
     """
 
-    int8_macs: int
-    float_macs: int
-    memory_bytes: int
+    LEARNABLE: ClassVar[Sequence[str]] = (
+        "macs_per_cycle.INT8",
+        "macs_per_cycle.FP16",
+        "macs_per_cycle.FP32",
+        "memory_bytes",
+        "launch_seconds",
+    )
+    """The numbers that the times of a board can determine, by their names in overlays."""
+
+    macs_per_cycle: Mapping[DataType, float]
+    memory_bytes: float
+    launch_seconds: float = LAUNCH_SECONDS
+    error_factors: Mapping[DataType, float] = attrs.field(factory=lambda: dict.fromkeys(_TYPES, 0.0))
+    source: str = SOURCE
+
+    @classmethod
+    def of_peaks(cls, int8_macs: int, float_macs: int, memory_bytes: int) -> CostParameters:
+        """Return the parameters of a GPU whose tensor cores do half as many multiply-accumulates in FP16 as in INT8."""
+        rates = {DataType.INT8: int8_macs, DataType.HALF: int8_macs / 2, DataType.FLOAT: float_macs}
+        return cls({dtype: float(rate) for dtype, rate in rates.items()}, float(memory_bytes))
 
     def macs(self, precision: DataType) -> float:
-        """Multiply-accumulates per cycle."""
-        if precision is DataType.INT8:
-            return self.int8_macs
-        return self.int8_macs / 2 if precision in (DataType.HALF, DataType.BF16) else self.float_macs
+        """Multiply-accumulates per cycle; BF16 is as fast as FP16, and other types are as fast as FP32."""
+        return self.macs_per_cycle[_rate_type(precision)]
+
+    def error_factor(self, precision: DataType) -> float | None:
+        """How far a time may be off; None if unknown."""
+        return self.error_factors[_rate_type(precision)] or None
 
 
-PEAKS: Mapping[str, Peak] = {
-    "agx-orin-64": Peak(64 * 512, 2048, 64),
-    "agx-orin-32": Peak(56 * 512, 1792, 64),
-    "orin-nx-16": Peak(32 * 512, 1024, 32),
-    "orin-nx-8": Peak(32 * 512, 1024, 32),
-    "orin-nano": Peak(32 * 512, 1024, 32),
-    "agx-xavier": Peak(64 * 128, 512, 64),
-    "xavier-nx": Peak(48 * 128, 384, 32),
+def _rate_type(precision: DataType) -> DataType:
+    if precision is DataType.BF16:
+        return DataType.HALF
+    return precision if precision in _TYPES else DataType.FLOAT
+
+
+PARAMETERS: Mapping[str, CostParameters] = {
+    "agx-orin-64": CostParameters.of_peaks(64 * 512, 2048, 64),
+    "agx-orin-32": CostParameters.of_peaks(56 * 512, 1792, 64),
+    "orin-nx-16": CostParameters.of_peaks(32 * 512, 1024, 32),
+    "orin-nx-8": CostParameters.of_peaks(32 * 512, 1024, 32),
+    "orin-nano": CostParameters.of_peaks(32 * 512, 1024, 32),
+    "agx-xavier": CostParameters.of_peaks(64 * 128, 512, 64),
+    "xavier-nx": CostParameters.of_peaks(48 * 128, 384, 32),
 }
-"""Platform to peak."""
+"""Platform to its parameters."""
 
 STAND_IN = PowerMode(
     "T4", 1.59e9, 5.0e9, "data sheet of NVIDIA T4: 130 INT8 TOPS, 65 FP16 and 8.1 FP32 TFLOPS, 320 GB/s"
 )
-STAND_IN_PEAK = Peak(40 * 1024, 2560, 64)
+STAND_IN_PARAMETERS = CostParameters.of_peaks(40 * 1024, 2560, 64)
 STAND_IN_TITLE = "no board given, so NVIDIA T4 is assumed (our choice); set one with --platform"
 """Stand-in for a GPU about which nothing is known: a common one whose peaks are published."""
 
 
 def estimate_cost(question: CostQuestion) -> CostEstimate | None:
-    """The estimated cost of a segment. A GPU without a board is estimated as `STAND_IN`, if that is of use."""
+    """The estimated cost of a segment. A GPU without a board is estimated as `STAND_IN`, if that is of use.
+
+    At published peaks, the time is a lower bound. With parameters that an overlay has from a board, it is an estimate
+    with the overlay's error. The energy is always that of the work at published peaks, to which the powers are fitted.
+    """
     mode = question.power_mode or question.platform.power_mode(None) or STAND_IN
-    is_board = question.platform.name in PEAKS
-    if not is_board and not question.allows_nominal:
-        return None
-    peak = PEAKS[question.platform.name] if is_board else STAND_IN_PEAK
-    title = f"{question.platform.title} in power mode {mode.name}" if is_board else STAND_IN_TITLE
-    found = Roofline(
-        peak.macs,
-        mode.clock_hz,
-        peak.memory_bytes * mode.memory_clock_hz,
-        LAUNCH_SECONDS,
-        source=SOURCE if is_board else f"{STAND_IN.source}; the launch overhead is our choice; not fitted",
-        basis=f"{BASIS}; {title}",
-        is_nominal=not is_board,
-    )(question)
-    return attrs.evolve(found, energy=energy_of(found.steps, question.platform.name, mode.name))
+    board = question.platform.name
+    if board not in PARAMETERS:
+        if not question.allows_nominal:
+            return None
+        source = f"{STAND_IN.source}; the launch overhead is our choice; not fitted"
+        found = _roofline(STAND_IN_PARAMETERS, mode, question, f"{BASIS}; {STAND_IN_TITLE}", source)
+        return attrs.evolve(found, is_nominal=True)
+    title = f"{question.platform.title} in power mode {mode.name}"
+    peaks = PARAMETERS[board]
+    at_peaks = _roofline(peaks, mode, question, f"{BASIS}; {title}", SOURCE)
+    energy = energy_of(at_peaks.steps, board, mode.name)
+    parameters: CostParameters = question.parameters or peaks
+    if parameters == peaks:
+        return attrs.evolve(at_peaks, energy=energy)
+    found = _roofline(parameters, mode, question, f"{FITTED_BASIS}; {title}", parameters.source)
+    types = {layer.name: question.precision(layer) for layer in question.layers}
+    errors = [(step.microseconds, parameters.error_factor(types[step.layers[0]])) for step in found.steps]
+    return attrs.evolve(found, energy=energy, is_lower_bound=False, error_factor=combined_error(errors))
+
+
+def _roofline(
+    parameters: CostParameters, mode: PowerMode, question: CostQuestion, basis: str, source: str
+) -> CostEstimate:
+    rate = parameters.memory_bytes * mode.memory_clock_hz
+    return Roofline(parameters.macs, mode.clock_hz, rate, parameters.launch_seconds, source=source, basis=basis)(
+        question
+    )

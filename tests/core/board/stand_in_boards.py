@@ -8,21 +8,22 @@ of a kit are those of the target with the overlay; its latencies are the estimat
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 import dryfit
 from dryfit.answers.asked import asked, quiet_log
+from dryfit.answers.board.gpu_layers import StepTimes
 from dryfit.answers.network_cost import network_cost
-from dryfit.board.kit.probes import candidates, network_of
+from dryfit.board.kit.probes import Candidate, candidates, network_of
 from dryfit.board.learned_cost import LearnedCost, Measurement, learn_cost
 from dryfit.board.learned_rules import LearnedRules, SeenLayer, Shape, learn_rules, looks_of, shape_of
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.decisions import segment_question
 from dryfit.builder.design import Design
 from dryfit.building import design_for_assessment
 from dryfit.network.network import Network
@@ -52,9 +53,13 @@ class Probe:
     question: Question
 
 
-def designed(model: onnx.ModelProto | dryfit.Network, precision: str) -> tuple[Network, BuilderConfig, Design]:
+def designed(
+    model: onnx.ModelProto | dryfit.Network, precision: str, device: str = "DLA"
+) -> tuple[Network, BuilderConfig, Design]:
     """A model with its decisions on the documented board."""
-    options: dict[str, Any] = {"platform": PLATFORM, "software": SOFTWARE, "precision": precision, "fallback": "GPU"}
+    options: dict[str, Any] = {"platform": PLATFORM, "precision": precision, "device": device}
+    if device == "DLA":
+        options |= {"software": SOFTWARE, "fallback": "GPU"}
     subject = asked(model, None, {**options, "assume_scales": "int8" in precision}, needs_shapes=False)
     with quiet_log():
         return subject.network, subject.config, design_for_assessment(subject.network, subject.config)
@@ -67,9 +72,14 @@ def probes(precision: str) -> Sequence[Probe]:
 
 
 def _probes(precision: str) -> Iterator[Probe]:
-    target = registry.target("DLA")
     together = [one for one in candidates() if not one.is_alone]
-    for group in (together, *([one] for one in candidates() if one.is_alone)):
+    yield from probes_of([together, *([one] for one in candidates() if one.is_alone)], precision)
+
+
+def probes_of(groups: Iterable[Sequence[Candidate]], precision: str) -> Iterator[Probe]:
+    """The layers of groups of candidates, each group a network."""
+    target = registry.target("DLA")
+    for group in groups:
         _, config, design = designed(network_of(group), precision)
         question = config.questions(target, design.specs)
         names = {one.name for one in group}
@@ -118,7 +128,16 @@ def drawn_board(seed: int, precisions: Sequence[str] = PRECISIONS) -> Overlay:
         if (factor := float(np.exp(random.uniform(np.log(0.6), np.log(1.7)))))
     }
     changes = {rule: _drawn_change(known_rules[rule], random) for rule in sorted(rules)}
-    return Overlay(f"board-{seed}", PLATFORM, SOFTWARE, rules=changes, cost={"dla": drawn})
+    return Overlay(f"board-{seed}", PLATFORM, SOFTWARE, rules=changes, cost={"dla": drawn, "gpu": drawn_gpu(seed)})
+
+
+def drawn_gpu(seed: int) -> Mapping[str, FittedParameter]:
+    """Cost parameters of a board's GPU: a share of the published peaks, and a longer launch."""
+    random = np.random.default_rng(seed + 2000)
+    parameters = registry.target("GPU").cost_parameters[PLATFORM]
+    known = numbers(parameters)
+    bounds = {name: (1.0, 3.0) if name == "launch_seconds" else (0.3, 0.9) for name in type(parameters).LEARNABLE}
+    return {name: FittedParameter(known[name] * float(random.uniform(*ends))) for name, ends in bounds.items()}
 
 
 def _drawn_change(rule: LimitRule, random: np.random.Generator) -> RuleChange:
@@ -145,8 +164,13 @@ def _drawn_change(rule: LimitRule, random: np.random.Generator) -> RuleChange:
 
 def verdicts(board: Overlay, precisions: Sequence[str] = PRECISIONS) -> Iterator[SeenLayer]:
     """What the board says of each probe."""
+    return verdicts_on(board, (probe for precision in precisions for probe in probes(precision)))
+
+
+def verdicts_on(board: Overlay, asked_about: Iterable[Probe]) -> Iterator[SeenLayer]:
+    """What the board says of some probes."""
     target = overlaid(registry.target("DLA"), (board,))
-    for one in (probe for precision in precisions for probe in probes(precision)):
+    for one in asked_about:
         asked_there = attrs.evolve(one.question, verdict=target.verdict)
         yield SeenLayer(one.place, [one.question], target.verdict(asked_there).supported)
 
@@ -162,12 +186,12 @@ def learned_rules(board: Overlay, precisions: Sequence[str] = PRECISIONS) -> Lea
 
 
 @functools.cache
-def timed_designs() -> Sequence[tuple[str, Design]]:
+def timed_designs(device: str = "DLA") -> Sequence[tuple[str, Design]]:
     """Networks of convolutions in many sizes, in both precisions."""
     found = []
     for index, (channels, side, depth, window) in enumerate(SIZES):
         for precision in PRECISIONS:
-            _, _, design = designed(chain_of_convolutions(channels, side, depth, window), precision)
+            _, _, design = designed(chain_of_convolutions(channels, side, depth, window), precision, device)
             found.append((f"chain-{index}-{precision}", design))
     return found
 
@@ -201,29 +225,38 @@ def chain_of_convolutions(channels: int, side: int, depth: int, window: int) -> 
     return network
 
 
-def measurements(board: Overlay, seed: int) -> list[Measurement]:
-    """Latencies of the DLA's segments on a board, off at random."""
+def chain_model(channels: int, side: int, depth: int, window: int) -> onnx.ModelProto:
+    """The same network as an ONNX model."""
+    shape, constants, nodes = [1, channels, side, side], [], []
+    for index in range(depth):
+        kernel = np.full((channels, channels, window, window), 0.01, np.float32)
+        constants.append(numpy_helper.from_array(kernel, f"w{index}"))
+        pads = [window // 2] * 4
+        nodes.append(
+            helper.make_node("Conv", [f"x{index}", f"w{index}"], [f"c{index}"], name=f"conv{index}", pads=pads)
+        )
+        nodes.append(helper.make_node("Relu", [f"c{index}"], [f"x{index + 1}"], name=f"relu{index}"))
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x0", f"x{depth}")]
+    graph = helper.make_graph(nodes, f"chain of {depth}", values[:1], values[1:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+
+
+def measurements(board: Overlay, seed: int, device: str = "DLA") -> list[Measurement]:
+    """Latencies on a board, off at random: of the DLA's segments, or of the GPU's steps."""
     random = np.random.default_rng(seed + 1000)
-    record = overlaid(registry.target("DLA"), (board,)).cost_parameters[PLATFORM]
+    record = overlaid(registry.target(device), (board,)).cost_parameters[PLATFORM]
     found = []
-    for name, design in timed_designs():
+    for name, design in timed_designs(device):
         for segment in network_cost(design).segments:
-            if segment.device != "DLA":
-                continue
-            layers = [layer for layer in design.network.layers if layer.name in segment.layers]
-            variant = design.variants["DLA"]
-            question = segment_question(variant, layers, design.specs, design.precisions)
-            function: Any = variant.target.estimate_cost
-
-            def estimate(parameters: Any, question: Any = question, function: Any = function) -> float:
-                return float(function(attrs.evolve(question, parameters=parameters)).microseconds)
-
-            precision = "INT8" if "int8" in name else "FP16"
-            latency = estimate(record) * float(np.exp(random.normal(0.0, NOISE)))
-            found.append(Measurement(f"{name}/{segment.index}", name, latency, estimate, precision))
+            times, steps = StepTimes(design, segment), () if segment.estimate is None else segment.estimate.steps
+            alone = [functools.partial(times.of, [index]) for index in range(len(steps))]
+            for index, estimate in enumerate([times.whole] if device == "DLA" else alone):
+                latency = estimate(record) * float(np.exp(random.normal(0.0, NOISE)))
+                precision = "INT8" if "int8" in name else "FP16"
+                found.append(Measurement(f"{name}/{segment.index}.{index}", name, latency, estimate, precision))
     return found
 
 
-def learned_cost(board: Overlay, seed: int) -> LearnedCost | None:
+def learned_cost(board: Overlay, seed: int, device: str = "DLA") -> LearnedCost | None:
     """What is learnt of a board's latencies."""
-    return learn_cost(registry.target("DLA").cost_parameters[PLATFORM], measurements(board, seed))
+    return learn_cost(registry.target(device).cost_parameters[PLATFORM], measurements(board, seed, device))

@@ -47,9 +47,9 @@ def test_the_rules_of_fifty_boards_are_learnt() -> None:
     assert found >= LEAST_FOUND * changed
 
 
-def held_out_errors(seeds: Sequence[int]) -> list[float]:
+def held_out_errors(seeds: Sequence[int], device: str) -> list[float]:
     """Median error of latencies that were left out of the fit, by board."""
-    found = [boards.learned_cost(boards.drawn_board(seed), seed) for seed in seeds]
+    found = [boards.learned_cost(boards.drawn_board(seed), seed, device) for seed in seeds]
     assert None not in found
     return [one.error_held_out for one in found if one is not None]
 
@@ -68,9 +68,30 @@ def test_the_costs_of_a_board_are_learnt_with_their_errors() -> None:
     assert "copy_seconds" not in learned.parameters  # no latency depends on it
 
 
+def test_the_costs_of_a_gpu_are_learnt_and_its_estimate_is_no_longer_a_bound() -> None:
+    board = boards.drawn_board(2)
+    learned = boards.learned_cost(board, 2, "GPU")
+    assert learned is not None
+    assert learned.error_held_out <= LARGEST_ERROR < learned.error_before
+    drawn = board.cost["gpu"]
+    for name in ("macs_per_cycle.INT8", "macs_per_cycle.FP16", "memory_bytes", "launch_seconds"):
+        assert learned.parameters[name].value == pytest.approx(drawn[name].value, rel=0.1)
+    overlay = dryfit.Overlay("my-board", boards.PLATFORM, cost={"gpu": learned.parameters})
+    model = boards.chain_model(64, 28, 2, 3)
+    found = dryfit.estimate(model, device="GPU", precision="fp16", overlays=overlay)
+    [segment] = found.segments
+    assert (segment.is_lower_bound, segment.error_factor) == (False, learned.parameters["error_factors.FP16"].value)
+    assert segment.source.startswith("macs_per_cycle.INT8, ")
+    plain = dryfit.estimate(model, device="GPU", precision="fp16", platform=boards.PLATFORM)
+    assert (plain.segments[0].is_lower_bound, plain.segments[0].error_factor) == (True, None)
+    assert segment.microseconds > plain.segments[0].microseconds
+    assert segment.energy == plain.segments[0].energy
+
+
 @pytest.mark.nightly
-def test_the_costs_of_fifty_boards_are_learnt() -> None:
-    assert max(held_out_errors(range(50))) <= LARGEST_ERROR
+@pytest.mark.parametrize("device", ["DLA", "GPU"])
+def test_the_costs_of_fifty_boards_are_learnt(device: str) -> None:
+    assert max(held_out_errors(range(50), device)) <= LARGEST_ERROR
 
 
 def test_too_few_latencies_fit_nothing() -> None:

@@ -10,7 +10,7 @@ from dryfit.network.layers.activation import ActivationType
 from dryfit.network.network import Network
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.cost import CostQuestion
-from dryfit_gpu.cost import LAUNCH_SECONDS, PEAKS, STAND_IN, STAND_IN_PEAK, estimate_cost
+from dryfit_gpu.cost import LAUNCH_SECONDS, PARAMETERS, STAND_IN, STAND_IN_PARAMETERS, estimate_cost
 from dryfit_gpu.platforms import PLATFORMS
 
 BOARDS = [one for one in PLATFORMS if one.power_modes]
@@ -37,18 +37,18 @@ def test_a_gpu_without_a_board_is_reckoned_as_one_whose_peaks_are_published():
 
 @pytest.mark.parametrize(("dtype", "peak"), [(DataType.INT8, 130), (DataType.HALF, 65), (DataType.FLOAT, 8.1)])
 def test_the_published_peaks_of_the_stand_in_come_back(dtype, peak):
-    assert 2 * STAND_IN_PEAK.macs(dtype) * STAND_IN.clock_hz / 1e12 == pytest.approx(peak, rel=0.01)
-    assert STAND_IN_PEAK.memory_bytes * STAND_IN.memory_clock_hz == pytest.approx(320e9)
+    assert 2 * STAND_IN_PARAMETERS.macs(dtype) * STAND_IN.clock_hz / 1e12 == pytest.approx(peak, rel=0.01)
+    assert STAND_IN_PARAMETERS.memory_bytes * STAND_IN.memory_clock_hz == pytest.approx(320e9)
 
 
 def test_every_board_has_a_peak():
-    assert {board.name for board in BOARDS} == set(PEAKS)
+    assert {board.name for board in BOARDS} == set(PARAMETERS)
 
 
 @pytest.mark.parametrize(("mode", "tops"), [("MAXN", 171), ("50W", 109), ("30W", 41), ("15W", 14)])
 def test_the_published_peaks_of_agx_orin_come_back(mode, tops):
     board = BOARDS[0]
-    dense = PEAKS[board.name].macs(DataType.INT8) * board.power_mode(mode).clock_hz * 2
+    dense = PARAMETERS[board.name].macs(DataType.INT8) * board.power_mode(mode).clock_hz * 2
     assert 2 * dense / 1e12 == pytest.approx(tops, rel=0.01)
 
 

@@ -6,12 +6,12 @@ These records are what rules are counted by (`board_read`) and what corrections 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from dryfit.answers.board.gpu_layers import GpuLayers, GpuPart, is_copy
 from dryfit.answers.explain_log import LogLayer, LogRules, log_layer
 from dryfit.answers.json_data import Amount, Count
 from dryfit.answers.log_comparison import (
@@ -30,7 +30,7 @@ from dryfit.board.kit.manifest import KitBuild
 from dryfit.board.logs.layer_lists import segment_of
 from dryfit.board.logs.message import FALLBACK, REFUSAL
 from dryfit.board.logs.reading import BoardLog
-from dryfit.board.results import BoardResults, InspectedLayer, InspectedTensor, MeasuredLayer, MeasuredRuns
+from dryfit.board.results import BoardResults, InspectedLayer, InspectedTensor, MeasuredLayer, MeasuredRuns, type_of
 from dryfit.builder.assessment import Assessment
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
@@ -142,9 +142,9 @@ class BoardTime:
 
     Attributes:
         build: id of the build.
-        part: `network` for a whole run, or `segment`.
-        name: TensorRT's name of the segment; "" for a network.
-        device: device of the segment; all devices, joined by ` + `, for a network.
+        part: `network` for a whole run, `segment` of the DLA, or `layer` for engine layers of the GPU.
+        name: TensorRT's name of the segment or layer; "" for a network.
+        device: device of the part; all devices, joined by ` + `, for a network.
         precisions: number of layers by computation type.
         measured_microseconds: median.
         runs: number of measured runs; 0 if unknown.
@@ -219,6 +219,7 @@ class BuildEvidence:
         layers: the layers whose verdict or device the results show.
         runs: measured times of whole runs; None if there are none.
         profile: measured times of the engine's layers.
+        inspected: the engine's layers.
     """
 
     build: str
@@ -226,6 +227,7 @@ class BuildEvidence:
     layers: Sequence[BoardLayer]
     runs: MeasuredRuns | None
     profile: Sequence[MeasuredLayer]
+    inspected: Sequence[InspectedLayer]
 
 
 # Layers ---------------------------------------------------------------------------------------------------------------
@@ -351,12 +353,12 @@ def _looked_at(rule: LimitRule, question: Question) -> tuple[str, Sequence[float
 def board_facts(
     build: KitBuild, log: BoardLog, inspected: Sequence[InspectedLayer], expected: Expected
 ) -> list[BoardFact]:
-    """Return loadables, copies and forms at the borders of segments that the results show, against dryfit's."""
+    """Return loadables, copies, forms at the borders of segments and precisions on the GPU, against dryfit's."""
     segments = [one for one in expected.assessment.segments if one.device == DLA]
     found = list(_pool_facts(build, log, segments))
     if "DLA" in log.lists.headings or log.lists.segments:
         found.append(_fact(build, "loadables", len(log.lists.segments), len(segments), _CUT))
-    copies = [one for one in inspected if one.type == "Reformat" or one.name.startswith("Reformatting CopyNode")]
+    copies = list(filter(is_copy, inspected))
     if inspected:
         causes = list(dict.fromkeys(one.rule for one in expected.assessment.reformats if one.rule))
         rules = [REFORMAT_RULES[one] for one in causes if one in REFORMAT_RULES]
@@ -381,6 +383,8 @@ def board_facts(
             meant = _expected_forms(names, expected.design)
             if forms and meant:
                 found.append(_fact(build, f"{side} of {layer.name}", ", ".join(forms), ", ".join(meant), _FORMS))
+    types = GpuLayers(expected.layers, inspected).precisions()
+    found += [_fact(build, f"precision of {one.name}", one.board, one.dryfit, _PRECISION) for one in types]
     return found
 
 
@@ -397,6 +401,9 @@ _CUT = _Behind(
     "where layers on other devices cut the network", "inferred", "the placement of the layers between two segments"
 )
 _FORMS = _Behind("formats of the DLA", "documented", "`dryfit targets show DLA` names the document of each format")
+_PRECISION = _Behind(
+    "fastest allowed type of the GPU", "inferred", "allowed types of the build, scales, and types set for single layers"
+)
 
 
 def _fact(build: KitBuild, what: str, board: object, dryfit: object, behind: _Behind) -> BoardFact:
@@ -457,19 +464,6 @@ class _SegmentsByName:
         return next((one[0] for one in (both, first, last) if len(one) == 1), None)
 
 
-_TYPES = {
-    "fp32": "FP32",
-    "fp16": "FP16",
-    "half": "FP16",
-    "bfloat16": "BF16",
-    "bf16": "BF16",
-    "int8": "INT8",
-    "int32": "INT32",
-    "int64": "INT64",
-    "bool": "BOOL",
-    "uint8": "UINT8",
-    "fp8": "FP8",
-}
 _LAYOUTS = (
     ("thirty-two wide", "CHW32"),
     ("sixteen wide", "CHW16"),
@@ -496,7 +490,7 @@ def form_of(text: str) -> str:
         'INT8 CHW32'
     """
     low = text.lower()
-    kind = next((name for word, name in _TYPES.items() if re.search(rf"\b{word}\b", low)), "")
+    kind = type_of(text)
     layout = next((name for word, name in _LAYOUTS if word in low), "")
     return f"{kind} {layout}" if kind and layout else ""
 
@@ -521,7 +515,7 @@ def _expected_forms(names: Sequence[str], design: Design) -> list[str]:
 
 
 def board_times(build: KitBuild, results: BoardResults, expected: Expected) -> list[BoardTime]:
-    """Return the measured times of the network and of its segments on the DLA, with their estimates.
+    """Return the measured times of the network, its segments on the DLA and its layers on the GPU, with estimates.
 
     Raises:
         ConfigError: A file of the results is damaged.
@@ -561,7 +555,20 @@ def board_times(build: KitBuild, results: BoardResults, expected: Expected) -> l
                     0.0,
                 )
             )
+    parts = GpuLayers(expected.layers, results.layers(build)).parts(results.profile(build), cost.segments)
+    found += [_gpu_time(build, part, 0 if runs is None else runs.count, expected) for part in parts]
     return found
+
+
+def _gpu_time(build: KitBuild, part: GpuPart, runs: int, expected: Expected) -> BoardTime:
+    whole = part.segment.estimate
+    assert whole is not None  # noqa: S101  its steps are parts
+    steps = [whole.steps[index] for index in sorted(part.steps)]
+    estimate = attrs.evolve(whole, microseconds=sum(one.microseconds for one in steps), steps=steps)
+    segment = attrs.evolve(part.segment, layers=part.layers, estimate=estimate)
+    names = (build.id, "layer", part.name, part.segment.device)
+    measured = (part.microseconds, runs)
+    return _time(names, measured, segment.microseconds, segment.error_factor, [segment], expected, 0.0)
 
 
 def _time(
@@ -597,7 +604,7 @@ def _time(
         overhead_microseconds=sum(one.overhead_microseconds for one in steps),
         steps=len(steps),
         transfers_microseconds=transfers,
-        fidelity=next((one.fidelity for one in segments if one.device == DLA), "inferred"),
+        fidelity=next((one.fidelity for one in segments if one.device == DLA or len(segments) == 1), "inferred"),
         source="; ".join(dict.fromkeys(one.source for one in estimates)),
     )
 

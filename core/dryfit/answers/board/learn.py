@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,23 +12,23 @@ from typing import Any, ClassVar
 import attrs
 
 from dryfit.answers.board.evidence import ACCEPTED, REFUSED, BuildEvidence
+from dryfit.answers.board.gpu_layers import GpuLayers, StepTimes, is_segment
 from dryfit.answers.board.read import BoardReadAnswer, read_board
 from dryfit.answers.json_data import Amount, Count, hidden
-from dryfit.answers.log_comparison import DLA
-from dryfit.answers.network_cost import SegmentCost, network_cost
+from dryfit.answers.log_comparison import DLA, GPU
+from dryfit.answers.network_cost import network_cost
 from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.board.learned_cost import LearnedCost, Measurement, learn_cost
-from dryfit.board.learned_rules import LearnedRules, SeenLayer, Undecided, learn_rules
+from dryfit.board.learned_rules import LearnedRules, OpenLimit, SeenLayer, Undecided, learn_rules
 from dryfit.board.logs.layer_lists import segment_of
-from dryfit.builder.decisions import segment_question
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
 from dryfit.short_text import count_text
 from dryfit.target.cost import TransferQuestion
 from dryfit.target.overlay_file import write_overlay
-from dryfit.target.overlays import FittedParameter, Overlay, RuleChange, numbers
+from dryfit.target.overlays import Overlay, RuleChange, numbers
 
 
 @attrs.frozen
@@ -56,15 +57,17 @@ class LearnedRule:
 
 @attrs.frozen
 class LearnedParameter:
-    """A parameter of the cost model, fitted to the board's latencies.
+    """A parameter of a device's cost model, fitted to the board's latencies.
 
     Attributes:
+        device: device of the cost model.
         name: name of the parameter in overlays.
         documented: value without the overlay.
         value: fitted value.
         error: standard error of the value, relative to it; null for a stated error of the model.
     """
 
+    device: str
     name: str
     documented: float
     value: float
@@ -73,9 +76,10 @@ class LearnedParameter:
 
 @attrs.frozen
 class CostFit:
-    """How well the cost model fits the board's latencies, as relative errors.
+    """How well the cost model of a device fits the board's latencies, as relative errors.
 
     Attributes:
+        device: the device.
         measurements: number of latencies.
         error_before: median error of the documented parameters.
         error_fitted: median error of the fitted parameters.
@@ -83,6 +87,7 @@ class CostFit:
         largest_held_out: largest error of these.
     """
 
+    device: str
     measurements: Count
     error_before: Amount
     error_fitted: Amount
@@ -101,9 +106,10 @@ class BoardLearnAnswer(Answer):
         software: TensorRT version of the board.
         layers: number of layers whose verdict the results show.
         rules: rules that the board has otherwise.
-        parameters: fitted parameters of the cost model.
-        cost: how well the model fits; null if nothing was fitted.
+        parameters: fitted parameters of the cost models.
+        costs: how well the cost model of each device fits; none for a device without enough latencies.
         confirmed: rules that the board was seen to obey, with the number of layers that were refused for them alone.
+        open_limits: moved limits between two tried values; `board_pack(after=...)` makes probes for the values between.
         undecided: refused layers for which several rules can be the reason, or none.
         notes: what could not be used.
         overlay: the overlay.
@@ -118,8 +124,9 @@ class BoardLearnAnswer(Answer):
     layers: Count
     rules: Sequence[LearnedRule]
     parameters: Sequence[LearnedParameter]
-    cost: CostFit | None
+    costs: Sequence[CostFit]
     confirmed: Mapping[str, Count]
+    open_limits: Sequence[OpenLimit]
     undecided: Sequence[Undecided]
     notes: Sequence[str]
     overlay: Overlay = hidden(eq=False)  # noqa: RUF009  as every default of attrs
@@ -130,17 +137,22 @@ class BoardLearnAnswer(Answer):
         yield from (Line(note) for note in self.notes)
         changes = [(one.rule, one.text, one.reason) for one in self.rules]
         yield Entries("Rules that the board has otherwise", changes)
-        if self.cost is not None:
+        for cost in self.costs:
             yield Line(
-                f"Cost model: median error {self.cost.error_held_out:.1%} of latencies that were left out of the fit "
-                f"(largest {self.cost.largest_held_out:.1%}; {self.cost.error_before:.1%} before)"
+                f"Cost model of {cost.device}: median error {cost.error_held_out:.1%} of latencies that were left out "
+                f"of the fit (largest {cost.largest_held_out:.1%}; {cost.error_before:.1%} before)"
             )
-        yield Entries("Fitted parameters", [(one.name, _parameter_text(one), "") for one in self.parameters])
+            own = [one for one in self.parameters if one.device == cost.device]
+            yield Entries(f"Fitted parameters of {cost.device}", [(one.name, _parameter_text(one), "") for one in own])
         confirmed = [(rule, count_text(layers, "layer"), "") for rule, layers in self.confirmed.items()]
         yield Entries("Rules confirmed on this board", confirmed)
         yield Entries(
             "Refused layers that no rule explains for certain",
             [(one.layer, ", ".join(one.candidates) or "no rule speaks of it", "") for one in self.undecided],
+        )
+        yield Entries(
+            "Limits between two tried values (narrow them: dryfit board pack --after RESULTS)",
+            [(f"{one.rule}, {one.limit}", open_limit_text(one), "") for one in self.open_limits],
         )
         if self.output is not None:
             yield Line(f"Wrote {self.output}. Use it with --overlay {self.output}.")
@@ -156,6 +168,12 @@ class BoardLearnAnswer(Answer):
         return f"{self.name} ({board}): {', '.join(counts)} from {count_text(self.layers, 'layer')}"
 
 
+def open_limit_text(one: OpenLimit) -> str:
+    """Return between which values a limit is."""
+    refused = "no value beyond it was tried" if one.refused is None else f"{one.refused:g} was refused"
+    return f"{one.taken:g} ran on the device, {refused}"
+
+
 def _parameter_text(one: LearnedParameter) -> str:
     error = "" if one.error is None else f" +- {one.error:.1%}"
     return f"{one.value:.4g}{error} (before: {one.documented:.4g})"
@@ -165,7 +183,7 @@ def board_learn(
     results: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str] | None = None,
     *,
-    kit: str | os.PathLike[str] | None = None,
+    kit: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     name: str = "",
     author: str = "",
     force: bool = False,
@@ -178,7 +196,7 @@ def board_learn(
     Args:
         results: path of `results.zip`, or several of the same board, version and power mode.
         output: path of the overlay to write; None for none.
-        kit: path of the kit; None for results of probes alone.
+        kit: path of the kit; several for results of several kits; None for results of probes alone.
         name: name of the overlay. Default: the name of the file, or the platform.
         author: who made it.
         force: whether to overwrite the output.
@@ -228,7 +246,8 @@ def _require_one_board(answers: Sequence[BoardReadAnswer]) -> None:
 
 def _source(answers: Sequence[BoardReadAnswer], learned: LearnedFacts) -> str:
     board = answers[0].board
-    measured = "" if learned.cost is None else f" and {count_text(learned.cost.measurements, 'time')}"
+    times = sum(one.measurements for one in learned.costs.values())
+    measured = f" and {count_text(times, 'time')}" if times else ""
     where = ", ".join(filter(None, (board.model, board.release, answers[0].power_mode or board.power_mode)))
     counted = f"{count_text(learned.rules.layers, 'layer')}{measured}"
     digests = ", ".join(one.digest[:12] for one in answers)
@@ -244,21 +263,20 @@ class LearnedFacts:
 
     Attributes:
         rules: of the rules.
-        cost: of the cost model; None where nothing could be fitted.
+        costs: device to the fit of its cost model, where one could be made.
         overlay: both as an overlay without a name.
-        documented: the cost parameters without it.
+        documented: device to its cost parameters without the overlay.
     """
 
     rules: LearnedRules
-    cost: LearnedCost | None
+    costs: Mapping[str, LearnedCost]
     overlay: Overlay
-    documented: Mapping[str, float]
+    documented: Mapping[str, Mapping[str, float]]
 
     def answer(self, overlay: Overlay, output: str | None, notes: Sequence[str]) -> BoardLearnAnswer:
         """Return the answer about an overlay of these facts."""
         table = registry.target(DLA).limits
         documented = {} if table is None else {one.id: RuleChange(limits=one.limits).text for one in table.rules}
-        parameters = {} if self.cost is None else self.cost.parameters
         return BoardLearnAnswer(
             output=output,
             name=overlay.name,
@@ -270,18 +288,23 @@ class LearnedFacts:
                 for rule, one in overlay.rules.items()
             ],
             parameters=[
-                LearnedParameter(name, self.documented[name], one.value, one.error) for name, one in parameters.items()
+                LearnedParameter(device, name, self.documented[device][name], one.value, one.error)
+                for device, cost in self.costs.items()
+                for name, one in cost.parameters.items()
             ],
-            cost=None
-            if self.cost is None
-            else CostFit(
-                self.cost.measurements,
-                self.cost.error_before,
-                self.cost.error_fitted,
-                self.cost.error_held_out,
-                self.cost.largest_held_out,
-            ),
+            costs=[
+                CostFit(
+                    device,
+                    cost.measurements,
+                    cost.error_before,
+                    cost.error_fitted,
+                    cost.error_held_out,
+                    cost.largest_held_out,
+                )
+                for device, cost in self.costs.items()
+            ],
             confirmed={rule: one.layers for rule, one in overlay.confirmed.items()},
+            open_limits=self.rules.open_limits,
             undecided=self.rules.undecided,
             notes=notes,
             overlay=overlay,
@@ -300,18 +323,24 @@ def learned_overlay(evidence: Sequence[BuildEvidence], platform: str, software: 
     table = target.limits
     assert table is not None  # noqa: S101  the DLA has rules
     rules = learn_rules(table, (seen for one in evidence for seen in seen_layers(one)))
-    parameters = target.cost_parameters[target.platform(platform).name]
-    cost = learn_cost(parameters, [found for one in evidence for found in measurements_of(one)])
-    fitted: Mapping[str, FittedParameter] = {} if cost is None else cost.parameters
+    documented, costs = {}, dict[str, LearnedCost]()
+    for device, measure in ((DLA, dla_measurements), (GPU, gpu_measurements)):
+        corrected = registry.target(device)
+        parameters = corrected.cost_parameters.get(corrected.platform(platform).name)
+        found = (
+            None if parameters is None else learn_cost(parameters, [time for one in evidence for time in measure(one)])
+        )
+        if found is not None:
+            costs[device], documented[device] = found, numbers(parameters)
     overlay = Overlay(
         name=platform,
         platform=platform,
         software=software,
         rules=rules.changes,
-        cost={DLA.lower(): fitted} if fitted else {},
+        cost={device.lower(): cost.parameters for device, cost in costs.items()},
         confirmed=rules.confirmed,
     )
-    return LearnedFacts(rules, cost, overlay, numbers(parameters))
+    return LearnedFacts(rules, costs, overlay, documented)
 
 
 def seen_layers(evidence: BuildEvidence) -> Iterator[SeenLayer]:
@@ -325,7 +354,7 @@ def seen_layers(evidence: BuildEvidence) -> Iterator[SeenLayer]:
             yield SeenLayer(f"{one.build}/{one.layer}", questions, one.verdict == ACCEPTED, one.board_rules)
 
 
-def measurements_of(evidence: BuildEvidence) -> Iterator[Measurement]:
+def dla_measurements(evidence: BuildEvidence) -> Iterator[Measurement]:
     """The latencies of a build that depend on the DLA's parameters alone: segments, and runs that use nothing else."""
     design = evidence.expected.design
     if not design.is_whole:
@@ -333,15 +362,15 @@ def measurements_of(evidence: BuildEvidence) -> Iterator[Measurement]:
     cost = network_cost(design)
     segments = {_ends(evidence, one.layers): one for one in cost.segments if one.device == DLA}
     for layer in evidence.profile:
-        names = segment_of(layer.name).layers if "ForeignNode" in layer.name else ()
+        names = segment_of(layer.name).layers if is_segment(layer.name) else ()
         segment = segments.get((names[0], names[-1])) if names else None
         if segment is not None:
             place = f"{evidence.build}/{layer.name}"
             precision = _main_precision(evidence, segment.layers)
-            estimate = _segment_estimator(evidence, segment)
+            estimate = StepTimes(design, segment).whole
             yield Measurement(place, evidence.build, layer.microseconds, estimate, precision)
     if evidence.runs is not None and segments and len(segments) == len(cost.segments):
-        parts = [_segment_estimator(evidence, one) for one in cost.segments]
+        parts: list[Callable[[Any], float]] = [StepTimes(design, one).whole for one in cost.segments]
         parts += [_transfer_estimator(evidence, one.dram_bytes // 2) for one in cost.transfers]
         layers = [name for one in cost.segments for name in one.layers]
 
@@ -352,27 +381,23 @@ def measurements_of(evidence: BuildEvidence) -> Iterator[Measurement]:
         yield Measurement(f"{evidence.build}/run", evidence.build, evidence.runs.median, whole, precision)
 
 
+def gpu_measurements(evidence: BuildEvidence) -> Iterator[Measurement]:
+    """The latencies of a build that depend on the GPU's parameters alone: its engine layers."""
+    design = evidence.expected.design
+    if not design.is_whole:
+        return
+    cost = network_cost(design)
+    times = {one.index: StepTimes(design, one) for one in cost.segments if one.device == GPU}
+    for part in GpuLayers(evidence.expected.layers, evidence.inspected).parts(evidence.profile, cost.segments):
+        estimate = functools.partial(times[part.segment.index].of, part.steps)
+        precision = _main_precision(evidence, part.layers[:1])
+        yield Measurement(f"{evidence.build}/{part.name}", evidence.build, part.microseconds, estimate, precision)
+
+
 def _ends(evidence: BuildEvidence, layers: Sequence[str]) -> tuple[str, str]:
     """The ONNX nodes of a segment's first and last layer, by which TensorRT names it."""
     nodes = {one.name: one.onnx_nodes[0] if one.onnx_nodes else one.name for one in evidence.expected.layers}
     return nodes.get(layers[0], layers[0]), nodes.get(layers[-1], layers[-1])
-
-
-def _segment_estimator(evidence: BuildEvidence, segment: SegmentCost) -> Callable[[Any], float]:
-    """Parameters -> estimated time of a segment in us."""
-    design = evidence.expected.design
-    variant = design.variants[DLA]
-    members = set(segment.layers)
-    layers = [layer for layer in design.network.layers if layer.name in members]
-    question = segment_question(variant, layers, design.specs, design.precisions, design.sparse_layers)
-    function = variant.target.estimate_cost
-    assert function is not None  # noqa: S101  there is an estimate of the segment
-
-    def estimate(record: Any) -> float:
-        found = function(attrs.evolve(question, parameters=record))
-        return 0.0 if found is None else found.microseconds or 0.0
-
-    return estimate
 
 
 def _transfer_estimator(evidence: BuildEvidence, moved: int) -> Callable[[Any], float]:
@@ -389,7 +414,8 @@ def _transfer_estimator(evidence: BuildEvidence, moved: int) -> Callable[[Any], 
 
 
 def _main_precision(evidence: BuildEvidence, layers: Iterable[str]) -> str:
-    """INT8 where a layer is computed in it, else FP16: the names that cost parameters have."""
+    """The narrowest type in which a layer is computed, by the names that cost parameters have."""
     wanted = set(layers)
     types = {one.precision for one in evidence.expected.layers if one.name in wanted}
-    return DataType.INT8.text if DataType.INT8.name in types else DataType.HALF.text
+    known = (DataType.INT8, DataType.HALF, DataType.BF16)
+    return next((one.text for one in known if one.name in types), DataType.FLOAT.text)

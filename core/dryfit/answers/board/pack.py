@@ -16,8 +16,10 @@ import onnx
 from dryfit.answers.anonymous import anonymous
 from dryfit.answers.anonymous_weights import without_weights
 from dryfit.answers.asked import Model, model_source, quiet_log
+from dryfit.answers.board.learn import board_learn, open_limit_text
+from dryfit.answers.board.narrowing import NarrowedLimit, Narrowing, narrowing_probes
 from dryfit.answers.board.outputs import inputs_of
-from dryfit.answers.board.probes import ProbeSet, probe_networks
+from dryfit.answers.board.probes import ProbeNetwork, ProbeSet, probe_networks
 from dryfit.answers.board_exports import Exports
 from dryfit.answers.builder_config import listed_layers
 from dryfit.answers.defaults import has_scales
@@ -133,6 +135,7 @@ class BoardPackAnswer(Answer):
         is_anonymous: whether names and weights were replaced.
         builds: the builds.
         probes: what the probes decide; None without probes.
+        narrowed: limits that the board has elsewhere, with the values that are tried of each; of `after` alone.
         seconds: estimated duration on the board.
         contents: what the results will contain.
         notes: what was assumed or left out.
@@ -146,6 +149,7 @@ class BoardPackAnswer(Answer):
     is_anonymous: bool
     builds: Sequence[PackedBuild]
     probes: ProbeSummary | None
+    narrowed: Sequence[NarrowedLimit]
     seconds: Amount
     contents: Sequence[str]
     notes: Sequence[str]
@@ -172,10 +176,21 @@ class BoardPackAnswer(Answer):
             if verbose:
                 yield Line(f"Decided: {', '.join(self.probes.decided)}")
             yield Entries("Not decided", [(rule, why, "") for rule, why in self.probes.undecided.items()])
+        if self.narrowed:
+            columns = ["rule", "limit", "ran", "refused", "values tried", "left, at most", "note"]
+            limits = [
+                (one.rule, one.limit, f"{one.taken:g}", _or_dash(one.refused), one.values, _or_dash(one.left), one.note)
+                for one in self.narrowed
+            ]
+            yield Table("Limits that the board has elsewhere", columns, limits)
         yield Line("The results will contain:")
         yield from (Line(f"  * {line}") for line in self.contents)
         yield from (Line(f"Note: {note}.") for note in self.notes)
         yield Line("On the board: unpack the kit, then `sh run.sh`; its README has the details")
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"
 
 
 def board_pack(
@@ -183,6 +198,8 @@ def board_pack(
     *,
     output: str | os.PathLike[str],
     probes: str | None = None,
+    after: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    kit: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     anonymously: bool = False,
     **options: Unpack[Options],
 ) -> BoardPackAnswer:
@@ -193,6 +210,9 @@ def board_pack(
         output: path of the kit, a zip archive.
         probes: `inferred` to add generated networks that decide the rules that no document states, `all` for all rules;
             None for none.
+        after: results of earlier probes on the board: adds networks with values between those that the board took and
+            those that it refused, where it has a limit elsewhere. Platform and version are those of the results.
+        kit: path of the earlier kit, or several; None for results of probes alone.
         anonymously: whether to number layers and tensors, and to replace weights by random ones of the same ranges.
         options: keyword arguments named like the options of `dryfit board pack`; `platform` is required.
 
@@ -207,22 +227,26 @@ def board_pack(
         ['digits']
     """
     given: dict[str, Any] = dict(options)
+    narrowing = _narrowing(after, kit, given)
     platform = _platform(given)
     listed = [models] if isinstance(models, str | bytes | os.PathLike | onnx.ModelProto | Network) else list(models)
-    if not listed and probes is None:
+    if not listed and probes is None and narrowing is None:
         raise ConfigError("A kit must have models or probes", where="models", remedy="Name models, or add --probes")
-    kit = _Kit(platform, given)
+    packed = _Kit(platform, given)
     for model in listed:
         if anonymously:
-            kit.add_anonymous(model)
+            packed.add_anonymous(model)
         else:
-            kit.add(model, given, MODEL)
+            packed.add(model, given, MODEL)
     summary = None
     if probes is not None:
         chosen = probe_networks(platform, given.get("software"), probes)
-        kit.add_probes(chosen)
+        packed.add_probes(chosen.networks)
         summary = _summary(chosen)
-    contents = _contents(is_anonymous=anonymously, has_models=bool(listed), has_probes=probes is not None)
+    if narrowing is not None:
+        packed.add_probes(narrowing.networks)
+    has_probes = any(one.purpose == PROBE for one in packed.builds)
+    contents = _contents(is_anonymous=anonymously, has_models=bool(listed), has_probes=has_probes)
     manifest = KitManifest(
         format=FORMAT,
         version=VERSION,
@@ -233,9 +257,9 @@ def board_pack(
         seconds_per_layer=SECONDS_PER_LAYER,
         contents=contents,
         options=_added_options(),
-        builds=kit.builds,
+        builds=packed.builds,
     )
-    data = kit_bytes(manifest, kit.data)
+    data = kit_bytes(manifest, packed.data)
     try:
         write_atomically(output, [data])
     except OSError as error:
@@ -245,17 +269,18 @@ def board_pack(
             found=error.strerror or error,
             remedy="Choose a folder that exists, is writable and has space",
         ) from error
-    runs = sum(MEASURED_SECONDS for one in kit.builds if one.inputs)
+    runs = sum(MEASURED_SECONDS for one in packed.builds if one.inputs)
     return BoardPackAnswer(
         kit=os.fspath(output),
         bytes=len(data),
         platform=platform,
         is_anonymous=anonymously,
-        builds=[_packed(one, len(kit.data[one.model])) for one in kit.builds],
+        builds=[_packed(one, len(packed.data[one.model])) for one in packed.builds],
         probes=summary,
-        seconds=runs + SECONDS_PER_LAYER * sum(one.layers for one in kit.builds),
+        narrowed=() if narrowing is None else narrowing.limits,
+        seconds=runs + SECONDS_PER_LAYER * sum(one.layers for one in packed.builds),
         contents=contents,
-        notes=kit.notes,
+        notes=packed.notes,
     )
 
 
@@ -279,6 +304,51 @@ def _platform(given: Mapping[str, Any]) -> str:
             remedy="Assign layers with --layer-device-types",
         )
     return platform.name
+
+
+def _narrowing(
+    after: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    kit: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
+    given: dict[str, Any],
+) -> Narrowing | None:
+    """Return the probes that earlier results ask for, and set platform and version in the options; None without any.
+
+    Raises:
+        ConfigError: The results are damaged, of another board than the options, or there is nothing to narrow.
+        UnknownNameError: dryfit does not know the board.
+        OSError: A file cannot be read.
+    """
+    results = [after] if isinstance(after, str | os.PathLike) else list(after)
+    if not results:
+        return None
+    learned = board_learn(results, kit=kit)
+    target = registry.target(DLA)
+    named = given.get("platform")
+    if named and target.platform(named).name != learned.platform:
+        raise ConfigError(
+            "The results are of another board",
+            where="--after",
+            found=learned.platform,
+            allowed=target.platform(named).name,
+            remedy="Leave out --platform",
+        )
+    if not learned.open_limits:
+        raise ConfigError(
+            "No limit lies between two tried values, so there is nothing to narrow",
+            where="--after",
+            found=learned.summary_line(),
+            remedy="Use the overlay as it is: dryfit board learn",
+        )
+    given["platform"], given["software"] = learned.platform, learned.software
+    found = narrowing_probes(learned.overlay, learned.open_limits, learned.platform, learned.software)
+    if not found.networks:
+        raise ConfigError(
+            "No probe has a value between those that were tried",
+            where="--after",
+            found="; ".join(f"{one.rule}: {open_limit_text(one)}" for one in learned.open_limits),
+            remedy="Use the overlay as it is (dryfit board learn), or pack a model of yours that has such a value",
+        )
+    return found
 
 
 def _added_options() -> list[KitOption]:
@@ -352,9 +422,10 @@ class _Kit:
         with anonymous(loaded, self._given) as (renamed, options):
             self.add(without_weights(renamed), options, MODEL, name=f"model-{len(self.builds) + 1}")
 
-    def add_probes(self, chosen: ProbeSet) -> None:
+    def add_probes(self, networks: Sequence[ProbeNetwork]) -> None:
         """Add generated networks."""
-        for number, one in enumerate(chosen.networks, 1):
+        first = 1 + sum(one.purpose == PROBE for one in self.builds)
+        for number, one in enumerate(networks, first):
             options = {"platform": self._platform, "software": self._given.get("software"), **one.options}
             self.add(one.model, options, PROBE, name=f"probe-{number}", title=one.title)
 

@@ -38,6 +38,7 @@ class Probed:
         violations: rules that it violates.
         risks: undocumented warnings about it.
         applying: rules that apply to it, of those that can refuse a layer.
+        is_alone: whether it gets a network of its own, since a parser may refuse it, or no device runs it.
     """
 
     candidate: Candidate
@@ -45,6 +46,7 @@ class Probed:
     violations: frozenset[str]
     risks: frozenset[str]
     applying: frozenset[str]
+    is_alone: bool
 
 
 @attrs.frozen
@@ -169,6 +171,7 @@ def _asked(one: Candidate, precision: Sequence[str], layers: Sequence[LayerAnswe
             if rule.fidelity == INFERRED
         ),
         applying=frozenset(rule.rule for rule in checks.of(layers) if rule.holds),
+        is_alone=one.is_alone or any(layer.device is None for layer in layers),
     )
 
 
@@ -185,7 +188,7 @@ def _chosen(probed: Sequence[Probed], limits: set[str], *, is_all: bool) -> Iter
             kept.append(one)
     # One layer may show the inside of several rules: the one that shows the most comes first.
     wanted = limits - open_rules
-    inside = [one for one in probed if not one.violations and not one.candidate.is_alone]
+    inside = [one for one in probed if not one.violations and not one.is_alone]
     while not is_all:
         best = max(inside, key=lambda one: len(one.applying & (wanted - shown)), default=None)
         if best is None or not best.applying & (wanted - shown):
@@ -207,7 +210,7 @@ def _risky(probed: Sequence[Probed], risks: set[str]) -> Iterator[Probed]:
 def _networks(chosen: Sequence[Probed]) -> Iterator[ProbeNetwork]:
     for precision in PRECISIONS:
         of_type = [one for one in chosen if one.precision == precision]
-        alone = [one for one in of_type if one.candidate.is_alone]
+        alone = [one for one in of_type if one.is_alone]
         refused = [one for one in of_type if one.violations and one not in alone]
         accepted = [one for one in of_type if not one.violations and one not in alone]
         groups = [accepted[start : start + MOST_ACCEPTED] for start in range(0, len(accepted), MOST_ACCEPTED)] or [[]]
@@ -228,8 +231,13 @@ def _network(probed: Sequence[Probed], precision: Sequence[str], title: str) -> 
 
 
 def _why_undecided(rule: LimitRule, probed: Sequence[Probed]) -> str:
+    if rule.promotes_to is not None:
+        return (
+            "it refuses no layer; no file of a build shows types inside a loadable, and the tensors at its border have "
+            "the same type either way"
+        )
     if rule.severity == "note":
-        return "it refuses no layer, and the log of a build does not show what it states"
+        return "it refuses no layer, and neither the log nor the layer information of a build shows what it states"
     if rule.severity == "warning":
         return "no probe has this risk alone"
     both = [one for one in probed if rule.id in one.violations]

@@ -199,7 +199,7 @@ def board_read(
 
 def read_board(
     results: str | os.PathLike[str],
-    kit: str | os.PathLike[str] | None = None,
+    kit: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     *,
     outputs: bool = False,
     overlays: OverlaysSaid = (),
@@ -208,9 +208,9 @@ def read_board(
     with contextlib.ExitStack() as stack:
         opened = stack.enter_context(BoardResults.open(results))
         archives = [opened.archive]
-        if kit is not None:
-            archives.append(stack.enter_context(Archive.open(kit)))
-            _require_same_kit(opened, archives[1])
+        kits = [kit] if isinstance(kit, str | os.PathLike) else kit or ()
+        opened_kits = [stack.enter_context(Archive.open(one)) for one in kits]
+        archives += _same_kit(opened, opened_kits)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dryfit-")))
         logs = {one.id: read_log(opened.log(one)) for one in opened.manifest.builds}
         reading = _Reading(
@@ -225,20 +225,22 @@ def read_board(
         return reading.answer(os.fspath(results)), reading.evidence
 
 
-def _require_same_kit(results: BoardResults, kit: Archive) -> None:
-    """Reject a kit that the results are not of.
+def _same_kit(results: BoardResults, kits: Sequence[Archive]) -> list[Archive]:
+    """Return the kits that the results are of; none where no kit was passed.
 
     Raises:
-        ConfigError: It is another kit.
+        ConfigError: All are other kits.
     """
-    if kit.manifest != results.manifest:
+    same = [one for one in kits if one.manifest == results.manifest]
+    if kits and not same:
         raise ConfigError(
             "The results belong to another kit",
-            where=kit.name,
-            found=", ".join(one.id for one in kit.manifest.builds)[:200],
+            where=", ".join(one.name for one in kits),
+            found=", ".join(build.id for one in kits for build in one.manifest.builds)[:200],
             allowed=", ".join(one.id for one in results.manifest.builds)[:200],
             remedy="Pass the kit that was copied to the board",
         )
+    return same
 
 
 @attrs.frozen
@@ -378,8 +380,9 @@ class _Reading:
         expected = Expected(subject.config, design, assessment, placement.layers)
         layers = board_layers(build, log, self._results, expected)
         runs, profile = self._results.runs(build), self._results.profile(build)
-        self.evidence.append(BuildEvidence(build.id, expected, layers, runs, profile))
-        self._facts += board_facts(build, log, self._results.layers(build), expected)
+        inspected = self._results.layers(build)
+        self.evidence.append(BuildEvidence(build.id, expected, layers, runs, profile, inspected))
+        self._facts += board_facts(build, log, inspected, expected)
         self._times += board_times(build, self._results, expected)
         if outputs:
             found, told = board_outputs(build, self._results, subject.network, subject.config, design)

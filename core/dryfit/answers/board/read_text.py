@@ -51,7 +51,7 @@ def read_blocks(answer: BoardReadAnswer, *, verbose: bool) -> Iterator[Block]:
     facts = [one for one in answer.facts if verbose or not one.agrees]
     if answer.facts:
         agreeing = sum(one.agrees for one in answer.facts)
-        yield Line(f"Loadables, copies and formats: {agreeing} of {len(answer.facts)} as expected")
+        yield Line(f"Loadables, copies, formats and precisions: {agreeing} of {len(answer.facts)} as expected")
     if facts:
         listed = [(one.build, one.what, one.board, one.dryfit, one.behind) for one in facts]
         yield Table("Differences" if not verbose else "", ["build", "what", "board", "dryfit", "behind it"], listed)

@@ -8,7 +8,7 @@ candidate violates is asked of the rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -96,6 +96,31 @@ def candidates() -> Iterator[Candidate]:
     yield from _others()
 
 
+# Candidates that differ in one number -------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Family:
+    """Candidates that differ in one number, for values between those that a board was seen to take and to refuse.
+
+    Attributes:
+        make: number -> candidate of a name.
+        largest: the largest number of use: larger layers take long to build.
+    """
+
+    make: Callable[[str, int], Candidate]
+    largest: int
+
+
+def candidate_of(family: str, number: int) -> Candidate:
+    """Return the candidate of a family with a number: `conv_kernel_27`."""
+    return FAMILIES[family].make(f"{family}_{number}", number)
+
+
+def _of(family: str, *numbers: int) -> Iterator[Candidate]:
+    return (candidate_of(family, number) for number in numbers)
+
+
 def _weights(count: int) -> np.ndarray[Any, Any]:
     """Return small values in a pattern, which compress well."""
     return (np.arange(count, dtype=np.float32) % 7 - 3) / 64
@@ -126,25 +151,18 @@ def _convolution(
 
 def _convolutions() -> Iterator[Candidate]:
     small: dict[str, Any] = {"channels": 2, "maps": 2}
-    for k in (32, 33, 31, 24, 16, 8, 1, 40, 64):
-        yield _convolution(f"conv_kernel_{k}", kernel=(k, k), side=(k + 8, k + 8), **small)
-    for p in (31, 30, 16, 8, 1):
-        yield _convolution(f"conv_padding_{p}", kernel=(32, 32), side=(40, 40), pads=[p] * 4, **small)
+    yield from _of("conv_kernel", 32, 33, 31, 24, 16, 8, 1, 40, 64)
+    yield from _of("conv_padding", 31, 30, 16, 8, 1)
     yield _convolution("conv_padding_32", kernel=(33, 33), side=(40, 40), pads=[32] * 4, **small)
     yield _convolution("conv_padding_as_kernel", pads=[3] * 4)
     yield _convolution("conv_padding_below_kernel", pads=[2] * 4)
-    for s in (8, 9, 7, 4, 2, 16):
-        yield _convolution(f"conv_stride_{s}", strides=[s, s], side=(40, 40))
-    for d in (32, 33, 31, 24, 16, 8, 2, 40):
-        yield _convolution(f"conv_dilation_{d}", dilations=[d, d], side=(2 * d + 8, 2 * d + 8), **small)
+    yield from _of("conv_stride", 8, 9, 7, 4, 2, 16)
+    yield from _of("conv_dilation", 32, 33, 31, 24, 16, 8, 2, 40)
     for c in (8192, 8193, 8191, 4096, 1024, 12288):
-        yield _convolution(f"conv_maps_{c}", kernel=(1, 1), channels=1, maps=c, side=(2, 2))
-        yield _convolution(f"conv_channels_{c}", kernel=(1, 1), channels=c, maps=1, side=(2, 2))
-    for g in (8192, 4096, 1024, 64, 2):
-        yield _convolution(f"conv_groups_{g}", kernel=(1, 1), channels=g, maps=g, groups=g, side=(2, 2))
-    # Kernels and rows that fill the convolution buffer: one kernel takes channels * height * width values.
-    for c in (128, 256, 512, 1024):
-        yield _convolution(f"conv_buffer_{c}", kernel=(16, 16), channels=c, maps=1, side=(16, 16))
+        yield from _of("conv_maps", c)
+        yield from _of("conv_channels", c)
+    yield from _of("conv_groups", 8192, 4096, 1024, 64, 2)
+    yield from _of("conv_buffer", 128, 256, 512, 1024)
     for width in (1024, 4096, 8000):
         yield _convolution(f"conv_rows_{width}", kernel=(3, 3), channels=64, maps=2, side=(3, width))
     for maps in (16, 64):
@@ -162,20 +180,21 @@ def _computed_kernel(operator: str) -> Make:
     return make
 
 
-def _deconvolutions() -> Iterator[Candidate]:
-    def one(name: str, **settings: Any) -> Candidate:
-        return _convolution(name, **{"operator": "ConvTranspose", "kernel": (2, 2), "strides": [2, 2], **settings})
+def _deconvolution(name: str, **settings: Any) -> Candidate:
+    return _convolution(name, **{"operator": "ConvTranspose", "kernel": (2, 2), "strides": [2, 2], **settings})
 
-    for k in (32, 33, 31, 22, 23, 16, 8, 4, 2, 1):
-        yield one(f"deconv_kernel_{k}", kernel=(k, k), strides=[k, k], channels=2, maps=2, side=(4, 4))
+
+def _deconvolutions() -> Iterator[Candidate]:
+    one = _deconvolution
+    yield from _of("deconv_kernel", 32, 33, 31, 22, 23, 16, 8, 4, 2, 1)
     yield one("deconv_kernel_not_square", kernel=(2, 4), strides=[2, 4])
     yield one("deconv_stride_not_kernel", kernel=(4, 4), strides=[2, 2])
     yield one("deconv_padding_1", pads=[1, 1, 1, 1])
     yield one("deconv_groups_2", groups=2)
     yield one("deconv_dilation_2", dilations=[2, 2])
     for c in (8192, 8193, 4096):
-        yield one(f"deconv_maps_{c}", channels=1, maps=c, side=(2, 2))
-        yield one(f"deconv_channels_{c}", channels=c, maps=1, side=(2, 2))
+        yield from _of("deconv_maps", c)
+        yield from _of("deconv_channels", c)
     yield one("deconv_axes_3", kernel=(2, 2, 2), strides=[2, 2, 2], side=(4, 4, 4))
     for c in (1024, 4096, 8192):
         yield one(
@@ -210,13 +229,10 @@ _RANKS = {3: (1, _CHANNELS, _SIDE), 5: (1, 2, 4, 8, 8)}
 
 def _poolings() -> Iterator[Candidate]:
     for operator, word in (("MaxPool", "max"), ("AveragePool", "average")):
-        for w in (8, 9, 7, 4, 2, 1, 12):
-            yield _unary(f"pool_{word}_window_{w}", operator, kernel_shape=[w, w])
+        yield from _of(f"pool_{word}_window", 8, 9, 7, 4, 2, 1, 12)
         yield _unary(f"pool_{word}_axes_3", operator, (1, 2, 4, 8, 8), kernel_shape=[2, 2, 2])
-    for s in (16, 17, 15, 8, 24):
-        yield _unary(f"pool_stride_{s}", "MaxPool", (1, 4, 40, 40), kernel_shape=[2, 2], strides=[s, s])
-    for p in (7, 4, 1):
-        yield _unary(f"pool_padding_{p}", "MaxPool", kernel_shape=[8, 8], pads=[p] * 4)
+    yield from _of("pool_stride", 16, 17, 15, 8, 24)
+    yield from _of("pool_padding", 7, 4, 1)
     yield _unary("pool_counts_padding", "AveragePool", kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=1)
     yield _unary("pool_dilation_2", "MaxPool", kernel_shape=[2, 2], dilations=[2, 2])
     yield _unary("pool_global_8", "GlobalAveragePool", (1, 8, 8, 8))
@@ -242,10 +258,8 @@ def _activations() -> Iterator[Candidate]:
         yield _unary(f"activation_clip_{_word(low)}_{_word(high)}", "Clip", constants=(low, high))
     for rank, shape in _RANKS.items():
         yield _unary(f"activation_rank_{rank}", "Relu", shape)
-    for batch in (4096, 4097, 32, 33, 1024, 2048):
-        yield _unary(f"batch_{batch}", "Relu", (batch, 1, 2, 2))
-    for extent in (8192, 8193, 4096, 12288):
-        yield _unary(f"extent_{extent}", "Relu", (1, 1, 2, extent))
+    yield from _of("batch", 4096, 4097, 32, 33, 1024, 2048)
+    yield from _of("extent", 8192, 8193, 4096, 12288)
     yield _unary("slope_per_channel", "PRelu", constants=(np.full((8, 1, 1), 0.1),))
     yield _unary("slope_of_all", "PRelu", constants=(np.full((1,), 0.1),))
     yield _unary("slope_per_value", "PRelu", constants=(np.full((8, 16, 16), 0.1),))
@@ -339,8 +353,7 @@ def _shapes() -> Iterator[Candidate]:
         yield _unary(f"softmax_rank_{rank}", "Softmax", shape, axis=1)
     for axis in (1, 2, 3):
         yield _unary(f"softmax_axis_{axis}", "Softmax", (1, 8, 4, 4), axis=axis)
-    for extent in (1024, 1025, 1000, 512, 1536):
-        yield _unary(f"softmax_{extent}", "Softmax", (1, extent, 1, 1), axis=1)
+    yield from _of("softmax", 1024, 1025, 1000, 512, 1536)
     for operator, word in (("ReduceMax", "max"), ("ReduceMean", "mean"), ("ReduceMin", "min")):
         yield _unary(f"reduce_{word}", operator, axes=[2, 3], keepdims=1)
     for axes, word in (([1], "channels"), ([2], "height"), ([3], "width"), ([1, 2, 3], "chw"), ([0], "batch")):
@@ -349,34 +362,39 @@ def _shapes() -> Iterator[Candidate]:
     yield _unary("reduce_rank_3", "ReduceMax", _RANKS[3], axes=[2], keepdims=1)
 
 
-def _matrices() -> Iterator[Candidate]:
-    def matmul(name: str, first: Sequence[int], second: Sequence[int], *, is_constant: bool = True) -> Candidate:
-        constant = _weights(int(np.prod(second))).reshape(tuple(second)) if is_constant else None
-        return _binary(name, "MatMul", first, second, constant)
+def _matmul(name: str, first: Sequence[int], second: Sequence[int], *, is_constant: bool = True) -> Candidate:
+    constant = _weights(int(np.prod(second))).reshape(tuple(second)) if is_constant else None
+    return _binary(name, "MatMul", first, second, constant)
 
+
+def _flattened(name: str, shape: Sequence[int], outputs: int = 4) -> Candidate:
+    def make(graph: ProbeGraph, node: str) -> None:
+        x = graph.inner(f"{node}_flat", "Flatten", [graph.input(f"{node}_x", shape)], axis=1)
+        count = int(np.prod(shape[1:]))
+        w = graph.constant(f"{node}_w", _weights(outputs * count).reshape(outputs, count))
+        graph.node(node, "Gemm", [x, w], transB=1)
+
+    return Candidate(name, make)
+
+
+def _matrices() -> Iterator[Candidate]:
+    matmul = _matmul
     yield matmul("matmul_constant", (1, 8, 4, 16), (16, 8))
     yield matmul("matmul_computed", (1, 8, 4, 16), (1, 8, 16, 8), is_constant=False)
     yield matmul("matmul_of_each", (1, 8, 4, 16), (1, 8, 16, 8))
     yield matmul("matmul_rank_2", (4, 16), (16, 8))
     yield matmul("matmul_rank_3", (1, 4, 16), (16, 8))
     for count in (8192, 8193, 4096):
-        yield matmul(f"matmul_summed_{count}", (1, 1, 1, count), (count, 1))
-        yield matmul(f"matmul_columns_{count}", (1, 1, 1, 1), (1, count))
+        yield from _of("matmul_summed", count)
+        yield from _of("matmul_columns", count)
 
-    def flattened(name: str, shape: Sequence[int], outputs: int = 4) -> Candidate:
-        def make(graph: ProbeGraph, node: str) -> None:
-            x = graph.inner(f"{node}_flat", "Flatten", [graph.input(f"{node}_x", shape)], axis=1)
-            count = int(np.prod(shape[1:]))
-            w = graph.constant(f"{node}_w", _weights(outputs * count).reshape(outputs, count))
-            graph.node(node, "Gemm", [x, w], transB=1)
-
-        return Candidate(name, make)
-
+    flattened = _flattened
     yield flattened("gemm_8192", (1, 8192, 1, 1), 1)
     yield flattened("gemm_8193", (1, 8193, 1, 1), 1)
     yield flattened("gemm_of_map", (1, 32, 16, 16))
     yield flattened("gemm_of_large_map", (1, 32, 17, 16), 1)
     yield flattened("gemm_of_wide_map", (1, 2, 40, 100), 1)
+    yield flattened("gemm_of_large_wide_map", (1, 4, 48, 100), 1)
     for outputs in (8192, 8193):
         yield flattened(f"gemm_outputs_{outputs}", (1, 1, 1, 1), outputs)
 
@@ -387,28 +405,28 @@ def _matrices() -> Iterator[Candidate]:
     yield Candidate("gemm_transposed", transposed)
 
 
+def _resize(name: str, scales: Sequence[float], shape: Sequence[int] = (1, 4, 4, 4), **attributes: Any) -> Candidate:
+    def make(graph: ProbeGraph, node: str) -> None:
+        x = graph.input(f"{node}_x", shape)
+        graph.node(node, "Resize", [x, "", graph.constant(f"{node}_s", list(scales))], **attributes)
+
+    return Candidate(name, make)
+
+
+_NEAREST: dict[str, Any] = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+_LINEAR: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+
+
 def _resizes() -> Iterator[Candidate]:
-    def resize(name: str, scales: Sequence[float], shape: Sequence[int] = (1, 4, 4, 4), **attributes: Any) -> Candidate:
-        def make(graph: ProbeGraph, node: str) -> None:
-            x = graph.input(f"{node}_x", shape)
-            graph.node(node, "Resize", [x, "", graph.constant(f"{node}_s", list(scales))], **attributes)
-
-        return Candidate(name, make)
-
-    nearest: dict[str, Any] = {
-        "mode": "nearest",
-        "coordinate_transformation_mode": "asymmetric",
-        "nearest_mode": "floor",
-    }
-    linear: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
-    for scale in (32.0, 33.0, 31.0, 16.0, 8.0, 4.0, 2.0, 1.5):
-        yield resize(f"resize_nearest_{_word(scale)}", (1, 1, scale, scale), **nearest)
-    for scale in (4.0, 5.0, 3.0, 2.0, 1.5):
-        yield resize(f"resize_linear_{_word(scale)}", (1, 1, scale, scale), **linear)
-    yield resize("resize_channels", (1, 2, 2, 2), **nearest)
+    resize = _resize
+    yield from _of("resize_nearest", 32, 33, 31, 16, 8, 4, 2)
+    yield resize("resize_nearest_1_5", (1, 1, 1.5, 1.5), **_NEAREST)
+    yield from _of("resize_linear", 4, 5, 3, 2)
+    yield resize("resize_linear_1_5", (1, 1, 1.5, 1.5), **_LINEAR)
+    yield resize("resize_channels", (1, 2, 2, 2), **_NEAREST)
     yield resize("resize_cubic", (1, 1, 2, 2), mode="cubic", coordinate_transformation_mode="half_pixel")
-    yield resize("resize_rank_3", (1, 1, 2), (1, 4, 8), **nearest)
-    yield resize("resize_rank_5", (1, 1, 1, 2, 2), (1, 2, 2, 4, 4), **nearest)
+    yield resize("resize_rank_3", (1, 1, 2), (1, 4, 8), **_NEAREST)
+    yield resize("resize_rank_5", (1, 1, 1, 2, 2), (1, 2, 2, 4, 4), **_NEAREST)
     for word in ("half_pixel", "align_corners", "asymmetric"):
         yield resize(f"resize_linear_{word}", (1, 1, 2, 2), mode="linear", coordinate_transformation_mode=word)
         yield resize(
@@ -443,3 +461,50 @@ def _others() -> Iterator[Candidate]:
 
     yield Candidate("inner_output", inner_output)
     yield _unary("identity", "Identity")
+
+
+_SMALL: dict[str, Any] = {"channels": 2, "maps": 2}
+_WIDE = 1 << 14
+FAMILIES: Mapping[str, Family] = {
+    "conv_kernel": Family(lambda name, k: _convolution(name, kernel=(k, k), side=(k + 8, k + 8), **_SMALL), 128),
+    "conv_padding": Family(
+        lambda name, p: _convolution(name, kernel=(32, 32), side=(40, 40), pads=[p] * 4, **_SMALL), 31
+    ),
+    "conv_stride": Family(lambda name, s: _convolution(name, strides=[s, s], side=(40, 40)), 32),
+    "conv_dilation": Family(
+        lambda name, d: _convolution(name, dilations=[d, d], side=(2 * d + 8, 2 * d + 8), **_SMALL), 128
+    ),
+    "conv_maps": Family(lambda name, c: _convolution(name, kernel=(1, 1), channels=1, maps=c, side=(2, 2)), _WIDE),
+    "conv_channels": Family(lambda name, c: _convolution(name, kernel=(1, 1), channels=c, maps=1, side=(2, 2)), _WIDE),
+    "conv_groups": Family(
+        lambda name, g: _convolution(name, kernel=(1, 1), channels=g, maps=g, groups=g, side=(2, 2)), 8192
+    ),
+    # Kernels that fill the convolution buffer: one takes channels * height * width values.
+    "conv_buffer": Family(lambda name, c: _convolution(name, kernel=(16, 16), channels=c, maps=1, side=(16, 16)), 2048),
+    "deconv_kernel": Family(
+        lambda name, k: _deconvolution(name, kernel=(k, k), strides=[k, k], channels=2, maps=2, side=(4, 4)), 128
+    ),
+    "deconv_maps": Family(lambda name, c: _deconvolution(name, channels=1, maps=c, side=(2, 2)), _WIDE),
+    "deconv_channels": Family(lambda name, c: _deconvolution(name, channels=c, maps=1, side=(2, 2)), _WIDE),
+    "pool_max_window": Family(lambda name, w: _unary(name, "MaxPool", _around(w), kernel_shape=[w, w]), 64),
+    "pool_average_window": Family(lambda name, w: _unary(name, "AveragePool", _around(w), kernel_shape=[w, w]), 64),
+    "pool_stride": Family(
+        lambda name, s: _unary(name, "MaxPool", (1, 4, 40, 40), kernel_shape=[2, 2], strides=[s, s]), 64
+    ),
+    "pool_padding": Family(lambda name, p: _unary(name, "MaxPool", kernel_shape=[8, 8], pads=[p] * 4), 7),
+    "batch": Family(lambda name, n: _unary(name, "Relu", (n, 1, 2, 2)), _WIDE),
+    "extent": Family(lambda name, n: _unary(name, "Relu", (1, 1, 2, n)), 1 << 16),
+    "softmax": Family(lambda name, n: _unary(name, "Softmax", (1, n, 1, 1), axis=1), 8192),
+    "matmul_summed": Family(lambda name, n: _matmul(name, (1, 1, 1, n), (n, 1)), _WIDE),
+    "matmul_columns": Family(lambda name, n: _matmul(name, (1, 1, 1, 1), (1, n)), _WIDE),
+    "gemm_of_map": Family(lambda name, n: _flattened(name, (1, max(n // 16, 1), 4, 4), 1), _WIDE),
+    "resize_nearest": Family(lambda name, n: _resize(name, (1, 1, n, n), **_NEAREST), 64),
+    "resize_linear": Family(lambda name, n: _resize(name, (1, 1, n, n), **_LINEAR), 64),
+    "activation_clip_0": Family(lambda name, n: _unary(name, "Clip", constants=(0.0, float(n))), 1024),
+}
+"""Beginning of the candidates' names to what they are. A rule is not named here either: which ones look at the number
+of a family is asked of the rules."""
+
+
+def _around(window: int) -> Sequence[int]:
+    return (1, _CHANNELS, max(_SIDE, window), max(_SIDE, window))

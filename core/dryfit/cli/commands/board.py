@@ -37,6 +37,21 @@ def board() -> None:
     help="Add generated networks that decide the rules that no document states, or all rules.",
 )
 @click.option(
+    "--after",
+    multiple=True,
+    type=_FILE,
+    metavar="RESULTS",
+    help="Results of an earlier kit: add networks that find where the board has limits that it moved. May be repeated.",
+)
+@click.option(
+    "--kit",
+    "kits",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="The kit of --after: required if it has models of yours. May be repeated.",
+)
+@click.option(
     "--anonymous",
     "anonymously",
     is_flag=True,
@@ -49,6 +64,8 @@ def pack(
     models: tuple[Path, ...],
     output: Path,
     probes: str | None,
+    after: tuple[Path, ...],
+    kits: tuple[Path, ...],
     anonymously: bool,
     verbose: bool,
     options: Options,
@@ -61,7 +78,7 @@ def pack(
     """
     from dryfit.answers.board.pack import board_pack
 
-    answer = board_pack(models, output=output, probes=probes, anonymously=anonymously, **options)
+    answer = board_pack(models, output=output, probes=probes, after=after, kit=kits, anonymously=anonymously, **options)
     show_answer(answer, as_json=as_json, verbose=verbose)
 
 
@@ -97,13 +114,20 @@ def read(
     metavar="FILE",
     help="Write the overlay to this file (TOML).",
 )
-@click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it has models of yours.")
+@click.option(
+    "--kit",
+    "kits",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="The kit: required if it has models of yours. May be repeated for RESULTS of several kits.",
+)
 @click.option("--name", default="", metavar="NAME", help="Name of the overlay (default: that of the file).")
 @click.option("--author", default="", metavar="TEXT", help="Author of the overlay, for people whom you share it with.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
 def learn(
-    results: tuple[Path, ...], output: Path, kit: Path | None, name: str, author: str, force: bool, as_json: bool
+    results: tuple[Path, ...], output: Path, kits: tuple[Path, ...], name: str, author: str, force: bool, as_json: bool
 ) -> None:
     """Write what RESULTS of a board show as an overlay, for --overlay of other commands.
 
@@ -113,5 +137,5 @@ def learn(
     """
     from dryfit.answers.board.learn import board_learn
 
-    answer = board_learn(results, output, kit=kit, name=name, author=author, force=force)
+    answer = board_learn(results, output, kit=kits, name=name, author=author, force=force)
     show_answer(answer, as_json=as_json)

@@ -1,21 +1,28 @@
 """A board without a board: a root with a shell, a Python and a `trtexec`, and without dryfit on its path.
 
-`quick_trtexec` is a shell script that writes what a test asks for. `dryfit_trtexec` forwards to `dryfit exec`, removes
-the lines in which dryfit explains itself, which no board writes, and reports the estimate of the stand-in's own board
-as measured times, with a few percent of noise.
+`quick_trtexec` is a shell script that writes what a test asks for. `dryfit_trtexec` forwards to `stand_in_trtexec`:
+dryfit's own, with other rules and times. A `RootBoard` is a root of its own in namespaces without a network, in which
+there is no dryfit; its trtexec asks a `BoardServer` outside.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 import attrs
+import pytest
+from tests.core.board.kit import stand_in_trtexec
+
+_TRTEXEC = stand_in_trtexec.__file__
 
 TOOLS = ("sh", "dirname", "env", "uname", "sleep", "cat", "echo", "mkdir", "ls", "rm", "sed", "tr", "test")
 
@@ -34,62 +41,6 @@ echo "&&&& RUNNING TensorRT.trtexec [TensorRT v{version}] # trtexec $*"
 echo "&&&& {outcome} TensorRT.trtexec [TensorRT v{version}] # trtexec $*"
 exit {code}
 """
-
-_FORWARDING = '''
-"""trtexec of a stand-in: dryfit's own, with other rules and times."""
-import json, random, re, sys
-from dryfit.answers.estimate import NOTE  # an installed dryfit
-from dryfit.answers.network_cost import network_cost
-from dryfit.answers.trtexec import run as trtexec
-from dryfit.building import design_for_assessment
-from dryfit.cli.commands.exec import _printer
-from dryfit.engine.tensorrt_layers import shown_names
-assert NOTE
-
-ARGUMENTS, EXTRA = sys.argv[1:], json.loads({extra!r})
-OWN = re.compile(r"cannot run on DLA|^  likewise|time of this host|GPU compute time is unstable")
-printed = _printer(to_stderr=False)
-
-def report(severity, text):
-    if not OWN.search(text):
-        printed(severity, text)
-
-def option(name):
-    return next((word.partition("=")[2] for word in ARGUMENTS if word.startswith(name + "=")), "")
-
-costs = []
-infer = trtexec._Execution._infer
-
-def watched(execution, engine):
-    infer(execution, engine)
-    design = design_for_assessment(execution.build.network, execution.build.config)
-    costs.append((network_cost(design), engine))
-
-trtexec._Execution._infer = watched
-print("&&&& RUNNING TensorRT.trtexec [dryfit] # trtexec", *ARGUMENTS)
-failed = ""
-try:
-    trtexec.exec_trtexec(ARGUMENTS, report=report, **EXTRA)
-except Exception as error:
-    failed = str(error)
-    report("E", failed)
-noise = random.Random(len(ARGUMENTS)).gauss
-for cost, engine in costs:
-    total = cost.latency_microseconds or 0.0
-    if option("--exportTimes"):
-        rows = [{{"computeMs": total / 1e3 * (1 + noise(0, 0.01))}} for _ in range(20)]
-        open(option("--exportTimes"), "w").write(json.dumps(rows))
-    if option("--exportProfile"):
-        rows = [{{"count": 20}}]
-        for segment in cost.segments:
-            if segment.device == "DLA":
-                ends = dict.fromkeys([segment.layers[0], segment.layers[-1]])
-                name = "{{ForeignNode[" + "...".join(ends) + "]}}"
-                rows.append({{"name": name, "averageMs": (segment.microseconds or 0) / 1e3 * (1 + noise(0, 0.01))}})
-        open(option("--exportProfile"), "w").write(json.dumps(rows))
-print("&&&&", "FAILED" if failed else "PASSED", "TensorRT.trtexec [dryfit] # trtexec")
-sys.exit(1 if failed else 0)
-'''
 
 
 @attrs.define
@@ -147,13 +98,10 @@ class StandInBoard:
 
     def dryfit_trtexec(self, extra: Mapping[str, object]) -> None:
         """Install a trtexec that forwards to dryfit; `extra` are keyword arguments of `dryfit.exec_trtexec`."""
-        import json
-
-        script = self.root / "forwarding.py"
-        script.write_text(_FORWARDING.format(extra=json.dumps(dict(extra))))
+        said = shlex.quote(json.dumps(dict(extra)))
         cache = {name: os.environ[name] for name in ("DRYFIT_CACHE_DIR", "DRYFIT_CACHE_KEY") if name in os.environ}
         variables = " ".join(f"{name}={value}" for name, value in cache.items())
-        self._install(f'#!/bin/sh\n{variables} exec {sys.executable} {script} "$@"\n')
+        self._install(f'#!/bin/sh\n{variables} exec {sys.executable} {_TRTEXEC} {said} "$@"\n')
 
     def run(self, *arguments: str, before: str = "", timeout: float = 1200) -> subprocess.CompletedProcess[str]:
         """Run the kit's script in an empty environment; `before` are words of shell before it."""
@@ -177,3 +125,108 @@ class StandInBoard:
         path = self.root / "bin" / "trtexec"
         path.write_text(text)
         path.chmod(0o755)
+
+
+# A root of its own ----------------------------------------------------------------------------------------------------
+
+_SYSTEM = ("usr", "bin", "sbin", "lib", "lib64")
+_ENTER = """set -e
+for name in {folders}; do mount --rbind "/$name" "$1/$name"; done
+mount --bind /dev/null "$1/dev/null"
+mount --bind "$2" "$1/run/board"
+mount --bind "$1/tensorrt" "$1/usr/src"
+root=$1
+shift 2
+exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/home /bin/sh -c 'cd /home/dryfit-kit && exec "$@"' sh "$@"
+"""
+"""Runs in new namespaces: the system is that of this machine, and trtexec is where JetPack has it."""
+_UNSHARE = ("unshare", "--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child")
+
+
+@attrs.define
+class BoardServer:
+    """A process outside of all roots that executes their trtexec command lines.
+
+    Attributes:
+        socket: its address.
+        process: the process.
+    """
+
+    socket: Path
+    process: subprocess.Popen[str]
+
+    @classmethod
+    def start(cls, folder: Path, *, is_warm: bool = False) -> Self:
+        """Start it, with its address in a folder; a warm one is for many builds."""
+        path = folder / "board.socket"
+        command = [sys.executable, _TRTEXEC, "--serve", str(path), *(["--warm"] if is_warm else [])]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return cls(path, process)
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        self.process.wait()
+
+
+@attrs.define
+class RootBoard:
+    """A board with a root of its own, no network and no dryfit.
+
+    Attributes:
+        root: the root.
+        server: executes its trtexec.
+    """
+
+    root: Path
+    server: BoardServer
+
+    @classmethod
+    def make(cls, root: Path, kit: Path, server: BoardServer, extra: Mapping[str, object]) -> Self:
+        """Unpack a kit in a new root; `extra` are keyword arguments of `dryfit.exec_trtexec`."""
+        for name in ("dev", "run", "home", "tmp", "tensorrt/tensorrt/bin"):
+            (root / name).mkdir(parents=True)
+        for name in _SYSTEM:
+            if Path("/", name).is_symlink():
+                (root / name).symlink_to(Path("/", name).readlink())
+            elif Path("/", name).is_dir():
+                (root / name).mkdir()
+        for name in ("dev/null", "run/board"):
+            (root / name).touch()
+        trtexec = root / "tensorrt/tensorrt/bin/trtexec"
+        trtexec.write_text(stand_in_trtexec.CLIENT.format(root=str(root), extra=json.dumps(dict(extra))))
+        trtexec.chmod(0o755)
+        with zipfile.ZipFile(kit) as archive:
+            archive.extractall(root / "home")
+        return cls(root, server)
+
+    @property
+    def kit(self) -> Path:
+        """The unpacked kit, as seen from outside."""
+        return self.root / "home" / "dryfit-kit"
+
+    def run(self, *command: str, timeout: float = 3600) -> subprocess.CompletedProcess[str]:
+        """Run a command of the board in the folder of the kit."""
+        folders = " ".join(
+            name for name in _SYSTEM if (self.root / name).is_dir() and not (self.root / name).is_symlink()
+        )
+        enter = [*_UNSHARE, "/bin/sh", "-c", _ENTER.format(folders=folders), "sh", str(self.root)]
+        return subprocess.run(
+            [*enter, str(self.server.socket), *command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+
+def require_roots() -> None:
+    """Skip a test where this machine cannot make a root of its own, or has no Python outside of this environment."""
+    if shutil.which("unshare") is None or not Path("/usr/bin/python3").exists():
+        pytest.skip("needs unshare and /usr/bin/python3")
+    ended = subprocess.run([*_UNSHARE, "true"], capture_output=True, text=True, check=False)
+    if ended.returncode:
+        pytest.skip(f"needs namespaces: {ended.stderr.strip()}")

@@ -8,19 +8,32 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from tests.core.board import stand_in_boards as boards
 from tests.core.board.kit.test_results import BOARD, BUILD, MANIFEST, STATE, written
 
 import dryfit
+from dryfit.answers.board.gpu_layers import GpuLayers
 from dryfit.answers.board.read import BoardReadAnswer, RuleEvidence
+from dryfit.answers.network_cost import network_cost
+from dryfit.answers.placement import placement_of
 from dryfit.board.kit.manifest import sha256
 from dryfit.board.kit.probes import candidates, network_of
+from dryfit.board.results import MeasuredLayer
+from dryfit.builder.assessment import assessment_of
 
 NAMES = ("conv_kernel_32", "conv_kernel_33", "lrn_9", "reduce_mean", "activation_elu")
 MODEL = network_of([one for one in candidates() if one.name in NAMES]).SerializeToString()
 HEAD = "&&&& RUNNING TensorRT.trtexec [TensorRT v8502] # trtexec --onnx=m --fp16 --useDLACore=0 --allowGPUFallback\n"
 
 
-def read(tmp_path: Path, log: Sequence[str] = (), verdicts: Any = (), state: str = "done") -> BoardReadAnswer:
+def read(
+    tmp_path: Path,
+    log: Sequence[str] = (),
+    verdicts: Any = (),
+    state: str = "done",
+    layers: Sequence[Any] = (),
+    profile: Sequence[Any] = (),
+) -> BoardReadAnswer:
     """Read results of one probe whose log has these lines."""
     build = attrs.evolve(BUILD, model_sha256=sha256(MODEL), options={"precision": ["fp16"], "fallback": "GPU"})
     files = {
@@ -30,6 +43,8 @@ def read(tmp_path: Path, log: Sequence[str] = (), verdicts: Any = (), state: str
         "builds/probe-1/state.json": json.dumps({**STATE, "state": state}).encode(),
         "builds/probe-1/log.txt": (HEAD + "".join(f"[I] [TRT] {line}\n" for line in log)).encode(),
         "builds/probe-1/verdicts.json": json.dumps(list(verdicts)).encode(),
+        "builds/probe-1/layers.json": json.dumps({"Layers": list(layers)}).encode(),
+        "builds/probe-1/profile.json": json.dumps([{"count": 9}, *profile]).encode(),
     }
     return dryfit.board_read(written(tmp_path / "results.zip", files))
 
@@ -152,3 +167,55 @@ def test_a_board_and_a_version_that_are_not_known_are_said(tmp_path: Path) -> No
     assert any("There are no rules for TensorRT 12.0" in one for one in answer.notes)
     assert any("the board's power mode is MAXN_SUPER" in one for one in answer.notes)
     assert answer.builds[0].state == "missing"
+
+
+# Layers of the GPU ----------------------------------------------------------------------------------------------------
+
+
+def inspected(name: str, form: str, weights: str = "", node: str = "", kind: str = "CaskConvolution") -> dict[str, Any]:
+    """An engine layer in the form of TensorRT's inspector."""
+    tensor = {"Name": f"{name}_x", "Format/Datatype": form}
+    metadata = f"[ONNX Layer: {node or name}]"
+    found = {"Name": name, "LayerType": kind, "Inputs": [tensor], "Outputs": [], "Metadata": metadata}
+    return {**found, "Weights": {"Type": weights, "Count": 9}} if weights else found
+
+
+HALF = "Channel major FP16 format where channel % 8 == 0"
+
+
+def test_precisions_of_single_layers_of_the_gpu_are_compared(tmp_path: Path) -> None:
+    layers = [
+        inspected("conv_kernel_33", HALF, "Half"),
+        inspected("reduce_mean", "Row major linear FP32", kind="Reduce"),
+        inspected("__myl_Elu", HALF, node="activation_elu", kind="kgen"),
+        inspected("Reformatting CopyNode for Input Tensor 0 to lrn_9", "Row major linear FP32", kind="Reformat"),
+        inspected("{ForeignNode[lrn_9]}", HALF, kind="DLA"),
+    ]
+    facts = {one.what: one for one in read(tmp_path, [*FALLEN, *LISTS], layers=layers).facts}
+    found = {what: (one.board, one.dryfit, one.agrees) for what, one in facts.items() if what.startswith("precision")}
+    assert found == {
+        "precision of conv_kernel_33": ("FP16", "FP16", True),
+        "precision of reduce_mean": ("FP32", "FP16", False),
+        "precision of __myl_Elu": ("FP16", "FP16", True),
+    }
+
+
+def test_times_of_layers_of_the_gpu_are_compared(tmp_path: Path) -> None:
+    rows = [("conv_kernel_33", 0.05), ("reduce_mean", 0.01), ("lrn_9", 0.2), ("unknown + reduce_mean", 0.3)]
+    profile = [{"name": name, "averageMs": time} for name, time in rows]
+    times = {one.name: one for one in read(tmp_path, [*FALLEN, *LISTS], profile=profile).times}
+    assert {name: one.measured_microseconds for name, one in times.items()} == {"conv_kernel_33": 50, "reduce_mean": 10}
+    assert {(one.part, one.device, one.is_lower_bound) for one in times.values()} == {("layer", "GPU", True)}
+
+
+def test_engine_layers_and_steps_that_share_layers_are_one_part() -> None:
+    _, config, design = boards.designed(boards.chain_model(8, 8, 3, 3), "fp16", "GPU")
+    placed = placement_of("chain", assessment_of(design, config), config.settings(design.network)).layers
+    rows = [("conv0", 10.0), ("relu0", 5.0), ("conv1 + relu1", 12.0), ("conv2", 7.0), ("Reformatting CopyNode", 3.0)]
+    measured = [MeasuredLayer(name, time) for name, time in rows]
+    parts = GpuLayers(placed, ()).parts(measured, network_cost(design).segments)
+    # Of the last step, one layer was not measured.
+    assert [(one.name, one.microseconds, one.layers) for one in parts] == [
+        ("conv0 and relu0", 15.0, ["conv0", "relu0"]),
+        ("conv1 + relu1", 12.0, ["conv1", "relu1"]),
+    ]

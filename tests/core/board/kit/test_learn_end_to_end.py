@@ -16,6 +16,7 @@ from tests.core.cli.test_answer_schemas import check
 
 import dryfit
 from dryfit.answers.board.learn import BoardLearnAnswer
+from dryfit.answers.board.pack import BoardPackAnswer
 from dryfit.board.kit.probes import candidates, network_of
 from dryfit.cli.main import main
 
@@ -99,6 +100,23 @@ def test_the_changed_rules_are_learnt_and_no_others(learnt: Learnt) -> None:
     assert learnt.answer.undecided == []
 
 
+def test_a_second_kit_tries_the_values_between(learnt: Learnt, tmp_path: Path) -> None:
+    open_limits = {one.rule: (one.taken, one.refused) for one in learnt.answer.open_limits}
+    assert open_limits == {"dla.convolution.stride": (4, 8), "dla.pooling.window": (9, 12)}
+    assert "dla.pooling.window, high: 9 ran on the device, 12 was refused" in str(learnt.answer)
+    packed = dryfit.board_pack(after=learnt.results, kit=learnt.kit, output=tmp_path / "kit-2.zip")
+    found = {one.rule: (one.values, one.left) for one in packed.narrowed}
+    assert found == {"dla.convolution.stride": (3, 1), "dla.pooling.window": (2, 1)}
+    assert [one.layers for one in packed.builds] == [5]
+    assert packed.platform == boards.PLATFORM
+    check(json.loads(packed.to_json()), BoardPackAnswer.schema())
+    assert "Limits that the board has elsewhere" in str(packed)
+    with pytest.raises(dryfit.ConfigError, match="of another board"):
+        dryfit.board_pack(after=learnt.results, kit=learnt.kit, platform="agx-orin-64", output=tmp_path / "kit-3.zip")
+    with pytest.raises(dryfit.ConfigError, match="nothing to narrow"):
+        dryfit.board_pack(after=learnt.results, output=tmp_path / "kit-3.zip")
+
+
 def test_with_the_overlay_dryfit_says_what_the_board_did(learnt: Learnt) -> None:
     model = learnt.overlay.with_name("probes.onnx")
     answer = dryfit.check(str(model), overlays=learnt.overlay, device="DLA", fallback="GPU", precision="fp16")
@@ -108,8 +126,8 @@ def test_with_the_overlay_dryfit_says_what_the_board_did(learnt: Learnt) -> None
 
 
 def test_the_cost_model_comes_close_to_the_measured_times(learnt: Learnt) -> None:
-    assert learnt.answer.cost is not None
-    assert learnt.answer.cost.error_held_out < 0.1 < learnt.answer.cost.error_before
+    assert learnt.answer.costs[0].device == "DLA"
+    assert learnt.answer.costs[0].error_held_out < 0.1 < learnt.answer.costs[0].error_before
     assert "step_seconds" in {one.name for one in learnt.answer.parameters}
 
 

@@ -30,7 +30,7 @@ from dryfit.target.cost import StepCost, TransferQuestion
 from dryfit_dla import TARGET as DLA
 from dryfit_dla.cost.estimate import COPY_POWERS
 from dryfit_gpu import TARGET as GPU
-from dryfit_gpu.cost import LAUNCH_SECONDS, PEAKS, POWERS, energy_of
+from dryfit_gpu.cost import LAUNCH_SECONDS, PARAMETERS, POWERS, energy_of
 
 MODES = [mode.name for mode in BOARD.power_modes]
 LARGEST_ERRORS = {"MAXN": 0.19, "50W": 0.24, "30W": 0.25, "15W": 0.34}
@@ -102,10 +102,10 @@ def test_power_modes_are_in_the_published_order(row):
 def test_both_targets_know_the_same_boards_and_the_same_copies():
     assert list(POWERS) == list(COPY_POWERS)
     for (board, mode), copies in COPY_POWERS.items():
-        assert copies.memory_bytes == PEAKS[board].memory_bytes
+        assert copies.memory_bytes == PARAMETERS[board].memory_bytes
         clocks = platform(DLA, board).power_mode(mode)
         found = DLA.estimate_transfer(TransferQuestion(1_000_000, platform(DLA, board), clocks)).energy
-        moved = 2_000_000 / (PEAKS[board].memory_bytes * clocks.memory_clock_hz) * 1e6
+        moved = 2_000_000 / (PARAMETERS[board].memory_bytes * clocks.memory_clock_hz) * 1e6
         step = StepCost(["copy"], 0, moved, LAUNCH_SECONDS * 1e6, 0, 2_000_000, 0)
         expected = energy_of([step], board, mode)
         assert (found.amount, found.unit) == (pytest.approx(expected.amount), expected.unit)
