@@ -176,6 +176,20 @@ def test_a_tensor_that_a_padded_convolution_reads_is_not_shifted():
     assert "g" not in centered_tensors(small, HERE)
 
 
+@pytest.mark.parametrize("device", ["GPU", "DLA"])
+def test_activations_are_centered_only_where_the_device_clips_below_zero(device, tmp_path):
+    path, samples = tmp_path / "small.onnx", tmp_path / "samples.npy"
+    onnx.save(centerable(), path)
+    np.save(samples, np.random.default_rng(3).standard_normal((10, 3, 6, 6)).astype(np.float32))
+    answer = dryfit.tune(path, samples, device=device, fallback="GPU", steps=["centering"], threads=1)
+    step = answer.steps[-1]
+    assert step.step == "centering"
+    assert (", 0 of them behind activations" in step.what) == (device == "DLA")
+    assert answer.segments[1] <= answer.segments[0]
+    if step.is_taken:
+        assert step.fp32_sqnr_db is None or step.fp32_sqnr_db > 90
+
+
 def test_choices_for_fp16_take_the_noise_of_the_worst_output_first():
     """Two outputs; the layer that the worse one depends on costs as much as the other."""
     layers = [MeasuredLayer(name, [name], "GPU", {f"in {name}": 1.0}, f"out {name}", 1.0) for name in ("one", "two")]

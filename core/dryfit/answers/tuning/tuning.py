@@ -308,7 +308,10 @@ def tune(
             if step in steps:
                 tuner.take(step)
                 count.advance(1, 1)
-    final = tuner.now
+    final, notes = tuner.now, list(subject.notes)
+    if tuner.is_only_calibrated:
+        final = tuner.calibrated_on([*judge.collected, *selecting])
+        notes.append("No step was taken: the ranges are of all samples but those that report")
     reporter = judge.over(proto, *of(parts.reporting))
     fp32 = reporter.measured(reporter.exact)
     wanted = _wanted(chosen.name, fp32, max_loss, target)
@@ -335,7 +338,7 @@ def tune(
         half_macs=sum(macs[name] for name in half) / max(1, sum(macs.values())),
         segments=[tuner.segments, len(judge.engine(final).plan.segments)],
         files={},
-        notes=subject.notes,
+        notes=notes,
     )
     return answer if output is None else _written(answer, judge, final, Path(output), qdq=qdq)
 
@@ -400,6 +403,7 @@ class _Tuner:
         self.now = self.first = Candidate(model, {})
         self.steps: list[TuningStep] = []
         self.segments = 0
+        self._calibrator = ""
         self._uncorrected: Candidate | None = None
 
     def begin(self) -> None:
@@ -408,6 +412,7 @@ class _Tuner:
         verdicts = {name: self._judge.verdict(one) for name, one in sets.items()}
         first = next(iter(sets))
         self.now = self.first = sets[first]
+        self._calibrator = first
         self._verdict = verdicts.pop(first)
         self.segments = len(self._judge.engine(self.first).plan.segments)
         self._report("calibration", f"ranges by {first}", self._verdict, None, is_taken=True)
@@ -417,7 +422,17 @@ class _Tuner:
         is_taken = self._is_taken(verdicts[best], brought)
         self._report("calibration", what, verdicts[best], brought, is_taken=is_taken)
         if is_taken:
-            self.now, self._verdict = sets[best], verdicts[best]
+            self.now, self._verdict, self._calibrator = sets[best], verdicts[best], best
+
+    @property
+    def is_only_calibrated(self) -> bool:
+        """Whether no step behind the calibration was taken."""
+        return not any(one.is_taken for one in self.steps if one.step != "calibration")
+
+    def calibrated_on(self, samples: Sequence[Feeds]) -> Candidate:
+        """Return the model as it was with the ranges that the chosen calibrator finds on these samples."""
+        sets = attrs.evolve(self._judge, collected=samples).range_sets(self._original)
+        return Candidate(self._original, dict(sets)[self._calibrator])
 
     def take(self, step: str) -> None:
         """Try a step, and keep what it brings."""
