@@ -28,6 +28,7 @@ from dryfit.answers.tuning.weights import Corrections, _descended, corrected_bia
 from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
 from dryfit.onnx.external_data import ExternalData
 from dryfit.plugins.metrics import metric as metric_of
+from dryfit.quantization.cache_forms import read_ranges
 from dryfit.quantization.int8_weights import int8_weights
 from dryfit.quantization.rounding import RoundingMode
 
@@ -188,6 +189,30 @@ def test_activations_are_centered_only_where_the_device_clips_below_zero(device,
     assert answer.segments[1] <= answer.segments[0]
     if step.is_taken:
         assert step.fp32_sqnr_db is None or step.fp32_sqnr_db > 90
+
+
+def test_a_plan_without_steps_is_calibrated_on_all_samples_but_those_that_report(samples, tmp_path):
+    path, others = tmp_path / "four.onnx", tmp_path / "others.npy"
+    onnx.save(four("Relu(a)"), path)
+    answer = dryfit.tune(path, samples, tmp_path / "plan", steps=(), threads=1)
+    used = [int(name.rpartition("[")[2][:-1]) for name in sorted({*answer.samples, *answer.held_back})]
+    np.save(others, np.load(samples)[sorted(used)])
+    dryfit.calibrate(path, others, calibrator="entropy2", output=tmp_path / "other.cache", threads=1)
+    assert [one.step for one in answer.steps] == ["calibration", "calibration"]
+    assert any("all samples but those that report" in note for note in answer.notes)
+    found, other = (read_ranges(each) for each in (answer.files["Calibration cache"], tmp_path / "other.cache"))
+    assert not answer.steps[1].is_taken, "the ranges are those of entropy2"
+    for name in ("r", "s", "t"):
+        assert found[name] == other[name]
+
+
+def test_an_edit_that_is_not_exact_is_not_taken(samples, tmp_path, monkeypatch):
+    path = tmp_path / "four.onnx"
+    onnx.save(four("Relu(a)"), path)
+    monkeypatch.setattr(tuning, "LEAST_EXACT_DB", 1000.0)
+    answer = dryfit.tune(path, samples, steps=["equalization"], threads=1)
+    assert not answer.steps[-1].is_taken
+    assert "too far for an exact edit" in answer.steps[-1].what
 
 
 def test_choices_for_fp16_take_the_noise_of_the_worst_output_first():

@@ -52,6 +52,12 @@ TOLERATED_LOSS_DB = 0.5
 """The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
 few samples with large outputs."""
 
+EXACT_STEPS = ("equalization", "centering")
+"""Steps whose models compute the same in real arithmetic."""
+LEAST_EXACT_DB = 60.0
+"""Such a model is only taken if its FP32 outputs are as near to the original ones. Our choice: FP32 rounds each
+parameter anew, and networks with much cancellation lose most of its 150 dB; a wrong edit is off by far more."""
+
 MODEL_FILE, CACHE_FILE, PRECISIONS_FILE, PLAN_FILE = "model.onnx", "model.cache", "layer-precisions.txt", "plan.json"
 
 
@@ -453,11 +459,12 @@ class _Tuner:
         brought = gain(self._verdict, verdict, proposed.tries)
         difference = None
         is_taken = self._is_taken(verdict, brought)
+        if is_taken and candidate.model is not self.now.model:
+            difference = _finite(worst_sqnr_db(self._judge.exact, self._judge.real_outputs(candidate.model)))
+            is_taken = step not in EXACT_STEPS or difference is None or difference >= LEAST_EXACT_DB
         if is_taken:
             if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
                 self._uncorrected = self.now
-            if candidate.model is not self.now.model:
-                difference = _finite(worst_sqnr_db(self._judge.exact, self._judge.real_outputs(candidate.model)))
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
 
@@ -476,7 +483,9 @@ class _Tuner:
     ) -> None:
         if difference is not None:
             what += f"; in FP32 {difference:.1f} dB from the original"
-        if brought is not None and not is_taken and brought.is_convincing:
+        if difference is not None and not is_taken:
+            what += ", which is too far for an exact edit"
+        elif brought is not None and not is_taken and brought.is_convincing:
             what += "; the SQNR over all samples falls too far"
         elif brought is not None and not is_taken and brought.mean > 0:
             what += (
