@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.core.onnx.models import model, numbers
 
 import dryfit
 from dryfit.answers.options import NetworkOptions
+from dryfit.answers.sensitivity.measurement import MeasuredLayer
 from dryfit.answers.tuning import tuning
+from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
+from dryfit.answers.tuning.intervals import intervals
 from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.answers.tuning.mixed_precision import Noise, choices
 from dryfit.answers.tuning.verdicts import LARGEST_DB, Verdict, by_sample_db, divided, gain, student_quantile
 from dryfit.answers.tuning.weights import Corrections, _descended, corrected_biases, with_corrections
 from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
 from dryfit.onnx.external_data import ExternalData
 from dryfit.plugins.metrics import metric as metric_of
+from dryfit.quantization.cache_forms import read_ranges
 from dryfit.quantization.int8_weights import int8_weights
 from dryfit.quantization.rounding import RoundingMode
 
@@ -75,7 +83,7 @@ def largest_of(small, x):
 def test_an_equalized_model_computes_the_same_and_has_equal_channels():
     small, x = four("Relu(a)"), numbers(1, 8, 6, 6)
     found = equalize(small, HERE, largest_of(small, x), 0.5)
-    assert (found.tightened, "r" in found.factors) == (0, True)
+    assert (found.proved, "r" in found.factors) == (0, True)
     for before, after in zip(run_both(small, x * 9), run_both(found.model, x * 9), strict=True):
         np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
     ends = largest_of(found.model, x)["r"]
@@ -83,16 +91,142 @@ def test_an_equalized_model_computes_the_same_and_has_equal_channels():
     assert (ends.max() / largest_of(small, x)["r"].max()) == pytest.approx(1, rel=1e-4), "the range stays"
 
 
-def test_a_bound_is_moved_only_above_what_was_seen():
+def test_a_channel_before_a_relu6_is_scaled_only_if_it_cannot_reach_the_bound():
     small, x = four("Clip(a, low, high)"), numbers(1, 8, 6, 6)
     seen = largest_of(small, x)
-    assert "r" not in equalize(small, HERE, seen, 0.5, bounded=False).factors
-    found = equalize(small, HERE, seen, 0.5, margin=1.5)
-    assert found.tightened > 0
-    for before, after in zip(run_both(small, x), run_both(found.model, x), strict=True):
-        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+    assert "r" not in equalize(small, HERE, seen, 0.5).factors, "nothing is known of the input"
+    found = equalize(small, HERE, seen, 0.5, {"x": 2.0})
+    most = intervals(small, HERE, {"x": 2.0})["a"][1]
     moved = found.factors["r"] > 1
-    assert (seen["r"][moved] * found.factors["r"][moved] * 1.5 <= 6.001).all()
+    assert found.proved > 0
+    assert (most[moved] < 6).all()
+    for wide in (x, np.full_like(x, 2), np.sign(x) * 2):
+        for before, after in zip(run_both(small, wide), run_both(found.model, wide), strict=True):
+            np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=10, deadline=None)
+def test_no_value_lies_outside_its_interval(seed):
+    rng = np.random.default_rng(seed)
+    small = model(
+        "a = Conv<pads=[1,1,1,1]>(x, k, b) r = Clip(a, low, high) p = MaxPool<kernel_shape=[2,2]>(r) "
+        "c = Conv<group=2>(p, l) d = Add(c, p) y = Concat<axis=1>(d, c)",
+        inputs="float[1,3,5,5] x",
+        outputs="float[1,4,4,4] y, float[1,2,5,5] a, float[1,2,5,5] r, float[1,2,4,4] d",
+        weights={
+            "k": rng.standard_normal((2, 3, 3, 3)).astype(np.float32),
+            "b": rng.standard_normal(2).astype(np.float32),
+            "low": np.float32(-0.5),
+            "high": np.float32(3.0),
+            "l": rng.standard_normal((2, 1, 1, 1)).astype(np.float32),
+        },
+    )
+    known = intervals(small, HERE, {"x": 1.5})
+    session = onnxruntime.InferenceSession(small.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_outputs()]
+    for x in (rng.uniform(-1.5, 1.5, (1, 3, 5, 5)), rng.choice([-1.5, 1.5], (1, 3, 5, 5))):
+        for name, values in zip(names, session.run(None, {"x": x.astype(np.float32)}), strict=True):
+            low, high = (end.reshape(1, -1, 1, 1) for end in known[name])
+            assert ((values >= low) & (values <= high)).all(), name
+    assert (known["r"][0] >= -0.5).all()
+    assert (known["r"][1] <= 3.0).all()
+
+
+def centerable(activation="Relu(a)", **extra):
+    """1x1 convolutions with all that keeps a shift, and a padded convolution that does not."""
+    text = (
+        f"a = Conv(x, k, b) r = {activation} p = MaxPool<kernel_shape=[2,2],strides=[2,2]>(r) c = Conv(p, m) "
+        "d = Conv(p, n) e = Conv(d, m) s = Add(c, e) f = Conv(s, n) t = Concat<axis=1>(f, c) g = Conv(t, w) "
+        "q = Conv<pads=[1,1,1,1]>(g, v) h = GlobalAveragePool(q) y = Conv(h, n)"
+    )
+    rng = np.random.default_rng(11)
+    shapes = {"k": (4, 3, 1, 1), "b": (4,), "m": (4, 4, 1, 1), "n": (4, 4, 1, 1), "w": (4, 8, 1, 1), "v": (4, 4, 3, 3)}
+    weights = {name: (rng.standard_normal(shape) + 0.3).astype(np.float32) for name, shape in shapes.items()}
+    return model(text, inputs="float[1,3,6,6] x", outputs="float[1,4,1,1] y", weights={**weights, **extra})
+
+
+def ends_of(small, x):
+    names = centered_tensors(small, HERE)
+    every = onnx.ModelProto()
+    every.CopyFrom(small)
+    every.graph.output.extend(onnx.helper.make_tensor_value_info(name, 1, None) for name in names)
+    session = onnxruntime.InferenceSession(every.SerializeToString(), providers=["CPUExecutionProvider"])
+    arrays = dict(zip([one.name for one in session.get_outputs()], session.run(None, {"x": x}), strict=True))
+    low, high = ({name: end(arrays[name], axis=(0, 2, 3)) for name in names} for end in (np.min, np.max))
+    return low, high
+
+
+@pytest.mark.parametrize("activation", ["Relu(a)", "Clip(a, low, high)"])
+def test_a_centered_model_computes_the_same_for_all_inputs(activation):
+    bounds = {"low": np.zeros((), np.float32), "high": np.float32(2.0)} if "Clip" in activation else {}
+    small, x = centerable(activation, **bounds), numbers(1, 3, 6, 6)
+    found = center(small, HERE, *ends_of(small, x))
+    assert {"a", "r", "p", "c", "d", "e", "s", "f", "t", "q", "h"} == set(found.shifts), "all that no padding reads"
+    for before, after in zip(run_both(small, x * 5), run_both(found.model, x * 5), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+    low, high = ends_of(found.model, x)
+    np.testing.assert_allclose(low["s"], -high["s"], atol=1e-4)
+    assert found.ranges["r"] == found.ranges["p"]
+    assert low["r"].min() == pytest.approx(-found.ranges["r"]), "what the ReLU cuts off is a code"
+    assert high["r"].max() == pytest.approx(found.ranges["r"], rel=1e-5)
+
+
+def test_a_tensor_that_a_padded_convolution_reads_is_not_shifted():
+    small = centerable()
+    assert "g" not in centered_tensors(small, HERE)
+
+
+@pytest.mark.parametrize("device", ["GPU", "DLA"])
+def test_activations_are_centered_only_where_the_device_clips_below_zero(device, tmp_path):
+    path, samples = tmp_path / "small.onnx", tmp_path / "samples.npy"
+    onnx.save(centerable(), path)
+    np.save(samples, np.random.default_rng(3).standard_normal((10, 3, 6, 6)).astype(np.float32))
+    answer = dryfit.tune(path, samples, device=device, fallback="GPU", steps=["centering"], threads=1)
+    step = answer.steps[-1]
+    assert step.step == "centering"
+    assert (", 0 of them behind activations" in step.what) == (device == "DLA")
+    assert answer.segments[1] <= answer.segments[0]
+    if step.is_taken:
+        assert step.fp32_sqnr_db is None or step.fp32_sqnr_db > 90
+
+
+def test_a_plan_without_steps_is_calibrated_on_all_samples_but_those_that_report(samples, tmp_path):
+    path, others = tmp_path / "four.onnx", tmp_path / "others.npy"
+    onnx.save(four("Relu(a)"), path)
+    answer = dryfit.tune(path, samples, tmp_path / "plan", steps=(), threads=1)
+    used = [int(name.rpartition("[")[2][:-1]) for name in sorted({*answer.samples, *answer.held_back})]
+    np.save(others, np.load(samples)[sorted(used)])
+    dryfit.calibrate(path, others, calibrator="entropy2", output=tmp_path / "other.cache", threads=1)
+    assert [one.step for one in answer.steps] == ["calibration", "calibration"]
+    assert any("all samples but those that report" in note for note in answer.notes)
+    found, other = (read_ranges(each) for each in (answer.files["Calibration cache"], tmp_path / "other.cache"))
+    assert not answer.steps[1].is_taken, "the ranges are those of entropy2"
+    for name in ("r", "s", "t"):
+        assert found[name] == other[name]
+
+
+def test_an_edit_that_is_not_exact_is_not_taken(samples, tmp_path, monkeypatch):
+    path = tmp_path / "four.onnx"
+    onnx.save(four("Relu(a)"), path)
+    monkeypatch.setattr(tuning, "LEAST_EXACT_DB", 1000.0)
+    answer = dryfit.tune(path, samples, steps=["equalization"], threads=1)
+    assert not answer.steps[-1].is_taken
+    assert "too far for an exact edit" in answer.steps[-1].what
+
+
+def test_choices_for_fp16_take_the_noise_of_the_worst_output_first():
+    """Two outputs; the layer that the worse one depends on costs as much as the other."""
+    layers = [MeasuredLayer(name, [name], "GPU", {f"in {name}": 1.0}, f"out {name}", 1.0) for name in ("one", "two")]
+    probe = SimpleNamespace(tensors={"in one": 1.0, "in two": 1.0}, layers=layers)
+    shapes = [SimpleNamespace(name=f"{way} {name}", shape=(1, 8)) for way in ("in", "out") for name in ("one", "two")]
+    noise = Noise([frozenset(["one"]), frozenset(["two"])], np.array([[0.1, 0.0], [0.0, 0.2]]))
+    macs = {"one": 100, "two": 100, "rest": 800}
+    fake = SimpleNamespace(tensors=shapes)
+    names = [one.tensor for one in choices(fake, probe, noise, macs, frozenset(), 200)]
+    assert names == ["in two", "in one"]
+    assert [one.tensor for one in choices(fake, probe, noise, macs, frozenset(), 100)] == ["in two"]
+    assert not choices(fake, probe, noise, macs, frozenset(), 99)
 
 
 def test_weights_rounded_by_effect_are_those_that_the_device_quantizes_them_to():

@@ -295,6 +295,18 @@ class LayerProbe:
         }
         return self._rounded_weights.run_after(inputs, [tensor])[tensor]
 
+    def outputs_by_tensor(self, tensor: str) -> dict[str, Array]:
+        """Return the outputs for the last sample if one of `tensors` alone is rounded."""
+        coded = rounded(self.exact(tensor), self.tensors[tensor])
+        return self._exact.run_after({tensor: coded}, self.outputs)
+
+    def outputs_by_weights(self, layer: MeasuredLayer) -> dict[str, Array]:
+        """Return the outputs for the last sample if the weights of a layer alone are rounded."""
+        self._begin()
+        inputs = {name: self.exact(name) for name in layer.inputs}
+        found = self._rounded_weights.run_after(inputs, [layer.output])[layer.output]
+        return self._exact.run_after({layer.output: found}, self.outputs)
+
     def _begin(self) -> None:
         """Run the engine with rounded weights once: what is asked of it later depends on changed tensors only."""
         if self._is_first:

@@ -5,12 +5,11 @@ Layers that work channel by channel and commute with positive factors (ReLU, PRe
 and sums of tensors that are scaled alike) pass the factor on. With one scale per weight channel, the factor costs the
 producer nothing, and a depthwise reader nothing either; another reader's weights become less equal, which limits it.
 
-A ReLU6 does not commute with factors. A channel that stays below the bound on all samples can be scaled up towards it:
-on these samples the model computes the same, and elsewhere that channel saturates earlier, at `margin` times its
-largest value. `Equalization.tightened` counts such channels: where it is 0, the edit is exact.
+A ReLU6 does not commute with factors, unless the channel cannot reach its bound, which interval arithmetic over the
+weights proves for some: such a channel is scaled up towards the bound. So the edit is exact in real arithmetic.
 
 Source: Nagel et al., Data-Free Quantization Through Weight Equalization and Bias Correction (ICCV 2019), section 4.1.
-The bound of ReLU6, and factors from activations instead of weights, are our choice.
+Proofs for ReLU6, and factors from activations instead of weights, are our choice.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto
 
+from dryfit.answers.tuning.intervals import Interval, clip_bounds, intervals
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
-from dryfit.onnx.editing.parts import one_value
 from dryfit.onnx.external_data import ExternalData
 
 LARGEST_FACTOR = 2.0**10
@@ -32,8 +31,6 @@ LARGEST_FACTOR = 2.0**10
 _CHANNELWISE = frozenset(
     {"Relu", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Identity", "Dropout"}
 )
-_REACHED = 0.999
-"""A channel whose largest value is this share of a bound counts as one that reaches it."""
 
 
 @attrs.frozen(eq=False)
@@ -43,12 +40,12 @@ class Equalization:
     Attributes:
         model: the new model.
         factors: name of each scaled tensor to the factors of its channels, float64[C].
-        tightened: number of channels of bounded activations that now saturate at their largest observed value.
+        proved: number of channels of bounded activations that cannot reach the bound, and were scaled.
     """
 
     model: ModelProto
     factors: Mapping[str, Array]
-    tightened: int
+    proved: int
 
     @property
     def num_tensors(self) -> int:
@@ -66,9 +63,7 @@ def equalize(
     external: ExternalData,
     largest: Mapping[str, Array],
     strength: float = 0.5,
-    *,
-    bounded: bool = True,
-    margin: float = 1.0,
+    inputs: Mapping[str, float] | None = None,
 ) -> Equalization:
     """Scale the channels of a model's tensors.
 
@@ -78,17 +73,16 @@ def equalize(
         largest: name of each of `channel_tensors` to the largest magnitude per channel, float[C].
         strength: exponent of the factors of channels that a layer sums with others, from 0 to 1. Channels that only
             depthwise layers read are always made equal.
-        bounded: whether channels below the bound of a ReLU6 are scaled too, which moves their bound.
-        margin: a moved bound is at least this multiple of the channel's largest value.
+        inputs: largest magnitude of each input, which proves bounds of what follows; None to prove nothing from them.
     """
     graph = ModelGraph(model, external)
     classes = _Classes(graph)
-    factors, tightened = classes.factors(largest, strength, bounded=bounded, margin=margin)
+    factors, proved = classes.factors(largest, strength, intervals(model, external, inputs or {}))
     for node in list(graph.nodes):
         if node.op_type in _WEIGHTED and classes.has_weights(node):
             _scale(graph, node, factors.get(node.input[0]), factors.get(node.output[0]))
     changed = {name: one for name, one in factors.items() if (one != 1).any()}
-    return Equalization(graph.model(), changed, tightened)
+    return Equalization(graph.model(), changed, proved)
 
 
 _WEIGHTED = ("Conv", "ConvTranspose")
@@ -128,9 +122,9 @@ class _Classes:
         return node.op_type == "Conv" or attribute(node, "group", 1) == 1
 
     def factors(
-        self, largest: Mapping[str, Array], strength: float, *, bounded: bool, margin: float
+        self, largest: Mapping[str, Array], strength: float, known: Mapping[str, Interval]
     ) -> tuple[dict[str, Array], int]:
-        """Return the factors of each tensor's channels, and how many bounds they move."""
+        """Return the factors of each tensor's channels, and how many of them have a bound that they cannot reach."""
         share: dict[int, float] = {}
         limit: dict[int, float] = {}
         fixed = set(self._fixed)
@@ -141,12 +135,13 @@ class _Classes:
                 seen = np.zeros_like(seen)  # it is never rounded: what its negative values need does not count
             whole = seen.max(initial=0.0)
             bound = self._bounds.get(name)
-            for one, value in zip(classes.tolist(), seen.tolist(), strict=True):
+            ends = known[name][1] if name in known else np.full(len(classes), np.inf)
+            for one, value, end in zip(classes.tolist(), seen.tolist(), ends.tolist(), strict=True):
                 share[one] = max(share.get(one, 0.0), value / whole if whole else 0.0)
                 if bound is not None:
-                    if not bounded or value * margin >= _REACHED * bound:
+                    if end >= bound:
                         fixed.add(one)
-                    limit[one] = min(limit.get(one, np.inf), bound / (value * margin) if value else LARGEST_FACTOR)
+                    limit[one] = min(limit.get(one, np.inf), bound / end if end > 0 else LARGEST_FACTOR)
                     near.add(one)
         found: dict[int, float] = {}
         for one, part in share.items():
@@ -154,8 +149,8 @@ class _Classes:
             factor = min((1 / part) ** exponent if part else 1.0, LARGEST_FACTOR, limit.get(one, np.inf))
             # Factors of two change no mantissa, but waste up to half of the range: any factor is used.
             found[one] = 1.0 if one in fixed else max(factor, 1.0)
-        tightened = sum(found[one] > 1 for one in near)
-        return {name: np.array([found[one] for one in ids.tolist()]) for name, ids in self.channels.items()}, tightened
+        proved = sum(found[one] > 1 for one in near)
+        return {name: np.array([found[one] for one in ids.tolist()]) for name, ids in self.channels.items()}, proved
 
     def _add(self, node: NodeProto) -> None:
         source = self._of(node.input[0]) if node.input and node.input[0] else None
@@ -166,7 +161,7 @@ class _Classes:
         elif node.op_type in _CHANNELWISE or self._is_relu6(node) or self._is_channelwise(node):
             self._same(node.input[0], node.output[0])
             if node.op_type == "Clip":
-                self._bounds[node.output[0]] = _upper_bound(self._graph, node)
+                self._bounds[node.output[0]] = clip_bounds(self._graph, node)[1]
         elif node.op_type == "Add" and self._are_alike(node):
             self._same(node.input[0], node.input[1])
             self._same(node.input[0], node.output[0])
@@ -226,7 +221,7 @@ class _Classes:
         return node.op_type == "Conv" and weights is not None and weights.shape[1] == 1
 
     def _is_relu6(self, node: NodeProto) -> bool:
-        return node.op_type == "Clip" and _lower_bound(self._graph, node) == 0.0 and len(node.output) == 1
+        return node.op_type == "Clip" and clip_bounds(self._graph, node)[0] == 0.0 and len(node.output) == 1
 
     def _is_channelwise(self, node: NodeProto) -> bool:
         if node.op_type == "PRelu":
@@ -245,19 +240,6 @@ class _Classes:
         axis = attribute(node, "axis", 1)
         is_known = all(self._of(name) is not None for name in (*node.input, *node.output))
         return shape is not None and is_known and axis in (1, 1 - len(shape))
-
-
-def _lower_bound(graph: ModelGraph, node: NodeProto) -> float | None:
-    if graph.opset < 11:
-        return float(attribute(node, "min", -np.inf))
-    return one_value(graph.constant(node.input[1])) if len(node.input) > 1 and node.input[1] else None
-
-
-def _upper_bound(graph: ModelGraph, node: NodeProto) -> float:
-    if graph.opset < 11:
-        return float(attribute(node, "max", np.inf))
-    found = one_value(graph.constant(node.input[2])) if len(node.input) > 2 and node.input[2] else None
-    return float("inf") if found is None else found
 
 
 def _scale(graph: ModelGraph, node: NodeProto, before: Array | None, after: Array | None) -> None:

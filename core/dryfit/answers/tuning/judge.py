@@ -93,6 +93,11 @@ class Judge:
         other = attrs.evolve(self, held=samples, labels=labels)
         return attrs.evolve(other, exact=other.real_outputs(model))
 
+    @property
+    def device(self) -> str:
+        """The default device."""
+        return str(self.options.device)
+
     def network(self, model: ModelProto) -> Network:
         """Return the network of a model with the shapes of the samples."""
         network = network_from_onnx(model, folder=self.folder)
@@ -155,22 +160,29 @@ class Judge:
             solved = solve_network(network, collectors, calibrator_of(name))
             yield name, {tensor: one.threshold for tensor, each in solved.items() if (one := each.dynamic_range)}
 
-    def largest_per_channel(self, model: ModelProto, names: Sequence[str]) -> dict[str, Array]:
-        """Return the largest magnitude of each channel of tensors, float64[C], by name."""
+    def ends_per_channel(self, model: ModelProto, names: Sequence[str]) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Return the smallest and the largest value of each channel of tensors, float64[C], by name."""
         network = copy_network(self.network(model))
         inputs = {tensor.name for tensor in network.inputs}
         taps = [name for name in names if name not in inputs]
         tapped = tapped_network(network, [], taps)
         plan = build_plan(tapped, whole_network_config(tapped, self.collected[0]))
         context = Engine(plan).create_execution_context(self.threads)
-        found: dict[str, Array] = {}
+        lowest: dict[str, Array] = {}
+        highest: dict[str, Array] = {}
         for feeds in self.collected:
             arrays = {**feeds, **context.run(feeds)}
             for name in names:
                 axes = tuple(axis for axis in range(arrays[name].ndim) if axis != 1)
-                largest = np.abs(arrays[name]).max(axis=axes).astype(np.float64)
-                found[name] = np.maximum(found.get(name, 0.0), largest)
-        return found
+                least, most = (end(arrays[name], axis=axes).astype(np.float64) for end in (np.min, np.max))
+                lowest[name] = np.minimum(lowest.get(name, np.inf), least)
+                highest[name] = np.maximum(highest.get(name, -np.inf), most)
+        return lowest, highest
+
+    def input_ends(self) -> dict[str, float]:
+        """Return the largest magnitude of each input: INT8's range cuts off what is beyond, but for the code -128."""
+        names = self.collected[0]
+        return {name: max(float(np.abs(one[name]).max()) for one in self.collected) * 128 / 127 for name in names}
 
     def probe(self, candidate: Candidate) -> LayerProbe:
         """Return the engines that judge single layers of a quantized network."""

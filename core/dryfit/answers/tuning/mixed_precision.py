@@ -3,28 +3,33 @@
 What a tensor's rounding costs is gone if none of its readers computes in INT8, because the layer that gives it then
 writes real numbers. So the unit of choice is a tensor with its readers: it brings what the rounding of the tensor alone
 causes at the outputs, and what these readers' rounded weights cause, and costs their multiply-accumulates and the bytes
-that they move. The choices that bring most for their cost come first; how many are needed is searched for with the
-device's engine.
+that they move. One choice is made after another, the one that brings most for its cost. What counts is the output that
+suffers most: the noise of each output is weighted by the square of its ratio to the signal, with what was chosen so
+far. How many choices are needed is searched for with the device's engine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 import attrs
 import numpy as np
 
-from dryfit.answers.sensitivity.measurement import LayerProbe, Measurement
+from dryfit.answers.sensitivity.measurement import LayerProbe
 from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.answers.tuning.verdicts import compared_values
 from dryfit.network.network import Network
+from dryfit.network.tensor import Array
+from dryfit.quantization.sample_arrays import Feeds
 from dryfit.reference.inference import infer_specs
 
-MACS_PER_VALUE = 16
-"""Multiply-accumulates that take as long as a value that moves in two bytes instead of one. Our choice: about the ratio
-of a DLA's or a GPU's arithmetic to its memory."""
+MACS_PER_VALUE = 1
+"""Multiply-accumulates that count like a value that moves in two bytes instead of one. Our choice: a depthwise layer,
+with nine multiply-accumulates a value, is the cheapest way to keep a tensor from being rounded."""
 
-MOST_CHOICES = 48
+MOST_CHOICES = 96
 """Choices that are considered. Our choice: a network that needs more is no INT8 network."""
 
 
@@ -35,42 +40,113 @@ class Choice:
     Attributes:
         tensor: its name.
         layers: names of the network's layers that read it, and go to FP16.
-        benefit: noise over signal that it takes away at the outputs.
         macs: multiply-accumulates of these layers.
         cost: what they cost, in multiply-accumulates.
     """
 
     tensor: str
     layers: frozenset[str]
-    benefit: float
     macs: int
     cost: float
 
 
-def choices(network: Network, probe: LayerProbe, measured: Measurement, macs: Mapping[str, int]) -> list[Choice]:
-    """Return the choices, those first that bring most for their cost.
+@attrs.frozen(eq=False)
+class Noise:
+    """What each rounding alone causes at the outputs.
+
+    Attributes:
+        readers: for each rounding, names of the layers that all have to be in FP16 for it to vanish.
+        ratios: noise over signal, float64[roundings, outputs].
+    """
+
+    readers: Sequence[frozenset[str]]
+    ratios: Array
+
+
+def noise_of(probe: LayerProbe, samples: Sequence[Feeds], probabilities: Collection[str]) -> Noise:
+    """Return the noise of the rounding of each tensor, and of each layer's weights.
+
+    Args:
+        probe: engines of the quantized network.
+        samples: inputs.
+        probabilities: names of the outputs that a softmax gives, which count by their logits.
+    """
+    readers = [frozenset(one for layer in _readers(probe, name) for one in layer) for name in probe.tensors]
+    readers += [frozenset(layer.layers) for layer in probe.layers]
+    signal = np.zeros(len(probe.outputs))
+    noise = np.zeros((len(readers), len(probe.outputs)))
+    for feeds in samples:
+        exact = {name: array.copy() for name, array in probe.run(feeds).items()}
+        real = [compared_values(exact, name, probabilities) for name in probe.outputs]
+        signal += [float((one**2).sum()) for one in real]
+        for index in range(len(readers)):
+            if index < len(probe.tensors):
+                found = probe.outputs_by_tensor(list(probe.tensors)[index])
+            else:
+                found = probe.outputs_by_weights(probe.layers[index - len(probe.tensors)])
+            others = [compared_values(found, name, probabilities) for name in probe.outputs]
+            noise[index] += [float(((other - one) ** 2).sum()) for one, other in zip(real, others, strict=True)]
+    return Noise(readers, noise / np.where(signal > 0, signal, np.inf))
+
+
+def choices(
+    network: Network,
+    probe: LayerProbe,
+    noise: Noise,
+    macs: Mapping[str, int],
+    start: frozenset[str],
+    most_macs: float,
+) -> list[Choice]:
+    """Return the choices in the order in which they bring most for their cost, as many as are affordable.
 
     Args:
         network: the network of the probe.
         probe: engines of the quantized network.
-        measured: what its layers and tensors cause.
+        noise: what its roundings cause.
         macs: multiply-accumulates by layer name.
+        start: names of layers that are in FP16 already.
+        most_macs: largest number of multiply-accumulates in FP16.
     """
-    signal = measured.arrays["signal"].sum(axis=0)
-    noise = measured.arrays["tensors"].sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(signal > 0, noise / signal, 0.0).sum(axis=1)
     shapes = {tensor.name: tensor.shape for tensor in network.tensors}
-    found = []
-    for index, name in enumerate(probe.tensors):
-        readers = [layer for layer in probe.layers if name in layer.inputs]
-        layers = frozenset(one for layer in readers for one in layer.layers)
-        if not layers:
-            continue
-        sum_macs = sum(macs.get(one, 0) for one in layers)
-        values = math.prod(shapes[name]) + sum(math.prod(shapes[layer.output]) for layer in readers)
-        found.append(Choice(name, layers, float(ratios[index]), sum_macs, sum_macs + MACS_PER_VALUE * values))
-    return sorted(found, key=lambda one: -one.benefit / one.cost)[:MOST_CHOICES]
+    waiting = []
+    for name in probe.tensors:
+        reading = [layer for layer in probe.layers if name in layer.inputs]
+        layers = frozenset(one for layer in reading for one in layer.layers)
+        if layers:
+            sum_macs = sum(macs.get(one, 0) for one in layers)
+            values = math.prod(shapes[name]) + sum(math.prod(shapes[layer.output]) for layer in reading)
+            waiting.append(Choice(name, layers, sum_macs, sum_macs + MACS_PER_VALUE * values))
+    chosen: list[Choice] = []
+    half = start
+    is_left = np.array([not one or not one <= half for one in noise.readers])
+    while waiting and len(chosen) < MOST_CHOICES:
+        waiting = [
+            one
+            for one in waiting
+            if sum(macs.get(name, 0) for name in half | one.layers) <= most_macs and one.layers - half
+        ]
+        left = noise.ratios[is_left].sum(axis=0)
+        weights = (left / left.max()) ** 2 if left.max(initial=0.0) > 0 else np.ones(len(left))
+
+        worth = partial(_worth, noise=noise, is_left=is_left, half=half, weights=weights)
+        best = max(waiting, key=worth, default=None)
+        if best is None or worth(best) <= 0:
+            break
+        chosen.append(best)
+        half |= best.layers
+        is_left &= np.array([not one or not one <= half for one in noise.readers])
+    return chosen
+
+
+def _worth(one: Choice, *, noise: Noise, is_left: Array, half: frozenset[str], weights: Array) -> float:
+    """Return the weighted noise that vanishes with a choice, for its cost."""
+    together = half | one.layers
+    gone = np.array([bool(readers) and readers <= together for readers in noise.readers]) & is_left
+    return float((noise.ratios[gone].sum(axis=0) * weights).sum()) / one.cost
+
+
+def _readers(probe: LayerProbe, tensor: str) -> list[Sequence[str]]:
+    return [layer.layers for layer in probe.layers if tensor in layer.inputs]
 
 
 def multiply_accumulates(network: Network) -> dict[str, int]:
@@ -80,12 +156,7 @@ def multiply_accumulates(network: Network) -> dict[str, int]:
 
 
 def mixed(
-    judge: Judge,
-    start: Candidate,
-    ordered: Sequence[Choice],
-    most_macs: float,
-    macs: Mapping[str, int],
-    is_enough: Callable[[Candidate], bool],
+    judge: Judge, start: Candidate, affordable: Sequence[Choice], is_enough: Callable[[Candidate], bool]
 ) -> Candidate:
     """Return the network with the fewest choices that is good enough; the one with most if none is.
 
@@ -95,17 +166,9 @@ def mixed(
     Args:
         judge: builds the engines.
         start: network to begin with.
-        ordered: choices, the best first.
-        most_macs: share of the multiply-accumulates that may be in FP16.
-        macs: multiply-accumulates by layer name.
+        affordable: choices, the best first.
         is_enough: whether a network meets what is wanted.
     """
-    affordable: list[Choice] = []
-    layers: frozenset[str] = start.half
-    for one in ordered:
-        if sum(macs.get(name, 0) for name in layers | one.layers) <= most_macs * sum(macs.values()):
-            affordable.append(one)
-            layers |= one.layers
     if not affordable:
         return start
     segments = len(judge.engine(start).plan.segments)

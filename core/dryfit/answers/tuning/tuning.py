@@ -16,9 +16,10 @@ from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import Options
 from dryfit.answers.text import Answer, Block, Line, Table
+from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, Judge
-from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates
+from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates, noise_of
 from dryfit.answers.tuning.verdicts import Gain, Verdict, divided, gain
 from dryfit.answers.tuning.weights import corrected_biases, rounded_by_effect, with_corrections
 from dryfit.atomic_file import write_atomically
@@ -38,13 +39,10 @@ from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.quantization.sample_arrays import Feeds
 
-STEPS = ("equalization", "scales", "weight-rounding", "bias-correction", "mixed-precision")
+STEPS = ("equalization", "centering", "scales", "weight-rounding", "bias-correction", "mixed-precision")
 
-EQUALIZATIONS = ((0.25, False), (0.5, False), (0.0, True), (0.25, True))
-"""Strength of the factors, and whether bounds of ReLU6 are moved: what is tried."""
-BOUND_MARGIN = 1.3
-"""A bound that is moved stays at this multiple of the largest value seen. Measured: with 1.0, MobileNetV2 loses more on
-other pictures than it gains."""
+EQUALIZATIONS = (0.0, 0.25, 0.5)
+"""Strengths of the factors that are tried."""
 RANGE_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Shares of a tensor's largest range that are tried besides the calibrators' ranges."""
 MOST_LOOKED_AT = 8
@@ -53,6 +51,12 @@ MOST_LOOKED_AT = 8
 TOLERATED_LOSS_DB = 0.5
 """The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
 few samples with large outputs."""
+
+EXACT_STEPS = ("equalization", "centering")
+"""Steps whose models compute the same in real arithmetic."""
+LEAST_EXACT_DB = 60.0
+"""Such a model is only taken if its FP32 outputs are as near to the original ones. Our choice: FP32 rounds each
+parameter anew, and networks with much cancellation lose most of its 150 dB; a wrong edit is off by far more."""
 
 MODEL_FILE, CACHE_FILE, PRECISIONS_FILE, PLAN_FILE = "model.onnx", "model.cache", "layer-precisions.txt", "plan.json"
 
@@ -314,7 +318,10 @@ def tune(
             if step in steps:
                 tuner.take(step)
                 count.advance(1, 1)
-    final = tuner.now
+    final, notes = tuner.now, list(subject.notes)
+    if tuner.is_only_calibrated:
+        final = tuner.calibrated_on([*judge.collected, *selecting])
+        notes.append("No step was taken: the ranges are of all samples but those that report")
     reporter = judge.over(proto, *of(parts.reporting))
     fp32 = reporter.measured(reporter.exact)
     wanted = _wanted(chosen.name, fp32, max_loss, target)
@@ -341,7 +348,7 @@ def tune(
         half_macs=sum(macs[name] for name in half) / max(1, sum(macs.values())),
         segments=[tuner.segments, len(judge.engine(final).plan.segments)],
         files={},
-        notes=subject.notes,
+        notes=notes,
     )
     return answer if output is None else _written(answer, judge, final, Path(output), qdq=qdq)
 
@@ -406,6 +413,7 @@ class _Tuner:
         self.now = self.first = Candidate(model, {})
         self.steps: list[TuningStep] = []
         self.segments = 0
+        self._calibrator = ""
         self._uncorrected: Candidate | None = None
 
     def begin(self) -> None:
@@ -414,6 +422,7 @@ class _Tuner:
         verdicts = {name: self._judge.verdict(one) for name, one in sets.items()}
         first = next(iter(sets))
         self.now = self.first = sets[first]
+        self._calibrator = first
         self._verdict = verdicts.pop(first)
         self.segments = len(self._judge.engine(self.first).plan.segments)
         self._report("calibration", f"ranges by {first}", self._verdict, None, is_taken=True)
@@ -423,12 +432,23 @@ class _Tuner:
         is_taken = self._is_taken(verdicts[best], brought)
         self._report("calibration", what, verdicts[best], brought, is_taken=is_taken)
         if is_taken:
-            self.now, self._verdict = sets[best], verdicts[best]
+            self.now, self._verdict, self._calibrator = sets[best], verdicts[best], best
+
+    @property
+    def is_only_calibrated(self) -> bool:
+        """Whether no step behind the calibration was taken."""
+        return not any(one.is_taken for one in self.steps if one.step != "calibration")
+
+    def calibrated_on(self, samples: Sequence[Feeds]) -> Candidate:
+        """Return the model as it was with the ranges that the chosen calibrator finds on these samples."""
+        sets = attrs.evolve(self._judge, collected=samples).range_sets(self._original)
+        return Candidate(self._original, dict(sets)[self._calibrator])
 
     def take(self, step: str) -> None:
         """Try a step, and keep what it brings."""
         proposals: dict[str, Callable[[], _Proposal]] = {
             "equalization": self._equalized,
+            "centering": self._centered,
             "scales": self._scaled,
             "weight-rounding": self._with_rounded_weights,
             "bias-correction": self._with_corrected_biases,
@@ -443,11 +463,12 @@ class _Tuner:
         brought = gain(self._verdict, verdict, proposed.tries)
         difference = None
         is_taken = self._is_taken(verdict, brought)
+        if is_taken and candidate.model is not self.now.model:
+            difference = _finite(worst_sqnr_db(self._judge.exact, self._judge.real_outputs(candidate.model)))
+            is_taken = step not in EXACT_STEPS or difference is None or difference >= LEAST_EXACT_DB
         if is_taken:
             if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
                 self._uncorrected = self.now
-            if candidate.model is not self.now.model:
-                difference = _finite(worst_sqnr_db(self._judge.exact, self._judge.real_outputs(candidate.model)))
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
 
@@ -466,7 +487,9 @@ class _Tuner:
     ) -> None:
         if difference is not None:
             what += f"; in FP32 {difference:.1f} dB from the original"
-        if brought is not None and not is_taken and brought.is_convincing:
+        if difference is not None and not is_taken:
+            what += ", which is too far for an exact edit"
+        elif brought is not None and not is_taken and brought.is_convincing:
             what += "; the SQNR over all samples falls too far"
         elif brought is not None and not is_taken and brought.mean > 0:
             what += (
@@ -492,22 +515,46 @@ class _Tuner:
     def _equalized(self) -> _Proposal:
         judge, model = self._judge, self.now.model
         names = channel_tensors(model, judge.external)
-        largest = judge.largest_per_channel(model, names)
+        lowest, highest = judge.ends_per_channel(model, names)
+        largest = {name: np.maximum(np.abs(lowest[name]), np.abs(highest[name])) for name in names}
+        inputs = judge.input_ends()
         tried: list[tuple[float, Candidate, str]] = []
         seen: set[bytes] = set()
-        for strength, bounded in EQUALIZATIONS:
-            found = equalize(model, judge.external, largest, strength, bounded=bounded, margin=BOUND_MARGIN)
+        for strength in EQUALIZATIONS:
+            found = equalize(model, judge.external, largest, strength, inputs)
             data = found.model.SerializeToString(deterministic=True)
-            if not found.factors or data in seen or (bounded and not found.tightened):
+            if not found.factors or data in seen:
                 continue
             seen.add(data)
-            moved = f", {found.tightened} bounds of ReLU6 moved" if found.tightened else ""
+            proved = f", {found.proved} channels that cannot reach the bound of their ReLU6" if found.proved else ""
             for name, ranges in judge.range_sets(found.model):
                 candidate = Candidate(found.model, ranges)
-                what = f"{found.num_tensors} tensors scaled by channel (strength {strength}{moved}), ranges by {name}"
+                what = f"{found.num_tensors} tensors scaled by channel (strength {strength}{proved}), ranges by {name}"
                 tried.append((judge.verdict(candidate).score, candidate, what))
         if not tried:
             return _Proposal(None, "no channels can be scaled")
+        _, candidate, what = max(tried, key=lambda one: one[0])
+        return _Proposal(candidate, f"{what}, the best of {len(tried)}", len(tried))
+
+    def _centered(self) -> _Proposal:
+        judge, model = self._judge, self.now.model
+        names = centered_tensors(model, judge.external)
+        if not names:
+            return _Proposal(None, "no channels can be shifted")
+        ends = judge.ends_per_channel(model, names)
+        tried: list[tuple[float, Candidate, str]] = []
+        for activations in (True, False):
+            found = center(model, judge.external, *ends, activations=activations)
+            if not found.shifts or not self._keeps_segments(attrs.evolve(self.now, model=found.model)):
+                continue
+            for name, ranges in judge.range_sets(found.model):
+                candidate = Candidate(found.model, {**ranges, **found.ranges})
+                what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations; "
+                tried.append((judge.verdict(candidate).score, candidate, f"{what}ranges by {name}"))
+            if tried:
+                break
+        if not tried:
+            return _Proposal(None, f"the activations that this requires would cut segments of {judge.device}")
         _, candidate, what = max(tried, key=lambda one: one[0])
         return _Proposal(candidate, f"{what}, the best of {len(tried)}", len(tried))
 
@@ -584,16 +631,26 @@ class _Tuner:
         return corrected if then.score > now.score and then.sqnr_db >= now.sqnr_db else None
 
     def _mixed(self) -> _Proposal:
-        if self._verdict.metric >= self._wanted:
+        if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
         found, verdict = self._mixed_from(self.now)
         # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
-        if verdict.metric < self._wanted and self._uncorrected is not None:
+        if not self._is_reached(verdict) and self._uncorrected is not None:
             other, other_verdict = self._mixed_from(self._uncorrected)
             if (other_verdict.metric, other_verdict.score) > (verdict.metric, verdict.score):
                 what = f"{other.what}, without rounded weights and corrected biases"
                 return attrs.evolve(other, what=what, tries=found.tries + other.tries)
         return found
+
+    def _is_reached(self, verdict: Verdict) -> bool:
+        """Return whether the metric is reached, and few samples do not reach it by chance.
+
+        Of a share of samples, one more that is right and one that is wrong are counted: Laplace's rule of succession.
+        """
+        metric, count = verdict.metric, len(verdict.by_sample)
+        if self._judge.metric.unit == "%":
+            metric = (metric * count + 100) / (count + 2)
+        return metric >= self._wanted
 
     def _keeps_segments(self, candidate: Candidate) -> bool:
         return len(self._judge.engine(candidate).plan.segments) <= self.segments
@@ -602,21 +659,18 @@ class _Tuner:
         """Return a network with layers in FP16, and its verdict."""
         judge = self._judge
         network, probe = judge.network(start.model), judge.probe(start)
-        measured = None
-        for index, feeds in enumerate(judge.collected[:: max(1, len(judge.collected) // 4)][:4]):
-            one = probe.measure(str(index), feeds)
-            measured = one if measured is None else measured.joined(one)
-        assert measured is not None  # noqa: S101  at least one sample is collected from
+        samples = judge.collected[:: max(1, len(judge.collected) // MOST_LOOKED_AT)][:MOST_LOOKED_AT]
         macs = multiply_accumulates(network)
-        ordered = choices(network, probe, measured, macs)
+        noise = noise_of(probe, samples, judge.probabilities)
+        affordable = choices(network, probe, noise, macs, start.half, self._max_macs * sum(macs.values()))
         verdicts: dict[frozenset[str], Verdict] = {}
 
         def is_enough(candidate: Candidate) -> bool:
             if candidate.half not in verdicts:
                 verdicts[candidate.half] = judge.verdict(candidate)
-            return verdicts[candidate.half].metric >= self._wanted
+            return self._is_reached(verdicts[candidate.half])
 
-        found = mixed(judge, start, ordered, self._max_macs, macs, is_enough)
+        found = mixed(judge, start, affordable, is_enough)
         if not is_enough(found):
             whole = [half for half in verdicts if self._keeps_segments(attrs.evolve(found, half=half))]
             best = max(whole or verdicts, key=lambda half: verdicts[half].score)

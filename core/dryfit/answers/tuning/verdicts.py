@@ -114,23 +114,24 @@ def by_sample_db(
         found: outputs to judge, in the same order.
         probabilities: names of the outputs that a softmax gives.
     """
-
-    def values(outputs: Mapping[str, Array], name: str) -> Array:
-        wide = outputs[name].astype(np.float64)
-        if name not in probabilities:
-            return wide
-        logits = np.log(np.maximum(wide, LEAST_PROBABILITY))
-        return np.asarray(logits - logits.mean())
-
     worst = np.full(len(exact), LARGEST_DB)
     for index, (one, other) in enumerate(zip(exact, found, strict=True)):
         for name in one:
-            real = values(one, name)
-            noise = float(((values(other, name) - real) ** 2).sum())
+            real = compared_values(one, name, probabilities)
+            noise = float(((compared_values(other, name, probabilities) - real) ** 2).sum())
             if noise:
                 ratio = 10 * np.log10(max(float((real**2).sum()) / noise, 10 ** (-LARGEST_DB / 10)))
                 worst[index] = min(worst[index], ratio)
     return worst
+
+
+def compared_values(outputs: Mapping[str, Array], name: str, probabilities: Collection[str]) -> Array:
+    """Return an output of a sample as it is compared: float64, logits less their mean for what a softmax gives."""
+    wide = outputs[name].astype(np.float64)
+    if name not in probabilities:
+        return wide
+    logits = np.log(np.maximum(wide, LEAST_PROBABILITY))
+    return np.asarray(logits - logits.mean())
 
 
 @attrs.frozen

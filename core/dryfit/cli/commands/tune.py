@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     "steps",
     multiple=True,
     metavar="NAME",
-    help="Try only these: equalization, scales, weight-rounding, bias-correction, mixed-precision (default: all).",
+    help="Try only these: equalization, centering, scales, weight-rounding, bias-correction, mixed-precision "
+    "(default: all).",
 )
 @click.option(
     "--max-macs",
@@ -67,9 +68,9 @@ def tune(
     """Make a plan that gives an ONNX MODEL its accuracy back in INT8, from samples (--data).
 
     Steps are tried in order, and taken if they raise the SQNR of samples that were not learned from by more than
-    chance, in the device's integer arithmetic: channels scaled in the model, ranges, weights rounded by their effect,
-    biases, and layers in FP16. Samples that nothing was chosen by report what to expect. The folder of --output gets an
-    edited model, a calibration cache, and a list of layer precisions.
+    chance, in the device's integer arithmetic: channels scaled and shifted in the model, ranges, weights rounded by
+    their effect, biases, and layers in FP16. Samples that nothing was chosen by report what to expect. The folder of
+    --output gets an edited model, a calibration cache, and a list of layer precisions.
     """
     from dryfit.answers.tuning.tuning import STEPS
     from dryfit.answers.tuning.tuning import tune as answer_of
