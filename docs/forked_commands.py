@@ -84,12 +84,13 @@ def run_command(words: Sequence[str], folder: str, environment: dict[str, str]) 
         folder: the folder.
         environment: the command's environment variables.
     """
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    reading, writing = os.pipe()  # ends with the last process that has it, a watcher's last words included
+    with tempfile.TemporaryFile() as out, open(reading, "rb") as err, open(writing, "wb") as given:  # noqa: PTH123  pipes
 
         def work() -> None:
             with Path(os.devnull).open("rb") as nothing:
                 os.dup2(nothing.fileno(), 0)
-            for number, (name, file) in enumerate((("stdout", out), ("stderr", err)), start=1):
+            for number, (name, file) in enumerate((("stdout", out), ("stderr", given)), start=1):
                 os.dup2(file.fileno(), number)
                 setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
             os.chdir(folder)
@@ -107,9 +108,9 @@ def run_command(words: Sequence[str], folder: str, environment: dict[str, str]) 
                 sys.path.insert(0, str(Path(folder, words[1]).resolve().parent))
                 runpy.run_path(words[1], run_name="__main__")
 
-        code = exit_code(fork(work))
-        texts = []
-        for file in (out, err):
-            file.seek(0)
-            texts.append(file.read().decode("utf-8"))
-        return Ended(code, *texts)
+        child = fork(work)
+        given.close()
+        told = err.read().decode("utf-8")
+        code = exit_code(child)
+        out.seek(0)
+        return Ended(code, out.read().decode("utf-8"), told)

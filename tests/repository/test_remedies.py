@@ -62,7 +62,7 @@ NOTHING_IS_ALLOWED = {
     "differences, or the reasons of what refuses, each with what it allows",
     r"missing|unknown|not installed|\bno\b|not set|is disabled": "something is not there",
     r"already|more than one|^Two |still used|duplicate": "any other is allowed",
-    r"canceled|stopped|lost|memory|Assertion": "the run ended, or met a limit of the machine",
+    r"canceled|stopped|\bended\b|lost|memory|Assertion": "the run ended, or met a limit of the machine",
     r"too (deep|large|many|short)|no meaning|empty axis": "any number within the input is allowed",
 }
 """Patterns of messages about something that is not one value among allowed ones, to why nothing can be listed."""

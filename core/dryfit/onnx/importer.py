@@ -251,7 +251,7 @@ class GraphImport:
                 raise NodeRefusedError(
                     "This output of the node is not supported",
                     found=outputs[wanted[-1]],
-                    allowed=f"the first {len(results)} of its outputs",
+                    allowed="its first output" if len(results) == 1 else f"its first {len(results)} outputs",
                     remedy="Remove what reads the output",
                 )
             node.finish()

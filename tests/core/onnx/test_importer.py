@@ -283,7 +283,7 @@ def test_a_value_with_two_producers_is_refused() -> None:
             helper.make_node("If", ["x"], ["y"], then_branch=helper.make_graph([], "g", [], [])),
             "Required attribute 'else_branch' is missing",
         ),
-        (helper.make_node("Relu", ["x"], ["y", "z"]), r"output of the node is not supported \(found z\)"),
+        (helper.make_node("Relu", ["x"], ["y", "z"]), r"output of the node is not supported \(found z; "),
     ],
     ids=lambda value: value.op_type if isinstance(value, onnx.NodeProto) else "",
 )

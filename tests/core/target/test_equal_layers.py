@@ -216,7 +216,7 @@ def test_verdicts_are_those_of_each_layer_alone(device: str, data: st.DataObject
     config.default_device_type = device
     for flag in data.draw(st.lists(st.sampled_from([BuilderFlag.FP16, BuilderFlag.INT8]), unique=True)):
         config.set_flag(flag)
-    if data.draw(st.booleans()):
+    if network.layers and data.draw(st.booleans()):
         config.set_device_type(network.layers[0], device)
     target = registry.target(device)
     question, verdict = config.questions(target), target.repeated_verdicts()

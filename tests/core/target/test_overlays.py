@@ -158,7 +158,7 @@ def test_a_wrong_file_is_refused_with_what_is_allowed(text: str, words: list[str
         ('[rules."npu.x"]\nenabled = false', ["device", "'NPU'"]),
         ("[cost.dla]\nstep_second = { value = 1 }", ["cost parameter", "'step_seconds'?"]),
         ("[cost.dla]\nkept_bytes = { value = 1.5 }", ["a whole number"]),
-        ("[cost.gpu]\nx = { value = 1 }", ["has no parameters for this platform"]),
+        ("[cost.gpu]\nx = { value = 1 }", ["cost parameter", "'x'"]),
     ],
 )  # fmt: skip
 def test_what_no_target_has_is_refused_with_the_closest_name(text: str, words: list[str]) -> None:

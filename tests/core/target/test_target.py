@@ -23,6 +23,7 @@ WITH_ARRAYS = {
     "memory",
     "packing",
     "sparsity",
+    "tactics",
 }
 """The modules that kernels need and that speak of arrays; no record imports them."""
 

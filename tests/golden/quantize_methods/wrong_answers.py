@@ -87,6 +87,11 @@ def product_of_bytes(call: OperatorCall) -> Array:
     return np.asarray(np.clip(codes, *call.code_range).astype(call.to_type.numpy))
 
 
+def comparison_of_codes(call: OperatorCall) -> Array:
+    """The codes compared, as if the operands had one scale and zero point."""
+    return np.asarray(evaluate(call.layer, [one.values.astype(np.float32) for one in call.present])[0])
+
+
 def other_extreme(call: OperatorCall) -> Array:
     """The smaller in the place of the larger, and the other way round."""
     first, second = (one.values for one in call.present)
@@ -103,10 +108,15 @@ def mean_of_extremes(call: OperatorCall) -> Array:
 
 _IN_LITERT = ("tflite", "tflite-xnnpack")
 _WRONG_IN_LITERT: dict[str, Callable[[OperatorCall], Array]] = {
+    "comparison": comparison_of_codes,
     "eltwise_difference": in_real_numbers,
     "eltwise_extreme": other_extreme,
     "eltwise_product": product_of_bytes,
+    "eltwise_quotient": in_real_numbers,
+    "eltwise_squared_difference": in_real_numbers,
     "function": in_real_numbers,
+    "l2_normalization": in_real_numbers,
+    "log_softmax": in_real_numbers,
     "parametric_relu": in_real_numbers,
     "reduce": mean_of_extremes,
 }

@@ -3,7 +3,7 @@
 Usage: python -m tests.integration.forgeries.guarded_run FOLDER FIRST END [beside | far | wrong]
 
 The last says what every kernel does beyond its work, so that it can be seen whether that is found: write a byte behind
-its output, write one far behind, or give other results.
+its output, write one a tebibyte behind, or give other results.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _spoil_kernels(how: str) -> None:
             if how == "wrong":
                 output[...] = 7
             else:
-                ctypes.memset(output.ctypes.data + output.nbytes + (0 if how == "beside" else 1 << 16), 0, 1)
+                ctypes.memset(output.ctypes.data + output.nbytes + (0 if how == "beside" else 1 << 40), 0, 1)
 
         return CallableStep(step.name, run)
 

@@ -278,4 +278,5 @@ def _in_units(stage: RequantizationStage) -> tuple[float, float]:
 
 
 def _ratio_of_limit(limit: float, scale: float) -> float:
-    return float(np.float32(np.float64(limit) / np.float64(scale)))
+    with np.errstate(over="ignore"):  # a bound of FLT_MAX, which means none, becomes infinite
+        return float(np.float32(np.float64(limit) / np.float64(scale)))
