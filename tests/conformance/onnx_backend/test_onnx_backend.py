@@ -23,7 +23,7 @@ from tests.conformance.onnx_backend.unsupported import ROUNDED_OTHERWISE, UNSUPP
 from dryfit.errors import OnnxImportError
 from dryfit.onnx.backend import DryfitBackend
 
-LARGE_NETWORKS = frozenset({"light_vgg19", "light_bvlc_alexnet", "light_zfnet512"})
+LARGE_NETWORKS = frozenset({"light_vgg19", "light_bvlc_alexnet", "light_zfnet512", "light_densenet121"})
 """Their fully connected layers take up to a gigabyte; what else they have, the other light networks have too."""
 
 _SAMPLED = sampled_expansions()

@@ -67,10 +67,10 @@ def read_loops(tier: str, *function: str) -> list[InnerLoop]:
     return list(inner_loops(printed.stdout))
 
 
-def tiers(names: Collection[str], also: str = "") -> list[ParameterSet]:
-    """Names of tiers as parameters; all but the best that this machine has, and one more, are for `--thorough`."""
+def tiers(names: Collection[str]) -> list[ParameterSet]:
+    """Names of tiers as parameters; all but the best that this machine has are for `--thorough`."""
     best = next((one.name for one in tiers_here() if one.name in names), "")
-    marks = {name: [pytest.mark.nightly] * (name not in {best, also}) for name in names}
+    marks = {name: [pytest.mark.nightly] * (name != best) for name in names}
     return [pytest.param(name, marks=marks[name], id=name) for name in names]
 
 
@@ -90,7 +90,7 @@ def test_the_inner_loop_of_a_block_is_made_of_products_and_spills_nothing(tier):
         assert loop.stack_references <= stack_references, f"{block} spills: {loop.instructions}"
 
 
-@pytest.mark.parametrize("tier", tiers(EXPECTED_INTEGER, also="neon-matrix"))
+@pytest.mark.parametrize("tier", tiers(EXPECTED_INTEGER))
 def test_the_inner_loop_of_a_block_of_integers_is_made_of_products(tier):
     loops = read_loops(tier, "integer_convolution", "convolve")
     for block, (products, instructions, most_spills) in EXPECTED_INTEGER[tier].items():

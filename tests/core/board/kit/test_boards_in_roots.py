@@ -90,6 +90,7 @@ def learnt(board: Overlay, kits: list[Path], folder: Path, server: BoardServer) 
     return dryfit.board_learn([results_of(kit, board, folder / kit.stem, server) for kit in kits], kit=kits)
 
 
+@pytest.mark.nightly
 def test_a_root_has_no_dryfit_and_no_network_and_the_kit_runs_in_it(server: BoardServer, tmp_path: Path) -> None:
     model, kit = tmp_path / "small.onnx", tmp_path / "kit.zip"
     onnx.save(boards.chain_model(8, 8, 1, 3), model)
