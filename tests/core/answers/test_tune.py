@@ -172,6 +172,21 @@ def test_a_centered_model_computes_the_same_for_all_inputs(activation):
     assert high["r"].max() == pytest.approx(found.ranges["r"], rel=1e-5)
 
 
+def test_weights_that_absorb_a_shift_can_be_codes_of_int8():
+    small, x = centerable(), numbers(1, 3, 6, 6)
+    found = center(small, HERE, *ends_of(small, x), rounds=True)
+    for before, after in zip(run_both(found.origin, x * 5), run_both(found.model, x * 5), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+    arrays = {one.name: onnx.numpy_helper.to_array(one) for one in found.model.graph.initializer}
+    absorbing = [node for node in found.model.graph.node if node.op_type == "Conv" and node.input[0] in found.shifts]
+    assert len(absorbing) == 6
+    for node in absorbing:
+        weights = arrays[node.input[1]].astype(np.float64)
+        codes = weights / (np.abs(weights).max(axis=(1, 2, 3), keepdims=True) / 127)
+        np.testing.assert_allclose(codes, np.rint(codes), atol=1e-4)
+    assert any(len(node.input) > 1 and node.input[1] == "k" for node in found.model.graph.node), "others keep theirs"
+
+
 def test_a_tensor_that_a_padded_convolution_reads_is_not_shifted():
     small = centerable()
     assert "g" not in centered_tensors(small, HERE)

@@ -10,6 +10,9 @@ Shifts flow from convolutions, whose bias gives any shift, through layers that k
 without padding, concatenations, sums) to convolutions that absorb it. A tensor with another reader, such as a
 convolution with padding, whose zeros are zeros of the unshifted tensor, stays as it is.
 
+In INT8, W is rounded, and a bias with the exact W c leaves an error of c times the sum of the rounding errors. So W can
+be rounded to the INT8 grid first, where it is not on it: then INT8 computes with just these weights.
+
 Source: Nagel et al., Data-Free Quantization Through Weight Equalization and Bias Correction (ICCV 2019), section 4.1.3,
 absorbs biases so that few values fall below zero; shifting the bounds of the activation with them, which is exact and
 uses the negative codes, is our choice.
@@ -41,12 +44,14 @@ class Centering:
 
     Attributes:
         model: the new model.
+        origin: what it computes the same as, in real arithmetic: the model, with rounded weights if they are.
         shifts: name of each shifted tensor to what its channels are lowered by, float64[C].
         ranges: end of the range by name of each tensor behind an activation, and of what shares its range: its lower
             bound is the code -127, so that what the activation cuts off has no rounding error.
     """
 
     model: ModelProto
+    origin: ModelProto
     shifts: Mapping[str, Array]
     ranges: Mapping[str, float]
 
@@ -63,6 +68,7 @@ def center(
     highest: Mapping[str, Array],
     *,
     activations: bool = True,
+    rounds: bool = False,
 ) -> Centering:
     """Shift the channels of a model's tensors.
 
@@ -73,16 +79,22 @@ def center(
         highest: the largest values, likewise.
         activations: whether tensors behind activations are shifted, whose lower bound is then not 0: a DLA has no such
             activation.
+        rounds: whether the weights of convolutions that absorb a shift are rounded to INT8 codes per output channel.
     """
     graph = ModelGraph(model, external)
     flow = _Flow(graph, activations=activations)
     shifts, ranges = flow.shifts(lowest, highest)
+    absorbing = [node for node in graph.nodes if flow.is_weighted(node) and node.input[0] in shifts]
+    for node in absorbing if rounds else ():
+        _round_weights(graph, node)
+    origin = ModelProto()
+    origin.CopyFrom(graph.model())
     for node in list(graph.nodes):
         if flow.is_weighted(node):
             _move(graph, node, shifts.get(node.input[0]), shifts.get(node.output[0]))
         elif node.op_type in _LIMITING and node.output[0] in shifts:
             _lower_bounds(graph, node, float(shifts[node.output[0]][0]))
-    return Centering(graph.model(), shifts, ranges)
+    return Centering(graph.model(), origin, shifts, ranges)
 
 
 class _Flow:
@@ -266,6 +278,18 @@ def _lower_bounds(graph: ModelGraph, node: NodeProto, shift: float) -> None:
         ]
         new = graph.new_node("Clip", [source, *inputs], name=name, output=node.output[0])
     graph.replace(node, [new])
+
+
+def _round_weights(graph: ModelGraph, node: NodeProto) -> None:
+    """Round weights to the nearest of 255 codes; the largest magnitude of an output channel is code 127."""
+    weights = graph.constant(node.input[1])
+    if weights is None:
+        return
+    wide = weights.astype(np.float64)
+    largest = np.abs(wide).max(axis=tuple(range(1, wide.ndim)), keepdims=True, initial=0.0)
+    scale = np.where(largest > 0, largest, 1.0) / 127
+    rounded = np.rint(wide / scale) * scale
+    node.input[1] = graph.add_constant(f"{node_name(node)}_weights_rounded", rounded.astype(weights.dtype))
 
 
 def _move(graph: ModelGraph, node: NodeProto, before: Array | None, after: Array | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Unpack
 
 import attrs
 import numpy as np
+from onnx import ModelProto
 
 from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked
 from dryfit.answers.defaults import with_defaults
@@ -388,11 +389,13 @@ class _Proposal:
         candidate: the quantized network; None where there is nothing to do.
         what: what was done, or why nothing.
         tries: number of networks that this one was chosen from by the samples that select.
+        origin: the model that the candidate's computes the same as; None for the network's own.
     """
 
     candidate: Candidate | None
     what: str
     tries: int = 1
+    origin: ModelProto | None = None
 
 
 class _Tuner:
@@ -464,7 +467,9 @@ class _Tuner:
         difference = None
         is_taken = self._is_taken(verdict, brought)
         if is_taken and candidate.model is not self.now.model:
-            difference = _finite(worst_sqnr_db(self._judge.exact, self._judge.real_outputs(candidate.model)))
+            real = self._judge.real_outputs(candidate.model)
+            exact = self._judge.exact if proposed.origin is None else self._judge.real_outputs(proposed.origin)
+            difference = _finite(worst_sqnr_db(exact, real))
             is_taken = step not in EXACT_STEPS or difference is None or difference >= LEAST_EXACT_DB
         if is_taken:
             if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
@@ -542,21 +547,23 @@ class _Tuner:
         if not names:
             return _Proposal(None, "no channels can be shifted")
         ends = judge.ends_per_channel(model, names)
-        tried: list[tuple[float, Candidate, str]] = []
+        tried: list[tuple[float, Candidate, str, ModelProto]] = []
         for activations in (True, False):
-            found = center(model, judge.external, *ends, activations=activations)
-            if not found.shifts or not self._keeps_segments(attrs.evolve(self.now, model=found.model)):
-                continue
-            for name, ranges in judge.range_sets(found.model):
-                candidate = Candidate(found.model, {**ranges, **found.ranges})
-                what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations; "
-                tried.append((judge.verdict(candidate).score, candidate, f"{what}ranges by {name}"))
+            for rounds in (False, True):
+                found = center(model, judge.external, *ends, activations=activations, rounds=rounds)
+                if not found.shifts or not self._keeps_segments(attrs.evolve(self.now, model=found.model)):
+                    break
+                for name, ranges in judge.range_sets(found.model):
+                    candidate = Candidate(found.model, {**ranges, **found.ranges})
+                    what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations, "
+                    what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
+                    tried.append((judge.verdict(candidate).score, candidate, f"{what}ranges by {name}", found.origin))
             if tried:
                 break
         if not tried:
             return _Proposal(None, f"the activations that this requires would cut segments of {judge.device}")
-        _, candidate, what = max(tried, key=lambda one: one[0])
-        return _Proposal(candidate, f"{what}, the best of {len(tried)}", len(tried))
+        _, candidate, what, origin = max(tried, key=lambda one: one[0])
+        return _Proposal(candidate, f"{what}, the best of {len(tried)}", len(tried), origin)
 
     def _scaled(self) -> _Proposal:
         judge = self._judge
