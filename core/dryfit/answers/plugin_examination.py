@@ -123,9 +123,10 @@ def _ended(trial: _Trial, owner: PluginOwner, seconds: float) -> Sequence[Plugin
                 trial.process.join()
                 return answer
             trial.process.join()
+            code = trial.process.exitcode
         else:
             trial.process.kill()
-        code = trial.process.exitcode
+            code = None
         if code is None or code == -getattr(signal, "SIGPROF", 0):
             remedy = (
                 f"Report it to its maintainers; {switching_off(owner)} switches it off, --timeout gives it more time"
