@@ -16,6 +16,7 @@ from dryfit.plugins.calibrators import calibrator
 from dryfit.quantization.calibration import collect
 from dryfit.quantization.calibration_cache import CalibrationCache
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
+from dryfit.quantization.metric import worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from measuring.accuracy_cases import AccuracyCase, Pictures
 
@@ -149,7 +150,7 @@ def sqnr(reference: Array, found: Array) -> float:
 
 def worst_sqnr(reference: Answers, found: Answers) -> float:
     """The SQNR in dB of the output that has the least."""
-    return min(sqnr(reference[output], found[output]) for output in reference)
+    return worst_sqnr_db([reference], [found])
 
 
 def classes(answers: Answers) -> Array:

@@ -30,6 +30,7 @@ from dryfit.answers.tuning.intervals import clip_bounds
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
 from dryfit.onnx.external_data import ExternalData
+from dryfit.quantization.int8_weights import int8_scales
 
 _LIMITING = ("Relu", "Clip")
 _FLATTENING = ("Flatten", "Reshape", "Squeeze")
@@ -87,8 +88,10 @@ def center(
     absorbing = [node for node in graph.nodes if flow.is_weighted(node) and node.input[0] in shifts]
     for node in absorbing if rounds else ():
         _round_weights(graph, node)
-    origin = ModelProto()
-    origin.CopyFrom(graph.model())
+    origin = model
+    if rounds:
+        origin = ModelProto()
+        origin.CopyFrom(graph.model())
     for node in list(graph.nodes):
         if flow.is_weighted(node):
             _move(graph, node, shifts.get(node.input[0]), shifts.get(node.output[0]))
@@ -285,10 +288,8 @@ def _round_weights(graph: ModelGraph, node: NodeProto) -> None:
     weights = graph.constant(node.input[1])
     if weights is None:
         return
-    wide = weights.astype(np.float64)
-    largest = np.abs(wide).max(axis=tuple(range(1, wide.ndim)), keepdims=True, initial=0.0)
-    scale = np.where(largest > 0, largest, 1.0) / 127
-    rounded = np.rint(wide / scale) * scale
+    scales = int8_scales(np.abs(weights).max(axis=tuple(range(1, weights.ndim)), keepdims=True)).astype(np.float64)
+    rounded = np.rint(weights / scales) * scales
     node.input[1] = graph.add_constant(f"{node_name(node)}_weights_rounded", rounded.astype(weights.dtype))
 
 
@@ -309,7 +310,5 @@ def _move(graph: ModelGraph, node: NodeProto, before: Array | None, after: Array
     if after is not None:
         bias = bias - after
     name = graph.add_constant(f"{node_name(node)}_bias_centered", bias.astype(weights.dtype))
-    if len(node.input) > 2:
-        node.input[2] = name
-    else:
-        node.input.append(name)
+    del node.input[2:]
+    node.input.append(name)

@@ -389,7 +389,7 @@ class _Proposal:
         candidate: the quantized network; None where there is nothing to do.
         what: what was done, or why nothing.
         tries: number of networks that this one was chosen from by the samples that select.
-        origin: the model that the candidate's computes the same as; None for the network's own.
+        origin: what the candidate's model must compute the same as, if its weights are rounded; None for the original.
     """
 
     candidate: Candidate | None
@@ -468,9 +468,9 @@ class _Tuner:
         is_taken = self._is_taken(verdict, brought)
         if is_taken and candidate.model is not self.now.model:
             real = self._judge.real_outputs(candidate.model)
-            exact = self._judge.exact if proposed.origin is None else self._judge.real_outputs(proposed.origin)
-            difference = _finite(worst_sqnr_db(exact, real))
-            is_taken = step not in EXACT_STEPS or difference is None or difference >= LEAST_EXACT_DB
+            difference = _finite(worst_sqnr_db(self._judge.exact, real))
+            origin = self._judge.exact if proposed.origin is None else self._judge.real_outputs(proposed.origin)
+            is_taken = step not in EXACT_STEPS or worst_sqnr_db(origin, real) >= LEAST_EXACT_DB
         if is_taken:
             if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
                 self._uncorrected = self.now
@@ -547,7 +547,7 @@ class _Tuner:
         if not names:
             return _Proposal(None, "no channels can be shifted")
         ends = judge.ends_per_channel(model, names)
-        tried: list[tuple[float, Candidate, str, ModelProto]] = []
+        tried: list[tuple[float, Candidate, str, ModelProto | None]] = []
         for activations in (True, False):
             for rounds in (False, True):
                 found = center(model, judge.external, *ends, activations=activations, rounds=rounds)
@@ -557,7 +557,8 @@ class _Tuner:
                     candidate = Candidate(found.model, {**ranges, **found.ranges})
                     what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations, "
                     what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
-                    tried.append((judge.verdict(candidate).score, candidate, f"{what}ranges by {name}", found.origin))
+                    origin = found.origin if rounds else None
+                    tried.append((judge.verdict(candidate).score, candidate, f"{what}ranges by {name}", origin))
             if tried:
                 break
         if not tried:

@@ -28,9 +28,9 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, node_name
 from dryfit.onnx.external_data import ExternalData
+from dryfit.quantization.int8_weights import LARGEST, int8_scales
 from dryfit.quantization.sample_arrays import Feeds
 
-LARGEST_CODE = 127
 POSITIONS = 512
 """Positions of a sample's output that inputs are taken at, evenly spread. Our choice: neighbours tell little new."""
 MOST_INPUTS = 2048
@@ -66,10 +66,8 @@ def with_corrections(model: ModelProto, external: ExternalData, corrections: Cor
             node.input[1] = graph.add_constant(f"{name}_weights_rounded", corrections.kernels[name])
         if name in corrections.biases:
             bias = graph.add_constant(f"{name}_bias_corrected", corrections.biases[name])
-            if len(node.input) > 2:
-                node.input[2] = bias
-            else:
-                node.input.append(bias)
+            del node.input[2:]
+            node.input.append(bias)
     return graph.model()
 
 
@@ -186,8 +184,8 @@ def _descended(kernel: Array, products: Array, groups: int) -> Array | None:
     """
     rows = kernel.reshape(groups, kernel.shape[0] // groups, -1)
     largest = np.abs(rows).max(axis=2, keepdims=True)
-    scales = np.where(largest > 0, largest / LARGEST_CODE, 1.0).astype(np.float32).astype(np.float64)
-    codes = np.clip(np.rint(rows / scales), -LARGEST_CODE, LARGEST_CODE)
+    scales = int8_scales(largest).astype(np.float64)
+    codes = np.clip(np.rint(rows / scales), -LARGEST, LARGEST)
     nearest = codes.copy()
     is_kept = np.abs(rows) >= largest
     trace = np.trace(products, axis1=1, axis2=2)
@@ -198,7 +196,7 @@ def _descended(kernel: Array, products: Array, groups: int) -> Array | None:
         for index in range(rows.shape[2]):
             best = -gradient[:, :, index] / (damped[:, index, index][:, None] * scales[:, :, 0])
             step = np.clip(np.rint(best), -1, 1)
-            limit = np.abs(codes[:, :, index] + step) > LARGEST_CODE
+            limit = np.abs(codes[:, :, index] + step) > LARGEST
             far = np.abs(codes[:, :, index] + step - rows[:, :, index] / scales[:, :, 0]) > 1
             step[is_kept[:, :, index] | limit | far] = 0
             if step.any():

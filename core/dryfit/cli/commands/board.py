@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from dryfit.cli.console import json_option, show_answer
 from dryfit.cli.network_options import network_options, overlay_option
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_kits_option = functools.partial(click.option, "--kit", "kits", multiple=True, type=_FILE, metavar="FILE")
 
 
 @click.group()
@@ -43,14 +45,7 @@ def board() -> None:
     metavar="RESULTS",
     help="Results of an earlier kit: add networks that find where the board has limits that it moved. May be repeated.",
 )
-@click.option(
-    "--kit",
-    "kits",
-    multiple=True,
-    type=_FILE,
-    metavar="FILE",
-    help="The kit of --after: required if it has models of yours. May be repeated.",
-)
+@_kits_option(help="The kit of --after: required if it has models of yours. May be repeated.")
 @click.option(
     "--anonymous",
     "anonymously",
@@ -114,14 +109,7 @@ def read(
     metavar="FILE",
     help="Write the overlay to this file (TOML).",
 )
-@click.option(
-    "--kit",
-    "kits",
-    multiple=True,
-    type=_FILE,
-    metavar="FILE",
-    help="The kit: required if it has models of yours. May be repeated for RESULTS of several kits.",
-)
+@_kits_option(help="The kit: required if it has models of yours. May be repeated for RESULTS of several kits.")
 @click.option("--name", default="", metavar="NAME", help="Name of the overlay (default: that of the file).")
 @click.option("--author", default="", metavar="TEXT", help="Author of the overlay, for people whom you share it with.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
