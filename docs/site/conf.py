@@ -45,6 +45,7 @@ napoleon_use_ivar = True
 
 # Look ------------------------------------------------------------
 
+smartquotes = False  # it makes a dash of the -- of options
 html_theme = "furo"
 html_title = "dryfit"
 html_static_path = ["site/static"]
