@@ -3,6 +3,9 @@
 import re
 from importlib.metadata import version as installed_version
 
+from docutils import nodes
+from sphinx import addnodes
+
 project = "dryfit"
 author = "the dryfit authors"
 copyright = "the dryfit authors"  # noqa: A001  Sphinx's name
@@ -42,6 +45,7 @@ napoleon_use_ivar = True
 
 # Look ------------------------------------------------------------
 
+smartquotes = False  # it makes a dash of the -- of options
 html_theme = "furo"
 html_title = "dryfit"
 html_static_path = ["site/static"]
@@ -49,7 +53,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
-pygments_style = "friendly"
+pygments_style = "github-light"
 pygments_dark_style = "github-dark"
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1f6f4a", "color-brand-content": "#1f6f4a"},
@@ -71,6 +75,36 @@ def markdown_to_sphinx(lines: list[str]) -> None:
         lines[index] = "".join(pieces)
 
 
+def titles_only(toc):  # noqa: ANN001, ANN201  docutils has no types
+    """A copy of a page's table of contents without the headings below its title, but with the pages below it."""
+    kept = toc.deepcopy()
+    for item in list(kept.findall(nodes.list_item)):
+        if item.parent is not kept and not any(item.findall(addnodes.toctree)):
+            item.parent.remove(item)
+    return kept
+
+
+def navigate_by_titles(app, pagename, templatename, context, doctree):  # noqa: ANN001, ANN201, ARG001  called by Sphinx
+    """Let the navigation beside a page be made of titles.
+
+    Furo asks for titles only; Sphinx copies the headings of all pages for each page and then drops them, which takes a
+    third of the time of the build.
+    """
+    full_toctree, environment = context["toctree"], app.env
+    if not hasattr(app, "tables_of_titles"):
+        app.tables_of_titles = {page: titles_only(toc) for page, toc in environment.tocs.items()}
+
+    def toctree(**options):  # noqa: ANN003, ANN202  Sphinx's options
+        complete, environment.tocs = environment.tocs, app.tables_of_titles
+        try:
+            return full_toctree(**options)
+        finally:
+            environment.tocs = complete
+
+    context["toctree"] = toctree
+
+
 def setup(app):  # noqa: ANN001, ANN201  called by Sphinx
-    """Connect what is ours: before napoleon, which reads the sections of the docstring."""
+    """Connect what is ours: before napoleon, which reads the sections of the docstring, and before Furo."""
     app.connect("autodoc-process-docstring", lambda *event: markdown_to_sphinx(event[-1]), priority=100)
+    app.connect("html-page-context", navigate_by_titles, priority=100)

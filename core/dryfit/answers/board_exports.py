@@ -146,5 +146,5 @@ def _write(path: Path, text: bytes, *, is_program: bool) -> None:
             "The file cannot be written",
             where=str(path),
             found=error,
-            remedy="Choose a folder that exists, is writable and has space",
+            remedy="Choose an existing, writable folder with enough free space",
         ) from error

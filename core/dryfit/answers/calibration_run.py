@@ -186,7 +186,7 @@ def kept_state(asked: CalibrationRequest) -> CalibrationState:
     """Return the state that an earlier run collected from this model."""
     if asked.state is None:
         raise CalibrationError(
-            "No samples were given", remedy="Give samples with --data, or what was gathered before with --state"
+            "No samples were given", remedy="Pass samples with --data, or a saved state with --state"
         )
     state = read_state(asked.state, asked.chosen, skips_nonfinite=asked.skips_nonfinite)
     state.require_fingerprint({**state.fingerprint, "model": asked.digest}, str(asked.state))

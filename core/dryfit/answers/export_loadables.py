@@ -225,5 +225,5 @@ def write_loadable(path: Path, contents: bytes, where: str) -> None:
             "The loadable cannot be written",
             where=where,
             found=error.strerror,
-            remedy="Choose a folder that exists, is writable and has space",
+            remedy="Choose an existing, writable folder with enough free space",
         ) from error

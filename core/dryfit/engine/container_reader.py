@@ -229,7 +229,7 @@ def _check_entry(entry: ArrayEntry, file_size: int, where: str, kind: FileKind) 
         )
     if len(entry.shape) > LARGEST_RANK or min(entry.shape, default=0) < 0:
         raise EngineFileError(
-            "The array's shape is impossible",
+            "The array's shape is invalid",
             where=place,
             found=entry.shape[: LARGEST_RANK + 1],
             allowed=f"at most {LARGEST_RANK} extents of at least 0",

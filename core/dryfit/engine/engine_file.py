@@ -134,7 +134,7 @@ def save(plan: Plan, path: str | os.PathLike[str]) -> None:
             "The engine file cannot be written",
             where=f"file {os.fspath(path)!r}",
             found=error.strerror,
-            remedy="Choose a folder that exists, is writable and has space",
+            remedy="Choose an existing, writable folder with enough free space",
         ) from error
 
 

@@ -81,7 +81,7 @@ class ResolvedOperation:
             "The kernel does not support this layer as the engine describes it",
             where=f"engine layer {self.operation.name!r}, kernel {self.kernel.name!r}",
             found=f"{type(error).__name__}: {error}",
-            remedy="Build the engine again; if that does not help, report a bug in the kernel",
+            remedy="Rebuild the engine; if the error persists, report a bug in the kernel",
         )
 
 

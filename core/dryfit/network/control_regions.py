@@ -179,7 +179,7 @@ def _check_boundary(region: Region, layer: Layer, index: int) -> None:
         f"Input {index} must come from outside of {region.where}",
         where=layer.where,
         found=repr(layer.connected_input(index).name),
-        remedy="Connect a tensor that does not depend on the inside, or take it out through an output layer",
+        remedy="Connect a tensor computed outside, or pass it out through an output layer",
     )
 
 

@@ -194,7 +194,7 @@ def _decode(data: Array, dtype: DataType, shape: tuple[int, ...], where: str) ->
             where=where,
             found=f"{data.size} bytes",
             allowed=f"{dtype.bytes_of(elements)} bytes for {dtype.text} {shape}",
-            remedy="The file is damaged or cut off; copy or export it again",
+            remedy="The file is corrupt or truncated; copy or export it again",
         )
     if dtype.bits < 8:
         return unpacked(data, dtype, elements).reshape(shape)
@@ -225,7 +225,7 @@ def _from_fields(tensor: TensorProto, dtype: DataType, shape: tuple[int, ...], w
             where=where,
             found=f"{values.size} values",
             allowed=f"{math.prod(shape)} for shape {shape}",
-            remedy="The file is damaged or cut off; copy or export it again",
+            remedy="The file is corrupt or truncated; copy or export it again",
         )
     return values.reshape(shape)
 

@@ -315,7 +315,7 @@ def test_a_plan_brings_accuracy_and_its_files_hold_it(samples, tmp_path):
 def test_what_cannot_be_tuned_is_refused(samples):
     with pytest.raises(UnknownNameError, match="weight-rounding"):
         dryfit.tune(four("Relu(a)"), samples, steps=["rounding"])
-    with pytest.raises(ConfigError, match="has no meaning"):
+    with pytest.raises(ConfigError, match="is not supported for a metric"):
         dryfit.tune(four("Relu(a)"), samples, max_loss=1.0)
     with pytest.raises(ConfigError, match="cannot be combined"):
         dryfit.tune(four("Relu(a)"), samples, max_loss=1.0, target=1.0)

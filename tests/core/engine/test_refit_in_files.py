@@ -121,11 +121,11 @@ def change_stand_in(name, **changes):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (change_stand_in("refit/conv.kernel", shape=[-1]), "shape is impossible"),
-        (change_stand_in("refit/conv.kernel", shape=[1] * 40), "shape is impossible"),
-        (change_stand_in("refit/conv.kernel", shape=[2**40]), "shape is impossible"),
-        (change_stand_in("refit/conv.kernel", shape=[0, 2**40]), "shape is impossible"),
-        (change_stand_in("refit/conv.kernel", dtype="INT32", shape=[2**24]), "shape is impossible"),
+        (change_stand_in("refit/conv.kernel", shape=[-1]), "shape is invalid"),
+        (change_stand_in("refit/conv.kernel", shape=[1] * 40), "shape is invalid"),
+        (change_stand_in("refit/conv.kernel", shape=[2**40]), "shape is invalid"),
+        (change_stand_in("refit/conv.kernel", shape=[0, 2**40]), "shape is invalid"),
+        (change_stand_in("refit/conv.kernel", dtype="INT32", shape=[2**24]), "shape is invalid"),
         (change_stand_in("refit/conv.kernel", dtype="INT64"), "Arrays of this type must not be left out"),
         (change_stand_in("refit/conv.kernel", dtype="BOOL"), "Arrays of this type must not be left out"),
         (change_stand_in("refit/conv.kernel", shape=[8, 4, 3, 2]), "kernel has the wrong shape"),

@@ -62,7 +62,10 @@ SHARE = "8"
 """Of the tests of each function, every eighth runs in another tier; `make thorough` runs them all."""
 
 INTEGERS_ONLY = frozenset({"avx512", "avx2-vnni"})
-"""Tiers that differ from avx512-vnni and avx2, beside them, in how integers are multiplied, and in nothing else."""
+"""Tiers that differ from avx512-vnni and avx2, beside them, in how integers are multiplied, and in nothing else.
+
+In `make test` a quantized network is built and run in them, to the same bits; `make thorough` runs the kernels' tests.
+"""
 
 
 def selection_of(tier, *, is_thorough):
@@ -71,7 +74,13 @@ def selection_of(tier, *, is_thorough):
     return [name for name in names if tier.name not in INTEGERS_ONLY or "integer" in name or "quantized_op" in name]
 
 
-@pytest.mark.parametrize("tier", reversed(TIERS), ids=lambda tier: tier.name)
+@pytest.mark.parametrize(
+    "tier",
+    [
+        pytest.param(tier, id=tier.name, marks=[pytest.mark.nightly] if tier.name in INTEGERS_ONLY else [])
+        for tier in reversed(TIERS)
+    ],
+)
 def test_a_tier_passes_the_tests_of_the_kernels(tier, pytestconfig):
     missing = tier.missing(host_features())
     if missing:

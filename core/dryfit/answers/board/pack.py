@@ -267,7 +267,7 @@ def board_pack(
             "The kit cannot be written",
             where=os.fspath(output),
             found=error.strerror or error,
-            remedy="Choose a folder that exists, is writable and has space",
+            remedy="Choose an existing, writable folder with enough free space",
         ) from error
     runs = sum(MEASURED_SECONDS for one in packed.builds if one.inputs)
     return BoardPackAnswer(
@@ -597,6 +597,6 @@ def _model_bytes(source: str | os.PathLike[str] | onnx.ModelProto) -> bytes:
             where="models",
             found=str(error),
             allowed="less than 2 GiB",
-            remedy="Copy the model to the board, and build it with the line of `dryfit export trtexec`",
+            remedy="Copy the model to the board, and build it with the command line from `dryfit export trtexec`",
         ) from error
     return data

@@ -246,7 +246,7 @@ class LayerProbe:
                 self.tensors[layer.output] = layer.output_scale
         if not self.layers:
             raise ConfigError(
-                "No layer is computed in INT8 by the device, so that nothing is lost",
+                "No layer runs in INT8 on this device, so there is no INT8 loss to measure",
                 where=f"network {self._work.name!r}",
                 remedy="Add --precision int8, a calibration cache, or another device; `dryfit explain --quantization` "
                 "shows why each layer has its precision",

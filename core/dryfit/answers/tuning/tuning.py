@@ -373,10 +373,10 @@ def _wanted(name: str, fp32: float, max_loss: float | None, target: float | None
         return fp32 - (1.0 if max_loss is None else max_loss)
     if max_loss is not None:
         raise ConfigError(
-            "A loss of this metric has no meaning, because it is infinite in FP32",
+            "--max-loss is not supported for a metric whose FP32 value is infinite",
             where="--max-loss",
             found=f"metric {name}",
-            remedy="Give the least value: --target 20",
+            remedy="Set a minimum value instead, as in --target 20",
         )
     return 20.0
 

@@ -146,7 +146,7 @@ def _packed_by(kernel: Kernel, group: LayerGroup, specs: Specs, where: str) -> M
             "The kernel cannot pack the weights of this layer",
             where=f"{where}, kernel {kernel.name!r}",
             found=f"{type(error).__name__}: {error}",
-            remedy="Build the engine again; if that does not help, report a bug in the kernel",
+            remedy="Rebuild the engine; if the error persists, report a bug in the kernel",
         ) from error
 
 

@@ -108,7 +108,7 @@ def required_epilogue(binding: Binding) -> Epilogue:
         raise BuildError(
             "The kernel cannot run this epilogue",
             where=f"layer {group.name!r}",
-            remedy="Build the engine again; if that does not help, report a bug in the kernel",
+            remedy="Rebuild the engine; if the error persists, report a bug in the kernel",
         )
     require_one_shape(binding)
     return epilogue

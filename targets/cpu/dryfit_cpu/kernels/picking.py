@@ -259,7 +259,7 @@ def move_values(binding: Binding) -> NativeStep:
             raise ExecutionError(
                 "A layer that computes values cannot run as a copy",
                 where=f"layer {layer.name!r}",
-                remedy="Build the engine again; if that does not help, report a bug in the kernel",
+                remedy="Rebuild the engine; if the error persists, report a bug in the kernel",
             )
     return NativeStep(binding.group.name, [*work, *bit_copy_work(view, target, threads)], [binding, *keeps])
 
