@@ -11,9 +11,11 @@ import enum
 import functools
 import types
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import attrs
+
+from dryfit.network.parameter_values import parts_of
 
 RecordT = TypeVar("RecordT")
 
@@ -59,10 +61,15 @@ def record_from_plain(kind: type[RecordT], data: Any, path: str) -> RecordT:
     return _structure(kind, data, path)  # type: ignore[no-any-return]
 
 
+_SCALARS = frozenset({str, int, float, bool})
+
+
 def _structure(kind: Any, data: Any, path: str) -> Any:
     if kind is Any:
         return data
-    origin, arguments = get_origin(kind), get_args(kind)
+    if kind in _SCALARS:
+        return _exactly(kind, data, path)
+    origin, arguments = parts_of(kind)
     if origin is types.UnionType:
         (some,) = set(arguments) - {type(None)}
         return None if data is None else _structure(some, data, path)

@@ -7,6 +7,9 @@ that lacks what tells equal layers apart, which is their names, positions and ne
 of that, it is noticed, nothing is kept, and the function is asked about each layer itself. What it found without is
 kept for all layers with the same key.
 
+Layers of one network mostly differ in their weights, and most functions look at no more of them than their shape. So
+a stand-in may have outlines of its weights, which lack the elements; then layers with other weights are equal, too.
+
 No function has to declare anything, and none can get an answer that it would not have given: a stand-in has what it
 was made of, or says that it lacks it.
 """
@@ -16,6 +19,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
+
+import numpy as np
 
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.layer import Layer
@@ -65,6 +70,38 @@ class Watch:
         return answer, not self.looked_beyond
 
 
+class Outline:
+    """What is known of an array of weights that stands for others: all but its elements.
+
+    It passes for an array, and says so where anything but the attributes here is asked of it.
+    """
+
+    def __init__(self, array: np.ndarray[Any, Any], watch: Watch) -> None:
+        self.shape, self.dtype = array.shape, array.dtype
+        self.ndim, self.size, self.nbytes = array.ndim, array.size, array.nbytes
+        self._watch = watch
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # what `isinstance` asks
+        return np.ndarray
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self._watch.lacks(name)
+
+
+def _lacking(name: str) -> Any:
+    def lacks(outline: Outline, *arguments: object) -> NoReturn:
+        del arguments
+        outline._watch.lacks(name)  # noqa: SLF001  a method of its class
+
+    return lacks if callable(getattr(np.ndarray, name)) else property(lacks)
+
+
+for _name in vars(np.ndarray):
+    if _name.startswith("__") and _name not in {"__new__", *vars(Outline)}:
+        setattr(Outline, _name, _lacking(_name))
+
+
 class LayerKeys:
     """Keys that are the same for layers, and for groups of layers, that are equal but for names and neighbours.
 
@@ -72,9 +109,13 @@ class LayerKeys:
 
     Arrays and other objects count as equal where they are the same object. They are kept as long as the keys are, so
     that no other object gets the identity of one of them.
+
+    Args:
+        outlines: whether weights count as equal where their shapes and types are, as in stand-ins with outlines.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, outlines: bool = False) -> None:
+        self._outlines = outlines
         self._layers: dict[int, object] = {}
         self._kept: dict[int, object] = {}
         self._numbers: dict[Hashable, int] = {}
@@ -85,7 +126,7 @@ class LayerKeys:
 
     def of_another_network(self) -> LayerKeys:
         """Keys that are the same for layers of another network, too. Its layers and tensors are not kept here."""
-        other = LayerKeys()
+        other = LayerKeys(outlines=self._outlines)
         other._kept, other._numbers = self._kept, self._numbers
         other._parameters_of, other._of_parameters = self._parameters_of, self._of_parameters
         return other
@@ -183,6 +224,8 @@ class LayerKeys:
             return kind
         if kind is dict:
             return kind, *((self.value(name), self.value(one)) for name, one in value.items())
+        if kind is np.ndarray and self._outlines:
+            return kind, value.shape, value.dtype
         return self.identity(value)
 
     def _spec(self, spec: TensorSpec | None) -> Hashable:
@@ -218,6 +261,7 @@ class StandIns:
     Args:
         layers: those that are stood in for, of one network, in an order in which they can run.
         specs: of their tensors; where they are given, tensors have names, made up, by which functions find their specs.
+        outlines: whether they have outlines in place of their weights.
 
     Attributes:
         watch: notices what they lack.
@@ -225,8 +269,11 @@ class StandIns:
         specs: name to spec of the tensors; empty unless they have names.
     """
 
-    def __init__(self, layers: Sequence[Layer], specs: Mapping[str, TensorSpec] | None = None) -> None:
+    def __init__(
+        self, layers: Sequence[Layer], specs: Mapping[str, TensorSpec] | None = None, *, outlines: bool = False
+    ) -> None:
         self.watch = Watch()
+        self._outlines = outlines
         self.specs: dict[str, TensorSpec] = {}
         self._given = specs
         self._outputs: set[int] = set()
@@ -245,7 +292,10 @@ class StandIns:
 
     def _layer(self, layer: Layer) -> Layer:
         state = {name: value for name, value in vars(layer).items() if name not in _OWN_TO_ONE_LAYER}
-        copied = {name: dict(value) for name, value in state.items() if type(value) is dict}
+        copied: dict[str, Any] = {name: dict(value) for name, value in state.items() if type(value) is dict}
+        if self._outlines:
+            arrays = {name: value for name, value in state.items() if type(value) is np.ndarray}
+            copied |= {name: Outline(array, self.watch) for name, array in arrays.items()}
         made: Layer = self._made(type(layer), **{**state, **copied}, network=self._network)
         inputs = [None if tensor is None else self._tensor(tensor, None) for tensor in layer.inputs]
         vars(made).update(inputs=inputs, outputs=[self._tensor(tensor, made) for tensor in layer.outputs])

@@ -79,6 +79,19 @@ def to_plain(value: Any, arrays: ArrayNames, name: str) -> Any:
     )
 
 
+def parts_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """(origin, arguments) of a declared type: `typing.get_origin` and `get_args`, which an engine file asks for often.
+
+    The origin is `types.UnionType` for every union, and None for a class.
+    """
+    if type(kind) is type or isinstance(kind, enum.EnumMeta):
+        return None, ()
+    if isinstance(kind, types.UnionType):
+        return types.UnionType, kind.__args__
+    origin = getattr(kind, "__origin__", None)
+    return types.UnionType if origin is typing.Union else origin, getattr(kind, "__args__", ())
+
+
 def from_plain(data: Any, kind: Any, arrays: Mapping[str, Array], where: str, depth: int = 0) -> Any:
     """Return the parameter that plain data describes, of exactly its declared type.
 
@@ -99,8 +112,10 @@ def from_plain(data: Any, kind: Any, arrays: Mapping[str, Array], where: str, de
             allowed=f"{_DEEPEST_TUPLE} levels",
             remedy="Flatten the tuples",
         )
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any or origin in (typing.Union, types.UnionType):
+    if type(data) is kind and (kind is str or kind is bool):
+        return data
+    origin, arguments = parts_of(kind)
+    if kind is Any or origin is types.UnionType:
         return _one_of(data, kind, arguments, arrays, where, depth)
     if origin is np.ndarray:
         name = data.get("array") if isinstance(data, dict) and len(data) == 1 else None
@@ -164,7 +179,7 @@ def _one_of(
     # `Any` stands inside the tuples of plugin fields, which hold what a field itself can hold.
     members = arguments or (type(None), bool, int, float, str, bytes, np.ndarray[Any, Any], tuple[Any, ...])
     for member in members:
-        origin = typing.get_origin(member) or member
+        origin = parts_of(member)[0] or member
         fits = (
             (origin is np.ndarray and isinstance(data, dict) and "array" in data)
             or (origin in (int, float, bytes) and isinstance(data, dict) and origin.__name__ in data)

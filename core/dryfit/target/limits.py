@@ -236,10 +236,7 @@ _shared_answers: ContextVar[dict[int, _RepeatedQuestions] | None] = ContextVar("
 
 @contextlib.contextmanager
 def shared_answers() -> Iterator[None]:
-    """Evaluate equal layers only once in all networks that are placed meanwhile: those of trials are nearly the same.
-
-    Layers with the same weight arrays are equal; those with copies of them are not.
-    """
+    """Evaluate equal layers only once in all networks placed meanwhile: those of trials are nearly the same."""
     token = _shared_answers.set({} if (outer := _shared_answers.get()) is None else outer)
     try:
         yield
@@ -255,7 +252,7 @@ class _RepeatedQuestions:
         from dryfit.network.equal_layers import LayerKeys
 
         self._table = table
-        self._keys = LayerKeys()
+        self._keys = LayerKeys(outlines=True)
         self._known: dict[Hashable, Sequence[tuple[Rule, Finding | None, bool]]] = {}
         self._verdicts: dict[Hashable, Verdict] = {}
         self._options: dict[int, tuple[object, Hashable]] = {}
@@ -303,7 +300,7 @@ class _RepeatedQuestions:
         """What each rule finds of the layer alone, and whether it looked at no more; without those that hold."""
         from dryfit.network.equal_layers import StandIns
 
-        stand_ins = StandIns((question.layer,))
+        stand_ins = StandIns((question.layer,), outlines=True)
 
         def is_put_here(layer: Layer) -> bool:
             del layer

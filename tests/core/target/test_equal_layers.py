@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -122,6 +123,73 @@ def test_a_rule_that_looks_beyond_the_layer_is_asked_about_each(look: Callable[[
     network.layers[3].alpha = 0.5  # type: ignore[attr-defined]
     verdict = table.repeated()
     assert [verdict(_question(layer)) for layer in network] == [table.evaluate(_question(layer)) for layer in network]
+
+
+def _convolutions(count: int) -> Network:
+    """Convolutions that are equal but for their weights."""
+    network = Network("convolutions")
+    x = network.add_input("x", DataType.FLOAT, (1, 2, 4, 4))
+    for index in range(count):
+        kernel = np.full((2, 2, 1, 1), index + 1, np.float32)
+        x = network.add_convolution_nd(x, 2, (1, 1), kernel, np.zeros(2, np.float32)).get_output(0)
+    network.mark_output(x)
+    return network
+
+
+def test_a_rule_that_looks_at_shapes_of_weights_is_evaluated_once_for_layers_with_other_weights() -> None:
+    asked: list[str] = []
+
+    def look(question: Question) -> Finding | None:
+        asked.append(question.layer.kind)
+        layer: Any = question.layer
+        assert isinstance(layer.kernel, np.ndarray)
+        assert len(layer.kernel.shape) == layer.kernel.ndim
+        return Finding(f"{layer.kernel.shape} {layer.kernel.dtype} {layer.kernel.nbytes} {layer.bias.size}", "others")
+
+    counts = []
+    for length in (5, 20):
+        asked.clear()
+        verdict = _table(look).repeated()
+        verdicts = [verdict(_question(layer)) for layer in _convolutions(length)]
+        counts.append(len(asked))
+        assert [one.violations[0].actual for one in verdicts] == ["(2, 2, 1, 1) float32 16 2"] * length
+    assert counts[0] == counts[1] <= 3
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda kernel: kernel[0, 0, 0, 0],
+        lambda kernel: kernel.sum(),
+        np.max,
+        lambda kernel: np.asarray(kernel).tolist(),
+        lambda kernel: np.add(kernel, 1).tolist(),
+        lambda kernel: (kernel + 1).tolist(),
+        lambda kernel: (1 - kernel).tolist(),
+        lambda kernel: bool((kernel == 1).all()),
+        lambda kernel: bool(np.any(kernel > 2)),
+        lambda kernel: [float(one) for one in kernel.flat],
+        lambda kernel: [one.tolist() for one in kernel],
+        lambda kernel: kernel.tobytes(),
+        lambda kernel: memoryview(kernel).tobytes(),
+        str,
+        lambda kernel: f"{kernel}",
+        lambda kernel: 2.0 in kernel,
+        lambda kernel: getattr(kernel, "max", lambda: "nothing")(),
+        lambda kernel: copy.copy(kernel).tolist(),
+        lambda kernel: np.array_equal(kernel, np.full((2, 2, 1, 1), 2, np.float32)),
+    ],
+)
+def test_a_rule_that_looks_at_the_elements_of_weights_is_asked_about_each(look: Callable[[Any], Any]) -> None:
+    def found(question: Question) -> Finding | None:
+        layer: Any = question.layer
+        return Finding(repr(look(layer.kernel)), "something else")
+
+    network, table = _convolutions(4), _table(found)
+    verdict = table.repeated()
+    answers = [verdict(_question(layer)) for layer in network]
+    assert answers == [table.evaluate(_question(layer)) for layer in network]
+    assert not any("failed" in one.violations[0].message for one in answers)
 
 
 def test_a_rule_that_hides_its_failure_is_still_asked_about_each() -> None:

@@ -73,7 +73,8 @@ class _EqualGroups:
     """Asks kernels about groups, and once about those that are equal but for names and neighbours."""
 
     def __init__(self) -> None:
-        self._keys = LayerKeys()
+        # Few kernels look at more of the weights than their shapes; those are asked again about each array.
+        self._keys = {outlines: LayerKeys(outlines=outlines) for outlines in (True, False)}
         self._known: dict[Hashable, Sequence[Kernel] | None] = {}
         self._numbers: dict[int, int] = {}
 
@@ -103,19 +104,25 @@ class _EqualGroups:
         what: str,
         ask: Callable[[Sequence[Layer], Specs], list[Kernel]],
     ) -> Sequence[Kernel]:
-        layers_key = self._keys.of(layers, specs)
-        if layers_key is None:
-            return ask(layers, specs)
+        for outlines, keys in self._keys.items():
+            layers_key = keys.of(layers, specs)
+            if layers_key is None:
+                break
+            key = (outlines, what, layers_key, self._number_of(kernels))
+            if key not in self._known:
+                stand_ins = StandIns(layers, specs, outlines=outlines)
+                able, is_kept = stand_ins.watch.alone(functools.partial(ask, stand_ins.layers, stand_ins.specs))
+                self._known[key] = able if is_kept else None
+            known = self._known[key]
+            if known is not None:
+                return known
+        return ask(layers, specs)
+
+    def _number_of(self, kernels: Sequence[Kernel]) -> int:
         if id(kernels) not in self._numbers:
-            number = self._keys.number(tuple(map(self._keys.identity, kernels)))
-            self._numbers[self._keys.identity(kernels)] = number
-        key = (what, layers_key, self._numbers[id(kernels)])
-        if key not in self._known:
-            stand_ins = StandIns(layers, specs)
-            able, is_kept = stand_ins.watch.alone(lambda: ask(stand_ins.layers, stand_ins.specs))
-            self._known[key] = able if is_kept else None
-        known = self._known[key]
-        return ask(layers, specs) if known is None else known
+            keys = self._keys[False]
+            self._numbers[keys.identity(kernels)] = keys.number(tuple(map(keys.identity, kernels)))
+        return self._numbers[id(kernels)]
 
 
 @attrs.frozen(eq=False)

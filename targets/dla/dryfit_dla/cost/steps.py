@@ -10,6 +10,7 @@ guide, Working with DLA: a DLA loadable is compiled from fused layers. Orin's ow
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any
 
 from dryfit.network.data_types import DataType
@@ -66,12 +67,13 @@ def steps_of(question: CostQuestion, parameters: CostParameters) -> list[CostSte
         follows=lambda layer: layer.kind in BEHIND_MULTIPLIERS,
         is_free=lambda layer: _is_free(layer, question, parameters),
     )
-    return [_step(found, question) for found in layer_steps(question.layers, rules)]
+    inside = {id(layer) for layer in question.layers}
+    return [_step(found, question, inside) for found in layer_steps(question.layers, rules)]
 
 
-def _step(found: LayerStep, question: CostQuestion) -> CostStep:
+def _step(found: LayerStep, question: CostQuestion, inside: Container[int]) -> CostStep:
     first, last = found.layers[0], found.layers[-1]
-    is_image = first.kind == "convolution" and _is_image(first, question)
+    is_image = first.kind == "convolution" and _is_image(first, question, inside)
     return CostStep(
         layers=tuple(layer.name for layer in found.layers),
         precision=precision_of(first, question),
@@ -109,12 +111,11 @@ def _is_free(layer: Layer, question: CostQuestion, parameters: CostParameters) -
     return layer.kind == "shuffle" and all(len(shape) >= 3 and math.prod(shape[-2:]) == 1 for shape in shapes)
 
 
-def _is_image(layer: Layer, question: CostQuestion) -> bool:
-    """Whether a convolution reads a picture of at most four channels that comes from outside of the segment."""
+def _is_image(layer: Layer, question: CostQuestion, inside: Container[int]) -> bool:
+    """Whether a convolution reads a picture of at most four channels that no layer inside of the segment makes."""
     source = data_inputs(layer)[0]
-    is_inside = source.producer is not None and any(source.producer is one for one in question.layers)
     shape = question.specs[source.name].shape
-    return not is_inside and len(shape) >= 3 and shape[-3] in (1, 3, 4)
+    return len(shape) >= 3 and shape[-3] in (1, 3, 4) and id(source.producer) not in inside
 
 
 def _feature_map(layer: Layer, tensor: Tensor, question: CostQuestion, *, is_image: bool = False) -> FeatureMap:
