@@ -52,7 +52,7 @@ _OF_INT16 = {"CONV_2D": 4, "DEPTHWISE_CONV_2D": 5, "FULLY_CONNECTED": 7}
 _OF_INT16 |= dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN", "REDUCE_MAX", "REDUCE_MIN"), 3)
 _OF_INT16 |= dict.fromkeys(("RELU", "LOGISTIC", "TANH", "SOFTMAX", "RSQRT", "ABS", "TRANSPOSE_CONV", "BATCH_MATMUL"), 3)
 _OF_INT16["NEG"] = 1
-_OF_INT16 |= dict.fromkeys(("LEAKY_RELU", "GELU", "EXP", "LOG", "SQRT", "DIV", "RELU6"), 2)
+_OF_INT16 |= dict.fromkeys(("LEAKY_RELU", "GELU", "EXP", "LOG", "SQRT", "DIV", "RELU6"), 2) | {"RESHAPE": 1}
 """Versions of operators for INT8, and for INT16; the others have version 2, and of INT16 version 4."""
 
 

@@ -16,12 +16,12 @@ from typing import Any
 import attrs
 import onnx
 
-from dryfit.answers.asked import Model, form_of, format_of, model_source
+from dryfit.answers.asked import Model, form_of, format_of, import_model, model_source
 from dryfit.errors import ConfigError
 from dryfit.network.network import Network
-from dryfit.onnx.model_file import SharedModel
-from dryfit.onnx.parser import network_from_onnx
-from dryfit.plugins.model_importers import DEFAULT_FORMAT
+from dryfit.onnx.model_file import ModelSource, SharedModel
+from dryfit.plugins.contributions import ImportOptions
+from dryfit.plugins.model_importers import DEFAULT_FORMAT, model_importers
 from dryfit.quantization.cache_forms import read_ranges_file, write_ranges_file
 
 BY_PATTERN = ("placement", "layer_device_types", "layer_precisions", "layer_output_types", "quantize_method")
@@ -32,28 +32,26 @@ FILES = ("calibration_cache", "ranges")
 
 
 @contextlib.contextmanager
-def anonymous(model: Model, options: Mapping[str, Any]) -> Iterator[tuple[onnx.ModelProto, dict[str, Any]]]:
+def anonymous(model: Model, options: Mapping[str, Any]) -> Iterator[tuple[onnx.ModelProto | bytes, dict[str, Any]]]:
     """Give the model without names, and the options by its new names; caches are files for the time of the context.
 
     Raises:
-        ConfigError: The model is not an ONNX model, or an option names layers.
+        ConfigError: The model has no file, the importer of its format replaces no names, or an option names layers.
         OnnxImportError: The model is corrupt or has unsupported operators.
     """
     source, folder, _ = model_source(model, options.get("example_inputs"))
     named = [name for name in BY_PATTERN if options.get(name)]
-    if isinstance(source, Network) or format_of(source) != DEFAULT_FORMAT or named:
+    kind = format_of(source)
+    renames = model_importers()[kind].without_names if kind else None
+    if isinstance(source, Network) or named or (renames is None and kind != DEFAULT_FORMAT):
         raise ConfigError(
-            "A report without names needs an ONNX model, and no options that name layers",
+            "A report without names needs a model whose importer replaces names, and no options that name layers",
             where="anonymous",
             found=", ".join(named) or form_of(source),
             remedy="Leave out the options, or the anonymity",
         )
-    own = [tensor.name for tensor in _tensors(network_from_onnx(source, folder=folder))]
-    loaded = onnx.load_from_string(source) if isinstance(source, bytes) else source
-    if isinstance(loaded, SharedModel):
-        loaded = loaded.whole()
-    renamed = without_names(loaded if isinstance(loaded, onnx.ModelProto) else onnx.load(loaded))
-    names = dict(zip(own, (tensor.name for tensor in _tensors(network_from_onnx(renamed))), strict=True))
+    renamed = _onnx_without_names(source) if renames is None else renames(source)
+    names = dict(zip(_names(source, folder, kind), _names(renamed, None, kind), strict=True))
     given = {key: value for key, value in options.items() if key != "example_inputs"}
     for key in BY_TENSOR:
         if given.get(key):
@@ -66,6 +64,19 @@ def anonymous(model: Model, options: Mapping[str, Any]) -> Iterator[tuple[onnx.M
                 given[key] = Path(place) / key
                 write_ranges_file(given[key], attrs.evolve(stored, entries=entries), stored.form)
         yield renamed, given
+
+
+def _onnx_without_names(source: ModelSource) -> onnx.ModelProto:
+    loaded = onnx.load_from_string(source) if isinstance(source, bytes) else source
+    if isinstance(loaded, SharedModel):
+        loaded = loaded.whole()
+    return without_names(loaded if isinstance(loaded, onnx.ModelProto) else onnx.load(loaded))
+
+
+def _names(source: ModelSource, folder: Path | None, kind: str) -> list[str]:
+    """The names of the tensors of a model of a format, in the order of its network."""
+    network = import_model(source, ImportOptions(quantize_method="", folder=folder), kind).network
+    return [tensor.name for tensor in _tensors(network)]
 
 
 def without_names(model: onnx.ModelProto) -> onnx.ModelProto:

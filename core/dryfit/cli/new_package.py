@@ -54,6 +54,7 @@ def package_names(kind: str, name: str) -> dict[str, str]:
         "title": title,
         "dryfit_version": __version__,
         "api_level": str(API_LEVEL),
+        "like": "",
     }
     match kind:
         case "target":
@@ -159,7 +160,7 @@ def files_like(like: str, names: Mapping[str, str]) -> dict[str, str]:
             remedy="Choose another target with --like, or leave it out",
         )
     words = {package: names["module"], device: names["device"], device.lower(): names["device"].lower()}
-    rendered = rendered_files("target", {**names, "attribute": attribute})
+    rendered = rendered_files("target", {**names, "attribute": attribute, "like": device})
     found = {path: text for path, text in rendered.items() if not path.startswith("src/")}
     for path, text in modules:
         renamed = text

@@ -149,6 +149,8 @@ class ModelImporter:
             this format. Content counts before the suffix; a format without a signature returns False.
         read: `(source, options) -> ImportedModel`: reads a path or the bytes of a file, with `ImportOptions`. Rejects
             a file that is damaged or has unsupported parts with a `ModelImportError`, before memory is committed.
+        without_names: `(source) -> bytes`: the file with numbers in place of the names that `read` gives to tensors and
+            to the network, in the same order; `dryfit report --anonymous` needs it. None: such reports are rejected.
 
     Raises:
         PluginError: A field has the wrong type.
@@ -159,6 +161,9 @@ class ModelImporter:
     suffixes: Sequence[str] = attrs.field(validator=_of_type(tuple, list))
     recognises: Callable[[bytes], bool] = attrs.field(validator=_callable)
     read: Callable[[Any, ImportOptions], ImportedModel] = attrs.field(validator=_callable)
+    without_names: Callable[[Any], bytes] | None = attrs.field(
+        default=None, validator=attrs.validators.optional(_callable)
+    )
 
 
 @attrs.frozen

@@ -17,7 +17,9 @@ public_names(
         "dryfit.testing.operator_cases.case_table": "trial_cases",
         "dryfit.testing.operator_cases.operator_case": "OperatorCase case_of",
         "dryfit.testing.quantize_method_conformance": "QuantizeMethodConformance",
-        "dryfit.testing.target_conformance": "TargetConformance TargetMemoryPools TargetNetworks TargetSegments",
+        "dryfit.testing.target_conformance": (
+            "TargetConformance TargetIntegerNetworks TargetMemoryPools TargetNetworks TargetSegments"
+        ),
         "dryfit.testing.target_declaration": "TargetArithmetic TargetDeclaration TargetFormats",
         "dryfit.testing.target_kernels": "TargetKernels",
         "dryfit.testing.target_limits": "TargetLimits",

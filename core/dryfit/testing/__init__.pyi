@@ -7,6 +7,7 @@ from dryfit.testing.operator_cases.operator_case import OperatorCase as Operator
 from dryfit.testing.operator_cases.operator_case import case_of as case_of
 from dryfit.testing.quantize_method_conformance import QuantizeMethodConformance as QuantizeMethodConformance
 from dryfit.testing.target_conformance import TargetConformance as TargetConformance
+from dryfit.testing.target_conformance import TargetIntegerNetworks as TargetIntegerNetworks
 from dryfit.testing.target_conformance import TargetMemoryPools as TargetMemoryPools
 from dryfit.testing.target_conformance import TargetNetworks as TargetNetworks
 from dryfit.testing.target_conformance import TargetSegments as TargetSegments

@@ -50,7 +50,7 @@ def _members(rule: Rule, target: Target, value: str, layer_with: LayerWith | Non
         layer = layer_with(value)
     else:
         kind = _kind_of(rule)
-        if not _is_parameter(rule, kind):
+        if kind not in EXAMPLES or not _is_parameter(rule, kind):
             return []
         layer = random_layer(kind, np.random.default_rng(0))
     looked_at = _values(rule, _question(layer, rule, target, value))
@@ -125,7 +125,7 @@ def question_at(target: Target, rule: Rule, case: BoundaryCase, layer_with: Laye
         return question
     rng, kind = np.random.default_rng(0), _kind_of(rule)
     is_parameter = _is_parameter(rule, kind)
-    for _ in range(_ATTEMPTS):
+    for _ in range(_ATTEMPTS if kind in EXAMPLES else 0):
         layer = random_layer(kind, rng)
         if is_parameter and not _set(layer, rule.parameter, case.value):
             continue
@@ -142,8 +142,8 @@ def question_at(target: Target, rule: Rule, case: BoundaryCase, layer_with: Laye
 
 
 def _kind_of(rule: Rule) -> str:
-    """A kind that the rule speaks of, of which there are examples."""
-    return min(rule.kinds & set(EXAMPLES), default="activation")
+    """A kind that the rule speaks of, of which there are examples where there is such a kind."""
+    return min(rule.kinds & set(EXAMPLES) or rule.kinds, default="activation")
 
 
 def _is_parameter(rule: Rule, kind: str) -> bool:

@@ -41,27 +41,33 @@ def engine_problems(target: Target, precision: DataType, seed: int, tolerance: f
     """
 
     def look(trial: Trial) -> list[str]:
-        return _trial_problems(target, precision, seed, trial, tolerance, folder)
+        again, path = make_trial(target, precision, seed), folder / f"trial-{precision.name}-{seed}.engine"
+        return built_problems(target, trial, again, tolerance, path)
 
     return trial_problems(target, precision, seed, look)
 
 
-def _trial_problems(
-    target: Target, precision: DataType, seed: int, trial: Trial, tolerance: float, folder: Path
-) -> list[str]:
+def built_problems(target: Target, trial: Trial, again: Trial, tolerance: float, path: Path) -> list[str]:
+    """Build a network twice, save, load and run it with 1 and 2 threads, and compare with the reference.
+
+    Args:
+        target: an installed target.
+        trial: network of layers that it supports.
+        again: the same, made a second time.
+        tolerance: maximum error of an output, as a fraction of its largest magnitude; 0 for equal numbers.
+        path: of the engine file.
+    """
     engine = Builder().build_engine(trial.network, trial.config)
     found = []
     if not any(layer.device == target.device for layer in engine.plan.layers):
         found.append(f"no layer is on {target.device}, though it supports them all: they run on the fallback device")
-    path = folder / f"trial-{precision.name}-{seed}.engine"
     engine.save(path)
     loaded = Engine.load(path)
-    again = make_trial(target, precision, seed)
     if path.read_bytes() != Builder().build_serialized_network(again.network, again.config):
         found.append("building it twice gives two different engine files")
     if loaded.serialize() != path.read_bytes():
         found.append("the loaded engine is saved as another file")
-    about_to_run(f"network {seed}, {precision.text}, with the kernels {_kernels(engine.plan, target.device)}")
+    about_to_run(f"{trial.network.name}, with the kernels {_kernels(engine.plan, target.device)}")
     results = [one.create_execution_context(n).run(trial.feeds) for one, n in ((engine, 1), (loaded, 1), (loaded, 2))]
     names = ("as built, 1 thread", "loaded, 1 thread", "loaded, 2 threads")
     for name, result in zip(names[1:], results[1:], strict=True):
@@ -87,12 +93,16 @@ def whole_problems(target: Target, precision: DataType, seed: int) -> list[str]:
     """Build a network of supported layers without fallback, and check that all of it is on the device."""
 
     def look(trial: Trial) -> list[str]:
-        plan = Builder().build_plan(trial.network, trial.config)
-        # Segment -1 is what is known before the run: the host reckons it for every device.
-        strays = [layer for layer in plan.layers if layer.segment >= 0 and layer.device != target.device]
-        return [f"layer {layer.layer!r} is on {layer.device}: {layer.cause}" for layer in strays]
+        return stray_problems(target, Builder().build_plan(trial.network, trial.config))
 
     return trial_problems(target, precision, seed, look, fallback=False, said=", without fallback")
+
+
+def stray_problems(target: Target, plan: Plan) -> list[str]:
+    """Return the layers of a plan that are not on the device."""
+    # Segment -1 is what is known before the run: the host reckons it for every device.
+    strays = [layer for layer in plan.layers if layer.segment >= 0 and layer.device != target.device]
+    return [f"layer {layer.layer!r} is on {layer.device}: {layer.cause}" for layer in strays]
 
 
 def fallback_problems(target: Target, precision: DataType, tolerance: float) -> list[str] | None:

@@ -14,19 +14,15 @@ import pytest
 
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
-from dryfit.network.data_types import DataType
-from dryfit.network.layer_copies import copy_layer
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.testing import quantize_method_checks
+from dryfit.testing.integer_networks import add_operator_case
 from dryfit.testing.kit import Cases, ConformanceKit, require_none
 from dryfit.testing.operator_cases.operator_case import OperatorCase
 
 Array = np.ndarray[Any, Any]
-_ALL_OPERANDS = frozenset({"bias_add", "concat", "eltwise_sum"})
-"""Operators whose inputs are all tensors of the network; of others all but the first are constants."""
 
 
 def engine_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -> list[str]:
@@ -39,7 +35,7 @@ def engine_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -> li
     network = Network()
     feeds: dict[str, Array] = {}
     for number, case in enumerate(cases):
-        feeds |= _add(network, method, case, f"operator{number}")
+        feeds |= add_operator_case(network, case, method.name, f"operator{number}")
     config = BuilderConfig()
     config.default_device_type = registry.host().device
     outputs = Builder().build_engine(network, config).create_execution_context().run(feeds)
@@ -52,24 +48,6 @@ def engine_problems(method: QuantizeMethod, cases: Sequence[OperatorCase]) -> li
             differing = np.count_nonzero(given != wanted)
             found.append(f"{case.title}: {differing} of {wanted.size} elements of the engine differ")
     return found
-
-
-def _add(network: Network, method: QuantizeMethod, case: OperatorCase, name: str) -> dict[str, Array]:
-    """Add an operator, whose operands are inputs and whose weights and biases are constants; what to feed."""
-    inputs: list[Tensor | None] = []
-    feeds: dict[str, Array] = {}
-    for index, array in enumerate(case.inputs):
-        if array is None:
-            inputs.append(None)
-        elif index == 0 or case.operator in _ALL_OPERANDS:
-            inputs.append(network.add_input(f"{name}_x{index}", DataType.from_numpy(array.dtype), array.shape))
-            feeds[f"{name}_x{index}"] = array
-        else:
-            inputs.append(network.add_constant(array.shape, array).outputs[0])
-    layer = copy_layer(case.layer)
-    layer.name, layer.method = name, method.name
-    network.mark_output(network.add_layer(layer, inputs).outputs[0])
-    return feeds
 
 
 _cases_of_rules: dict[tuple[type[ConformanceKit], int], list[OperatorCase]] = {}

@@ -13,7 +13,16 @@ import pytest
 
 from dryfit.network.data_types import DataType
 from dryfit.target.memory_pools import MemoryPool
-from dryfit.testing import declared_checks, engine_checks, pool_checks, segment_checks, trial_networks
+from dryfit.testing import (
+    declared_checks,
+    engine_checks,
+    integer_checks,
+    integer_networks,
+    pool_checks,
+    record_checks,
+    segment_checks,
+    trial_networks,
+)
 from dryfit.testing.kit import Cases, declared, require_none
 from dryfit.testing.own_process import run_in_own_process
 from dryfit.testing.target_declaration import (
@@ -89,6 +98,46 @@ class TargetNetworks(TargetKit):
         require_none(engine_checks.process_problems(self.complete, precision, self.networks))
 
 
+def _integer_case_cases(kit: TargetIntegerNetworks) -> Cases:
+    if any(record_checks.declaration(kit.complete, name)[1] for name in ("limits", "kernels")):
+        return []  # a test of the record reports what cannot be loaded
+    return [(str(case), case) for case in integer_networks.integer_cases(kit.complete)]
+
+
+def _integer_trial_cases(kit: TargetIntegerNetworks) -> Cases:
+    found = _integer_case_cases(kit)
+    return [(f"{name}-{seed}", (case, seed)) for name, case in found for seed in range(kit.networks)]
+
+
+_NO_INTEGERS = "quantized operator of an installed quantize method that the device supports"
+
+
+class TargetIntegerNetworks(TargetKit):
+    """Engines of quantized operators, such as those of TFLite models, in separate processes (see `own_process`).
+
+    They concern devices that compute INT8, UINT8 or INT16 and support the layer kind `quantized_operator`. There is no
+    tolerance: every code must be the one that the quantize method defines.
+    """
+
+    cases = {"integer_case": _integer_case_cases, "integer_trial": _integer_trial_cases}
+
+    def test_an_integer_operator_gives_the_codes_of_its_method(
+        self, integer_case: integer_networks.IntegerCase | None
+    ) -> None:
+        """Operators with sums on and beside half codes, limits, and one scale or one per channel; all on the device."""
+        case = declared(integer_case, _NO_INTEGERS)
+        run_in_own_process(lambda: require_none(integer_checks.operator_problems(self.complete, case)))
+
+    def test_an_integer_network_gives_the_codes_of_its_method(
+        self, integer_trial: tuple[integer_networks.IntegerCase, int] | None, tmp_path: Path
+    ) -> None:
+        """Engines built twice are identical, and exact after save and load with 1 and 2 threads."""
+        case, seed = declared(integer_trial, _NO_INTEGERS)
+        run_in_own_process(
+            lambda: require_none(integer_checks.integer_network_problems(self.complete, case, seed, tmp_path))
+        )
+
+
 class TargetSegments(TargetNetworks):
     """Compiled and exported segments and cost estimates, with the networks and tolerances of the previous level."""
 
@@ -143,6 +192,7 @@ class TargetConformance(
     TargetMemoryPools,
     TargetArithmetic,
     TargetKernels,
+    TargetIntegerNetworks,
     TargetSegments,
 ):
     """Tests for every target: all levels, each of which requires the previous ones.

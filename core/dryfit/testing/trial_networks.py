@@ -89,9 +89,14 @@ def trial_problems(
         said: additional text about the network.
     """
     trial = make_trial(target, precision, seed, fallback=fallback)
+    return problems_of_trial(trial, f"network {seed}", f"{precision.text}{said}", look)
+
+
+def problems_of_trial(trial: Trial, name: str, said: str, look: Callable[[Trial], Iterable[str]]) -> list[str]:
+    """Return what a check finds wrong with a network, each with the network: see `trial_problems`."""
     if not trial.kinds:
         return []
-    where = f"network {seed} ({', '.join(trial.kinds)}), {precision.text}{said}"
+    where = f"{name} ({', '.join(trial.kinds)}), {said}"
     try:
         return [f"{where}: {problem}" for problem in look(trial)]
     except Exception as error:  # noqa: BLE001  kernels, compilers, exporters of a stranger

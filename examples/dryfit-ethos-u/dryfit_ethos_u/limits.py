@@ -96,6 +96,8 @@ def image(question: Question) -> tuple[int, ...]:
 def operator_is_listed(question: Question) -> Finding | None:
     """The TFLite operator that the layer comes from must be listed."""
     name, known = tflite_operator(question.layer), OPERATORS[question.family]
+    if name is None and kind_of(question.layer) not in KINDS:
+        name = kind_of(question.layer)
     return None if name in (None, *known) else Finding(str(name), f"one of the {len(known)} operators of the report")
 
 
@@ -146,10 +148,17 @@ def _step(layer: Layer) -> list[Layer]:
     return list(found.values())
 
 
+def _in_real_numbers(tensors: Sequence[Tensor]) -> Finding | None:
+    real = ", ".join(repr(one.name) for one in tensors[:1])
+    return (
+        Finding(f"{real}, in real numbers", "quantized at its inputs and outputs", remedy=_QUANTIZE) if real else None
+    )
+
+
 def _step_problem(question: Question, step: Sequence[Layer]) -> Finding | None:
     ends = [one for each in step for one in _real(each) if one.is_network_input or one.is_network_output]
     if ends:
-        return Finding(f"{ends[0].name!r}, in real numbers", "quantized at its inputs and outputs", remedy=_QUANTIZE)
+        return _in_real_numbers(ends)
     options = {**question.options, _ASKED_BY_STEP: True}
     for other in step:
         if other is not question.layer:
@@ -163,12 +172,14 @@ def _step_problem(question: Question, step: Sequence[Layer]) -> Finding | None:
 def step_runs_here(question: Question) -> Finding | None:
     """All layers of an operator must run here: real numbers are never stored."""
     layer = question.layer
-    if question.options.get(_ASKED_BY_STEP) or layer.kind == QUANTIZED_OPERATOR:
+    if question.options.get(_ASKED_BY_STEP):
         return None
+    if layer.kind == QUANTIZED_OPERATOR:
+        return _in_real_numbers(_real(layer))
     if layer.kind != "dequantize":
         return _step_problem(question, _step(layer))
     if layer.outputs[0].is_network_output:
-        return Finding(f"{layer.outputs[0].name!r}, in real numbers", "quantized at its inputs and outputs")
+        return _in_real_numbers(layer.outputs)
     if question.precision is DataType.INT32:  # a bias, which goes where the layer on narrow codes goes
         question = attrs.evolve(question, precision=DataType.INT8)
     problems = [_step_problem(question, _step(reader)) for reader, _ in layer.outputs[0].consumers]
@@ -530,13 +541,16 @@ RULES = [
     limit(QUANTIZED_OPERATOR, "arithmetic", parameter(METHOD, one_of("tflite")), "results are TFLite's", "Use tflite"),
 ]
 
+KINDS = frozenset(
+    f"{_NARROW} {_WEIGHTED} cast dequantize identity matrix_multiply quantize quantized_operator shuffle squeeze top_k "
+    "unsqueeze".split()
+)
+"""The layer kinds that the operators of the report become; a quantized operator computes one of them."""
+
 LIMITS = LimitTable(
     "ETHOS_U",
     RULES,
-    supported_kinds=frozenset(
-        f"{_NARROW} {_WEIGHTED} cast dequantize identity matrix_multiply quantize quantized_operator shuffle squeeze "
-        "top_k unsqueeze".split()
-    ),
+    supported_kinds=KINDS,
     source=f"{REPORT}: summary tables",
     precisions_source=f"{REPORT}: generic constraints",
 )

@@ -25,5 +25,18 @@ def _read(source: Any, options: ImportOptions) -> ImportedModel:
     return network_from_tflite(source, options)
 
 
-IMPORTER = ModelImporter(name="tflite", title="TFLite", suffixes=(".tflite", ".lite"), recognises=is_tflite, read=_read)
+def _without_names(source: Any) -> bytes:
+    from dryfit_tflite.model_file import without_names
+
+    return without_names(source)
+
+
+IMPORTER = ModelImporter(
+    name="tflite",
+    title="TFLite",
+    suffixes=(".tflite", ".lite"),
+    recognises=is_tflite,
+    read=_read,
+    without_names=_without_names,
+)
 """The entry point `tflite` of the group `dryfit.importers`."""

@@ -181,6 +181,51 @@ def read_file(source: str | os.PathLike[str] | bytes) -> TfliteFile:
         return _Reader(schema, data, where).read()
 
 
+_DESCRIPTION, _METADATA, _SIGNATURES = 3, 6, 7
+_GRAPH_NAME, _TENSOR_NAME = 4, 3
+"""Positions of fields in the tables Model, SubGraph and Tensor. Source: schema.fbs of TFLite."""
+
+
+def without_names(source: str | os.PathLike[str] | bytes) -> bytes:
+    """Return a file with numbers in place of the names of tensors, without comments, signatures and metadata.
+
+    Texts are overwritten where they are: a number is cut where the name was shorter, so that names may be equal.
+
+    Raises:
+        ModelImportError: See `read_file`.
+    """
+    read_file(source)
+    where = "model" if isinstance(source, bytes) else f"file {os.fspath(source)!r}"
+    data = bytearray(source if isinstance(source, bytes) else _contents(Path(source), where))
+    with _damage_told(where):
+        model = bindings().Model.GetRootAs(data, 0)
+        graph = model.Subgraphs(0)
+        for table, position in ((model, _DESCRIPTION), (graph, _GRAPH_NAME)):
+            _overwrite(data, table, position, b"")
+        for index in range(graph.TensorsLength()):
+            _overwrite(data, graph.Tensors(index), _TENSOR_NAME, f"t{index}".encode())
+        for position in (_METADATA, _SIGNATURES):
+            start = _start_of(data, model, position)
+            if start is not None:
+                struct.pack_into("<I", data, start, 0)
+    return bytes(data)
+
+
+def _overwrite(data: bytearray, table: Any, position: int, text: bytes) -> None:
+    """Put a text in the place of a table's string, if it has one."""
+    start = _start_of(data, table, position)
+    if start is not None:
+        (length,) = struct.unpack_from("<I", data, start)
+        struct.pack_into(f"<I{length}s", data, start, min(len(text), length), text)
+
+
+def _start_of(data: bytearray, table: Any, position: int) -> int | None:
+    """Where the length of a table's string or vector is; its contents are behind it. None if the table has none."""
+    held = table._tab  # noqa: SLF001  the bindings have no other name for it
+    offset = held.Offset(4 + 2 * position)
+    return held.Pos + offset + struct.unpack_from("<I", data, held.Pos + offset)[0] if offset else None
+
+
 def _contents(path: Path, where: str) -> bytes:
     try:
         size = path.stat().st_size

@@ -72,6 +72,9 @@ def test_a_new_target_may_start_as_a_copy_of_another(tmp_path):
     assert "acme_core.limits" in record
     texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
     assert not any("dryfit_dla" in text for text in texts)
+    tests = (package / "tests/test_acme_core.py").read_text(encoding="utf-8")
+    assert tests.endswith("class TestTarget(TargetConformance):\n    target = TARGET\n")
+    assert "import pytest" not in tests  # the test of the template's own limit is left out
     assert "ACME_CORE_MANAGED_SRAM" in (package / "src/acme_core/formats.py").read_text(encoding="utf-8")
     assert dryfit("layer", "acme-other", "--like", "dla", "--directory", tmp_path) == 2
     assert dryfit("target", "acme-other", "--like", "mars", "--directory", tmp_path) != 0

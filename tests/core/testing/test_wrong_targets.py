@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import Phase, settings
-from tests.core.testing import wrong_targets
+from tests.core.testing import wrong_integers, wrong_targets
 from tests.core.testing.acme_npu import TARGET
 from tests.core.testing.kit_runner import PROCESSES, every_test, failed_tests, failures, kit_of, small_kit_of
 
@@ -21,6 +21,7 @@ def kit_with(wrong, monkeypatch, install):
     return small_kit_of(install(wrong.target(monkeypatch)), **more)
 
 
+CASES = {wrong_targets.INTEGER: "integer_case", wrong_targets.INTEGER_NETWORK: "integer_trial"}
 FIRST = {wrong.test: wrong for wrong in reversed(wrong_targets.ALL)}
 """Test of the kit to the first of the faults that it has to find; `make thorough` tries all of them."""
 
@@ -73,6 +74,14 @@ def test_a_compiled_target_passes(monkeypatch, install, tmp_path):
     kit = small_kit_of(install(sound.target(monkeypatch)))
     assert failures(kit, wrong_targets.SEGMENT, tmp_path) == []
     assert failures(kit, wrong_targets.ENGINE, tmp_path) == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_sound_integer_target_passes(name, monkeypatch, install, tmp_path):
+    kit = small_kit_of(install(wrong_targets.integers(wrong_integers.exact, "none").target(monkeypatch)), networks=3)
+    labels = [label for label, _ in kit.cases_for(CASES[name])]
+    assert {"-".join(label.split("-")[:2]) for label in labels} == {"tflite-INT8", "tflite-INT16"}
+    assert failures(kit, name, tmp_path) == []
 
 
 def test_each_test_of_the_kit_finds_some_fault():

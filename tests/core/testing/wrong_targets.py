@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import attrs
-from tests.core.testing import acme_npu, acme_segments, wrong_kernels
+from tests.core.testing import acme_npu, acme_segments, wrong_integers, wrong_kernels
 from tests.core.testing import wrong_declarations as wrong
 from tests.core.testing.acme_npu import ARITHMETIC, CHW8, FORMATS, LINES, MANUAL, POOLS, TARGET
 
@@ -25,6 +25,8 @@ USES = "test_a_network_is_run_by_the_kernels_that_the_target_brings"
 PLAN = "test_the_memory_of_a_plan_adds_up"
 BUILDS = (ENGINE, WHOLE, FALLBACK, PLAN, DECLARES)
 COST = "test_a_cost_estimate_says_on_what_it_rests"
+INTEGER = "test_an_integer_operator_gives_the_codes_of_its_method"
+INTEGER_NETWORK = "test_an_integer_network_gives_the_codes_of_its_method"
 EXPORT = "test_an_exported_segment_has_the_same_bytes_each_time"
 
 
@@ -69,6 +71,12 @@ def segments(**declarations):
 
 def _kernels(kernel, test, message, also=(ENGINE,), **more):
     return Wrong(f"the kernel {kernel.name}", test, message, {"kernels": (kernel,)}, also=also, **more)
+
+
+def integers(kernel, fault, message="codes differ, by", **more):
+    """A device that computes the convolutions of TFLite models, with a kernel for them."""
+    declarations = {**wrong_integers.DECLARATIONS, "kernels": (kernel,)}
+    return Wrong(fault, INTEGER, message, declarations, wrong_integers.FIELDS, **{"also": (INTEGER_NETWORK,), **more})
 
 
 _UNFUSED = {"fusions": (Fusion("elementwise-activation", ["elementwise", "activation"], source=MANUAL),)}
@@ -241,6 +249,20 @@ KERNEL = [
     _kernels(wrong_kernels.packs_a_list, COMPUTES, "the packed weight 'n' is list, not a plain array"),
 ]
 
+INTEGERS = [
+    integers(
+        wrong_integers.rounds_ties_to_even,
+        "ties go to the even code",
+        "tflite-INT8: convolution of INT8",
+        also=(),
+        perhaps=(INTEGER_NETWORK,),  # random sums are seldom ties
+    ),
+    integers(wrong_integers.forgets_zero_points, "zero points of inputs are forgotten"),
+    integers(wrong_integers.forgets_channels, "all channels have the first one's scale"),
+    integers(wrong_integers.forgets_limits, "a fused activation is forgotten"),
+    integers(wrong_integers.forgets_the_lowest_code, "the lowest code is never given", "by 1 at most"),
+]
+
 SEGMENTS = [
     Wrong(
         "a compiler that gives another program each time",
@@ -301,7 +323,7 @@ COMPUTATION = [
     _kernels(wrong_kernels.serves_no_layer_of_an_engine, USES, "the target brings acme.first_only", also=()),
 ]
 
-ALL = [*DECLARATION, *LIMIT, *FORMAT, *POOL, *NUMBERS, *KERNEL, *SEGMENTS, *COMPUTATION]
+ALL = [*DECLARATION, *LIMIT, *FORMAT, *POOL, *NUMBERS, *KERNEL, *INTEGERS, *SEGMENTS, *COMPUTATION]
 
 HASHING = attrs.evolve(TARGET, kernels_at="tests.core.testing.wrong_kernels:HASHING")
 """Packs what another process packs otherwise."""

@@ -59,6 +59,16 @@ def test_an_unsigned_model_gives_the_codes_of_the_reference_kernels(task):
 
 
 @pytest.mark.parametrize("task", WITH_NIGHTLY)
+def test_a_model_of_16_bits_gives_the_codes_of_the_reference_kernels(task):
+    data, shape = MODELS[task]("int16")
+    values = drawn(shape, "int16", 6)
+    (found,), (expected,) = outputs_of(data, values), litert_outputs(data, [values])
+    assert found.dtype == expected.dtype == np.int16
+    assert len(np.unique(expected)) > 1
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("task", WITH_NIGHTLY)
 def test_a_quantized_model_gives_the_codes_of_the_default_delegate(task):
     data, shape = MODELS[task]()
     values = drawn(shape, "int8", 4)

@@ -21,12 +21,14 @@ class QuantizedModel:
         self.random = np.random.default_rng(seed)
         self.model = TfliteModel()
         self.dtype = dtype
-        self.offset = 0 if dtype == "int8" else 128
+        self.offset = 128 if dtype == "uint8" else 0
         self.count = 0
         self.shapes, self.grids = {}, {}
         self.input = self._known(self.model.input("input", shape, dtype, **self._grid(0.02, 4)), shape, (0.02, 4))
 
     def _grid(self, scale, zero_point):
+        if self.dtype == "int16":  # symmetric, with the reach that 8 bits have from the lowest code
+            return {"scale": scale / 128, "zero_point": 0}
         return {"scale": scale, "zero_point": zero_point + self.offset}
 
     def _known(self, number, shape, grid):
@@ -43,18 +45,20 @@ class QuantizedModel:
     def weights(self, kernel, axis, x, summed):
         """Weights and bias, and the scale of sums: one scale per channel in INT8 models, one for all in UINT8 ones."""
         maps = kernel[axis]
-        is_channel = self.dtype == "int8" and len(kernel) == 4
+        is_channel = self.dtype != "uint8" and len(kernel) == 4
         scale = self.random.uniform(0.004, 0.012, maps) if is_channel else np.asarray(0.008)
-        codes = (
-            self.random.integers(-127, 128, kernel) if self.dtype == "int8" else self.random.integers(0, 256, kernel)
-        )
-        zero_point = 0 if self.dtype == "int8" else 127
+        growth = 0.008 * math.sqrt(summed) * 60
+        if self.dtype == "int16":  # as large as what comes in: C leaves undefined what a softmax of large scales gives
+            scale, growth = scale / growth, 1.0
+        low, high, zero_point, dtype = (0, 256, 127, "uint8") if self.dtype == "uint8" else (-127, 128, 0, "int8")
+        codes = self.random.integers(low, high, kernel).astype(dtype)
         grid = {"scale": scale.astype(np.float32), "zero_point": zero_point, "axis": axis if is_channel else 0}
-        w = self.model.constant(f"weights_{self.count}", codes.astype(self.dtype), **grid)
-        units = (np.float32(self.grids[x][0]) * scale).astype(np.float32)
+        w = self.model.constant(f"weights_{self.count}", codes, **grid)
+        units = (np.float32(self._grid(*self.grids[x])["scale"]) * scale).astype(np.float32)
         bias = self.random.integers(-2000, 2000, maps).astype(np.int32)
+        bias = bias * np.int64(128) + bias % 128 if self.dtype == "int16" else bias
         b = self.model.constant(f"bias_{self.count}", bias, scale=units)
-        return w, b, float(self.grids[x][0] * 0.008 * math.sqrt(summed) * 60)
+        return w, b, float(self.grids[x][0] * growth)
 
     def convolution(self, x, maps, window, stride=1, activation=RELU, padding=0):
         """A convolution with a fused activation."""

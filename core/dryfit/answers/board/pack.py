@@ -8,14 +8,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack, cast
 
 import attrs
 import onnx
 
 from dryfit.answers.anonymous import anonymous
 from dryfit.answers.anonymous_weights import without_weights
-from dryfit.answers.asked import Model, model_source, quiet_log
+from dryfit.answers.asked import Model, form_of, format_of, model_source, quiet_log
 from dryfit.answers.board.learn import board_learn, open_limit_text
 from dryfit.answers.board.narrowing import NarrowedLimit, Narrowing, narrowing_probes
 from dryfit.answers.board.outputs import inputs_of
@@ -52,6 +52,7 @@ from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.network import Network
 from dryfit.onnx.model_file import SharedModel
 from dryfit.plugins import registry
+from dryfit.plugins.model_importers import DEFAULT_FORMAT
 from dryfit.short_text import count_text
 from dryfit.version import __version__
 
@@ -416,11 +417,12 @@ class _Kit:
 
     def add_anonymous(self, model: Model) -> None:
         """Add a model without its names and weights. Raises what `board_pack` raises."""
-        source, _, _ = model_source(model)
-        source = source.whole() if isinstance(source, SharedModel) else source
-        loaded = source if isinstance(source, onnx.ModelProto | Network) else _loaded(source)
+        source, _ = _onnx_source(model)
+        loaded = source if isinstance(source, onnx.ModelProto) else _loaded(source)
         with anonymous(loaded, self._given) as (renamed, options):
-            self.add(without_weights(renamed), options, MODEL, name=f"model-{len(self.builds) + 1}")
+            self.add(
+                without_weights(cast("onnx.ModelProto", renamed)), options, MODEL, name=f"model-{len(self.builds) + 1}"
+            )
 
     def add_probes(self, networks: Sequence[ProbeNetwork]) -> None:
         """Add generated networks."""
@@ -433,10 +435,7 @@ class _Kit:
         self, model: Model, options: Mapping[str, Any], purpose: str, *, name: str | None = None, title: str = ""
     ) -> None:
         """Add a model. Raises what `board_pack` raises."""
-        source, _, said = model_source(model)
-        source = source.whole() if isinstance(source, SharedModel) else source
-        if isinstance(source, Network):
-            raise ConfigError("A kit needs ONNX models", where="models", found="a network", remedy="Pass its ONNX file")
+        source, said = _onnx_source(model)
         stem = Path(said).stem if isinstance(source, Path) else said
         build_id = self._new_id(name or stem)
         data = source if isinstance(source, bytes) else _model_bytes(source)
@@ -572,6 +571,19 @@ def _estimate(network: Network, config: BuilderConfig) -> float | None:
         if design.is_whole:
             return network_cost(design).latency_microseconds
     return None
+
+
+def _onnx_source(model: Model) -> tuple[str | os.PathLike[str] | bytes | onnx.ModelProto, str]:
+    """Return an ONNX model and its name.
+
+    Raises:
+        ConfigError: It is another model: trtexec reads ONNX files.
+    """
+    source, _, said = model_source(model)
+    if isinstance(source, Network) or format_of(source) != DEFAULT_FORMAT:
+        found = form_of(source)
+        raise ConfigError("A kit needs ONNX models", where="models", found=found, remedy="Pass the model as ONNX")
+    return source.whole() if isinstance(source, SharedModel) else source, said
 
 
 def _loaded(source: str | os.PathLike[str] | bytes) -> onnx.ModelProto:

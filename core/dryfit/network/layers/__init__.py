@@ -28,6 +28,7 @@ To add a kind, add one class to its family's file here, with a method that adds 
 family's file in `dryfit.reference`.
 """
 
+from dryfit.network.layers import control_flow, quantized_operator  # noqa: F401  kinds that no method adds
 from dryfit.network.layers.activation import AddActivation, AddScale
 from dryfit.network.layers.assertion import AddAssertion
 from dryfit.network.layers.attention import AddAttention
