@@ -141,6 +141,7 @@ def _require_weights(message: Any) -> None:
                 "The weights of the model are in other files",
                 where="anonymous",
                 found=f"tensor {tensor.name}",
+                allowed="a model with its weights loaded",
                 remedy="Pass the path of the model, or load it with onnx.load",
             )
 
