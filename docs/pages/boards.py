@@ -122,6 +122,14 @@ def read_report(path: Path) -> Report:
             allowed=f"schema = {SCHEMA}, and one or more [[layers]]",
             remedy="Compare it with another report of the folder",
         )
+    if not str(data["source"]).startswith("https://"):
+        raise ConfigError(
+            "A report must have an address where everybody can read it",
+            where=f"{path.name}, source",
+            found=repr(data["source"]),
+            allowed="an address that begins with https://",
+            remedy="Name the thread, or the file with its commit",
+        )
     probes = {one.name for one in candidates()}
     layers = []
     for one in data.pop("layers"):
@@ -219,6 +227,7 @@ def report_schema() -> dict[str, Any]:
         "properties": {
             **dict.fromkeys(_FIELDS, text),
             "schema": {"const": SCHEMA},
+            "source": {"type": "string", "pattern": "^https://"},
             "layers": {"type": "array", "minItems": 1, "items": layer},
         },
     }
@@ -294,12 +303,11 @@ def _sources(several: Sequence[Prediction]) -> str:
 
 
 def _link(report: Report) -> str:
-    if not report.source.startswith("https://"):
-        return report.source
-    place, _, number = (
-        report.source.removeprefix("https://github.com/").replace("/pull/", "/issues/").partition("/issues/")
-    )
-    return f"[{place}#{number}]({report.source})"
+    place = report.source.removeprefix("https://").removeprefix("github.com/")
+    thread, _, number = place.replace("/pull/", "/issues/").partition("/issues/")
+    repository, _, path = place.partition("/blob/")
+    name = f"{thread}#{number}" if number else f"{repository}, {path.partition('/')[2]}"
+    return f"[{name}]({report.source})"
 
 
 def _overlays(found: Sequence[Overlay]) -> str:
@@ -311,7 +319,7 @@ def _overlays(found: Sequence[Overlay]) -> str:
         confirmed = [(rule, "as documented", fact.layers) for rule, fact in one.confirmed.items()]
         changed = [(rule, change.text, change.layers) for rule, change in one.rules.items()]
         rows += [
-            f"| `{rule}` | {text} | {one.board_text} | {layers} | {one.name}: {one.source} |\n"
+            f"| `{rule}` | {text} | {one.board_text} | {layers} | {one.name} by {one.author}: {one.source} |\n"
             for rule, text, layers in sorted([*confirmed, *changed])
         ]
     return f"{head}| rule | on the board | board | layers | overlay |\n|---|---|---|---|---|\n{''.join(rows)}"

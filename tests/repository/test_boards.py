@@ -36,7 +36,7 @@ def test_contributed_overlays_are_listed_and_may_agree(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.toml").write_text(OVERLAY.format(name=name, high=10))
     page = boards._overlays(boards.overlays(tmp_path))
-    assert "| `dla.pooling.window` | high = 10 | orin-nx-16, TensorRT 10.3 | 2 | two: two builds |" in page
+    assert "| `dla.pooling.window` | high = 10 | orin-nx-16, TensorRT 10.3 | 2 | two by a test: two builds |" in page
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_each_report_fits_the_published_schema() -> None:
 
 def test_there_are_reports_of_ten_or_more_threads_with_a_source_each() -> None:
     assert len({one.source for one in REPORTS}) == len(REPORTS) >= 10
-    assert all(one.words and one.layers for one in REPORTS)
+    assert all(one.words and one.layers and one.source.startswith("https://") for one in REPORTS)
 
 
 def test_the_rules_that_reports_name_exist() -> None:
@@ -97,6 +97,10 @@ def test_a_report_that_the_rules_contradict_is_shown_as_such() -> None:
         ("schema = 1", "Fields of the report are missing"),
         ("schema = 1\nsofware = '8.5'", "Did you mean 'software'?"),
         ("x", "not valid TOML"),
+        (
+            (boards.FOLDER / "reports" / "sample-cudla.toml").read_text().replace("https://", ""),
+            "an address where everybody can read it",
+        ),
     ],
 )
 def test_a_report_of_another_form_is_refused(text: str, words: str, tmp_path: Path) -> None:

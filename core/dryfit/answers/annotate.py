@@ -15,7 +15,7 @@ from dryfit.answers.asked import Asked, Model, asked, quiet_log
 from dryfit.answers.defaults import with_scales
 from dryfit.answers.network_cost import NetworkCost, network_cost
 from dryfit.answers.node_facts import AnnotatedNode, node_facts
-from dryfit.answers.options import NetworkOptions, Options
+from dryfit.answers.options import NetworkOptions, Options, option_name
 from dryfit.answers.placement import PlacementHeading
 from dryfit.answers.placement_text import defaults_line
 from dryfit.answers.text import Answer, Block, Entries, Line
@@ -212,6 +212,7 @@ def _facts(subject: Asked, heading: PlacementHeading, cost: NetworkCost | None, 
         "software": heading.software,
         "precisions": ", ".join(heading.precisions),
         "fallback": heading.fallback or "none",
+        "overlays": "; ".join(heading.overlays),
         "options": _options_text(subject.options),
         "estimate": _estimate_text(cost),
         "note": NOTE,
@@ -238,7 +239,7 @@ def _options_text(options: NetworkOptions | None) -> str:
         value = getattr(options, field.name)
         if value == getattr(plain, field.name):
             continue
-        name = f"--{field.name.replace('_', '-')}"
+        name = option_name(field.name)
         match value:
             case True:
                 words.append(name)

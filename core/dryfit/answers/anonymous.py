@@ -1,4 +1,4 @@
-"""Models without names: layers, tensors, dimensions and functions are numbered, and comments are removed.
+"""Models without names: layers, tensors and dimensions are numbered, and all that a build does not need is removed.
 
 The names are gone before any question is asked, so that no part of an answer can contain one. Types of operators stay,
 as they decide what a layer is.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import onnx
+import onnx.inliner
 
 from dryfit.answers.asked import Model, form_of, format_of, import_model, model_source
 from dryfit.errors import ConfigError
@@ -29,6 +30,28 @@ BY_PATTERN = ("placement", "layer_device_types", "layer_precisions", "layer_outp
 
 BY_TENSOR = ("shape", "shape_values")
 FILES = ("calibration_cache", "ranges")
+
+KEPT = {
+    "ModelProto": "ir_version opset_import graph functions",
+    "OperatorSetIdProto": "domain version",
+    "GraphProto": "node name initializer sparse_initializer input output value_info",
+    "NodeProto": "input output name op_type domain attribute",
+    "AttributeProto": "name type f i s t g tp floats ints strings tensors graphs sparse_tensor sparse_tensors "
+    "type_protos",
+    "TensorProto": "dims data_type float_data int32_data int64_data raw_data double_data uint64_data name",
+    "SparseTensorProto": "values indices dims",
+    "ValueInfoProto": "name type",
+    "TypeProto": "tensor_type sparse_tensor_type sequence_type optional_type map_type",
+    "Tensor": "elem_type shape",
+    "SparseTensor": "elem_type shape",
+    "Sequence": "elem_type",
+    "Optional": "elem_type",
+    "Map": "key_type value_type",
+    "TensorShapeProto": "dim",
+    "Dimension": "dim_value dim_param",
+}
+"""Fields that stay, by message: those that a build depends on. All others are removed, also ones of later versions of
+ONNX: comments, the producer, domains of models, metadata, training, paths of external data, annotations of devices."""
 
 
 @contextlib.contextmanager
@@ -80,34 +103,94 @@ def _names(source: ModelSource, folder: Path | None, kind: str) -> list[str]:
 
 
 def without_names(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of a model with numbers in the place of names, and without comments."""
+    """Return a copy of a model with numbers in the place of names, and without anything that a build does not need.
+
+    Functions are expanded where they are called. Types of operators, domains of operators that ONNX does not define,
+    and values of attributes stay, since they decide what a layer is.
+
+    Raises:
+        ConfigError: The weights are in other files, which were not loaded.
+    """
     copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    functions = {(one.domain, one.name): f"function_{number}" for number, one in enumerate(copy.functions, 1)}
-    names = _Names(functions)
-    for field in ("doc_string", "producer_name", "producer_version", "domain"):
-        copy.ClearField(field)
-    del copy.metadata_props[:]
-    for function in copy.functions:
-        function.name = functions[function.domain, function.name]
-        inside = _Names(functions)
-        for inner in (function.input, function.output):
-            inner[:] = [inside.tensor(name) for name in inner]
-        function.ClearField("doc_string")
-        del function.metadata_props[:], function.value_info[:]
-        inside.nodes(function.node)
+    copy.CopyFrom(onnx.inliner.inline_local_functions(model) if model.functions else model)
+    _require_weights(copy)
+    del copy.functions[:]
+    _keep_known(copy)
+    names = _Names({"" if one.domain == "ai.onnx" else one.domain: one.version for one in copy.opset_import})
     names.graph(copy.graph)
+    for index in reversed(range(len(copy.opset_import))):
+        domain = copy.opset_import[index].domain
+        if domain not in names.domains and not is_standard(domain):
+            del copy.opset_import[index]
     return copy
 
 
-class _Names:
-    """New names of the tensors, nodes and dimensions of a model, or of a function."""
+def foreign_operators(model: onnx.ModelProto) -> list[str]:
+    """Return the operators of a model that ONNX does not define, as `domain::name`."""
+    return sorted({f"{one.domain}::{one.op_type}" for one in _nodes(model.graph) if not is_standard(one.domain)})
 
-    def __init__(self, functions: Mapping[tuple[str, str], str]) -> None:
-        self._functions = functions
+
+def is_standard(domain: str) -> bool:
+    """Whether ONNX defines the operators of a domain."""
+    return domain in ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training")
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _nodes(inner)
+
+
+def _require_weights(message: Any) -> None:
+    """Reject weights in other files: their paths are removed with all other names."""
+    for tensor in _messages(message, "TensorProto"):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise ConfigError(
+                "The weights of the model are in other files",
+                where="anonymous",
+                found=f"tensor {tensor.name}",
+                allowed="a model with its weights loaded",
+                remedy="Pass the path of the model, or load it with onnx.load",
+            )
+
+
+def _messages(message: Any, kind: str) -> Iterator[Any]:
+    if message.DESCRIPTOR.name == kind:
+        yield message
+        return
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for one in value if isinstance(value, Sequence) else (value,):
+                yield from _messages(one, kind)
+
+
+def _keep_known(message: Any) -> None:
+    """Remove all fields that are not in `KEPT`, and those that this version of ONNX does not know."""
+    message.DiscardUnknownFields()
+    kept = KEPT.get(message.DESCRIPTOR.name, "").split()
+    for field, value in message.ListFields():
+        if field.name not in kept:
+            message.ClearField(field.name)
+        elif field.type == field.TYPE_MESSAGE:
+            for one in value if isinstance(value, Sequence) else (value,):
+                _keep_known(one)
+
+
+class _Names:
+    """New names of the tensors, nodes and dimensions of a model.
+
+    Attributes:
+        domains: domains of the operators.
+    """
+
+    def __init__(self, versions: Mapping[str, int]) -> None:
+        self._versions = versions
         self._tensors: dict[str, str] = {"": ""}
         self._dimensions: dict[str, str] = {}
         self._kinds: Counter[str] = Counter()
+        self.domains = set[str]()
 
     def tensor(self, name: str, word: str = "tensor") -> str:
         """The new name of a tensor; the first word that it is asked with stays."""
@@ -119,46 +202,53 @@ class _Names:
     def graph(self, graph: onnx.GraphProto) -> None:
         """Rename what a graph holds, and the graphs inside of it."""
         graph.name = "model"
-        graph.ClearField("doc_string")
-        del graph.metadata_props[:], graph.quantization_annotation[:]
         stored = {one.name for one in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
         for values, word in ((graph.input, "input"), (graph.output, "output"), (graph.value_info, "tensor")):
             for value in values:
                 value.name = self.tensor(value.name, "weights" if value.name in stored else word)
-                value.ClearField("doc_string")
-                del value.metadata_props[:]
-                self._type(value.type)
+                self._types(value)
         for tensor in (*graph.initializer, *(one.values for one in graph.sparse_initializer)):
             tensor.name = self.tensor(tensor.name, "weights")
-            tensor.ClearField("doc_string")
-        self.nodes(graph.node)
+        for one in graph.sparse_initializer:
+            one.indices.ClearField("name")
+        for node in graph.node:
+            self._node(node)
 
-    def nodes(self, nodes: Any) -> None:
-        """Rename nodes, with what they read and write."""
-        for node in nodes:
-            node.op_type = self._functions.get((node.domain, node.op_type), node.op_type)
-            self._kinds[node.op_type] += 1
-            node.name = f"{node.op_type}_{self._kinds[node.op_type]}"
-            node.ClearField("doc_string")
-            del node.metadata_props[:]
-            for values in (node.input, node.output):
-                values[:] = [self.tensor(name) for name in values]
-            for attribute in node.attribute:
-                attribute.ClearField("doc_string")
-                for tensor in (attribute.t, *attribute.tensors):
+    def _node(self, node: onnx.NodeProto) -> None:
+        self.domains.add(node.domain)
+        self._kinds[node.op_type] += 1
+        node.name = f"{node.op_type}_{self._kinds[node.op_type]}"
+        for values in (node.input, node.output):
+            values[:] = [self.tensor(name) for name in values]
+        known = self._attributes(node)
+        if known is not None:
+            for index in reversed([index for index, one in enumerate(node.attribute) if one.name not in known]):
+                del node.attribute[index]
+        for attribute in node.attribute:
+            for tensor in _messages(attribute, "TensorProto"):
+                if not (attribute.HasField("g") or attribute.graphs):
                     tensor.ClearField("name")
-                    tensor.ClearField("doc_string")
-                for graph in ([attribute.g] if attribute.HasField("g") else [], attribute.graphs):
-                    for one in graph:
-                        self.graph(one)
+            self._types(attribute)
+            for graph in ([attribute.g] if attribute.HasField("g") else [], attribute.graphs):
+                for one in graph:
+                    self.graph(one)
 
-    def _type(self, value: onnx.TypeProto) -> None:
-        value.ClearField("denotation")
-        for dimension in value.tensor_type.shape.dim if value.tensor_type.HasField("shape") else ():
-            dimension.ClearField("denotation")
-            if dimension.dim_param:
-                new = f"N{len(self._dimensions) + 1}"
-                dimension.dim_param = self._dimensions.setdefault(dimension.dim_param, new)
+    def _attributes(self, node: onnx.NodeProto) -> Container[str] | None:
+        """Names of the attributes that the operator has; None if ONNX does not define it."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        version = self._versions.get(domain, 0)
+        if not is_standard(domain) or not onnx.defs.has(node.op_type, version, domain):
+            return None
+        return onnx.defs.get_schema(node.op_type, version, domain).attributes
+
+    def _types(self, holder: Any) -> None:
+        """Rename the dimensions in the types that a message holds, other than those of graphs inside of it."""
+        for field, value in holder.ListFields():
+            if field.type == field.TYPE_MESSAGE and field.message_type.name != "GraphProto":
+                for one in value if isinstance(value, Sequence) else (value,):
+                    self._types(one)
+            elif field.name == "dim_param" and value:
+                holder.dim_param = self._dimensions.setdefault(value, f"N{len(self._dimensions) + 1}")
 
 
 def _tensors(network: Network) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from dryfit.passes.quantized_operators.operator_of_group import NONE
 from dryfit.plugins import registry
 from dryfit.plugins.quantize_methods import quantize_method
 from dryfit.short_text import count_text
+from dryfit.target.overlays import Overlay
 from dryfit.target.target import platform_key
 
 METHOD_OPTION = "--quantize-method"
@@ -72,7 +73,23 @@ def config_of(network: Network, options: NetworkOptions) -> tuple[BuilderConfig,
     # Near the end, so that a script can ask the config what can run where.
     apply_placement(options.placement, options.layer_device_types, network, config)
     notes += _take_sparsity(network, config, options)
+    notes += unused_overlay_notes(options.overlays, config.overlay_labels)
     return config, notes
+
+
+def unused_overlay_notes(overlays: Iterable[Overlay], active: Container[str]) -> list[str]:
+    """Return a note on each overlay that corrects no device of the build.
+
+    Args:
+        overlays: the given ones.
+        active: labels of those that correct a device.
+    """
+    return [
+        f"Note: {one.where} has no effect: it corrects {' and '.join(sorted(one.devices)) or 'nothing'}, which this "
+        "build does not use."
+        for one in overlays
+        if one.label not in active
+    ]
 
 
 def _platform_notes(config: BuilderConfig, options: NetworkOptions) -> list[str]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
 import attrs
 
 from dryfit.answers.asked import Model, loaded_model
+from dryfit.answers.builder_config import unused_overlay_notes
 from dryfit.answers.check import CheckAnswer, check
 from dryfit.answers.estimate import EstimateAnswer, estimate
 from dryfit.answers.json_data import Amount, Count, hidden
-from dryfit.answers.options import Options
-from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.answers.options import NetworkOptions, Options
+from dryfit.answers.text import Answer, Block, Entries, Line, Table, overlay_lines
 from dryfit.errors import ConfigError, DryfitError, UnknownNameError
 from dryfit.plugins import registry
 from dryfit.short_text import count_text
+from dryfit.target.overlays import Overlay
 
 HERE = "yes"
 """What a table says of an operator that runs on the device as a whole."""
@@ -88,6 +90,7 @@ class CompareDevicesAnswer(Answer):
     Attributes:
         model: path of the model, or name of the network.
         note: states that every time is an estimate.
+        overlays: active overlays, each with its author, its board and a digest.
         sides: devices in the requested order.
         operators: operators in network order.
         notes: remarks on options that were adjusted.
@@ -102,6 +105,7 @@ class CompareDevicesAnswer(Answer):
 
     model: str
     note: str
+    overlays: Sequence[str]
     sides: Sequence[DeviceSide]
     operators: Sequence[OperatorOnDevices]
     notes: Sequence[str] = hidden(())
@@ -111,6 +115,7 @@ class CompareDevicesAnswer(Answer):
         count = len(self.operators)
         yield Line(f"{self.model} on {', '.join(one.name for one in self.sides)}: {count_text(count, 'operator')}")
         yield Line(self.note)
+        yield from overlay_lines(self.overlays)
         columns = ["device", "platform", "operators on it", "segments", "rest on", "latency", "builds"]
         rows = [
             (
@@ -183,22 +188,28 @@ def compare_devices(model: Model, devices: Sequence[str], **options: Unpack[Opti
             remedy="Leave it out, or give it with the side: `--against dla@orin-nx-16,cpu`",
         )
     loaded, others = loaded_model(model, options)
-    asked = [_side_options(name, others) for name in names]
+    given_overlays = NetworkOptions.said({"overlays": others.pop("overlays", ())}).overlays
+    asked = [_side_options(name, others, given_overlays) for name in names]
     placed = [check(loaded, **one) for one in asked]
     operators = _operators(names, placed)
     sides = [
         _side(name, placement, _estimate(loaded, one), operators)
         for name, placement, one in zip(names, placed, asked, strict=True)
     ]
+    overlays = list(dict.fromkeys(label for one in placed for label in one.overlays))
     notes = list(dict.fromkeys(note for one in placed for note in one.notes))
-    return CompareDevicesAnswer(placed[0].model, "All times are estimates by formula.", sides, operators, notes)
+    notes += unused_overlay_notes(given_overlays, overlays)
+    note = "All times are estimates by formula."
+    return CompareDevicesAnswer(placed[0].model, note, overlays, sides, operators, notes)
 
 
-def _side_options(name: str, options: Mapping[str, Any]) -> Options:
+def _side_options(name: str, options: Mapping[str, Any], overlays: Iterable[Overlay]) -> Options:
     """The options of one side: `device`, `device@platform` or `device@version`."""
     device, _, variant = name.partition("@")
     target = registry.target(device)
     found: dict[str, Any] = {**options, "device": target.device}
+    # An overlay is of a board, which the host and devices that it does not correct need not be.
+    found["overlays"] = [one for one in overlays if target.device in one.devices]
     if not target.segment_rules.is_host and not options.get("fallback"):
         found["fallback"] = registry.host().device
     if variant:

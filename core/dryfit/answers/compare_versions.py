@@ -14,7 +14,7 @@ from dryfit.answers.asked import Asked, Model, asked, no_defaults, quiet_log
 from dryfit.answers.compare import Samples, samples_of
 from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import Options
-from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.answers.text import Answer, Block, Entries, Line, Table, overlay_lines
 from dryfit.builder.assessment import Assessment
 from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
@@ -134,6 +134,7 @@ class CompareVersionsAnswer(Answer):
 
     Attributes:
         model: path of the model, or name of the network.
+        overlays: active overlays, each with its author, its board and a digest.
         samples: names of the samples.
         reference: version that the outputs are compared with; "" if the model can be built for none.
         versions: versions in the requested order.
@@ -149,6 +150,7 @@ class CompareVersionsAnswer(Answer):
     COMMAND: ClassVar[str] = "compare --api"
 
     model: str
+    overlays: Sequence[str]
     samples: Sequence[str]
     reference: str
     versions: Sequence[VersionSide]
@@ -159,6 +161,7 @@ class CompareVersionsAnswer(Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
         """Return the outcome of each version, then the layers that differ, then the outputs."""
         yield Line(f"{self.model} in TensorRT {', '.join(one.api for one in self.versions)}, simulated")
+        yield from overlay_lines(self.overlays)
         yield Line(count_text(len(self.samples), "sample"))
         columns = ["version", "builds", "layers by device", "layers by precision", "segments"]
         rows = [(one.api, "yes" if one.can_be_built else "no", *map(_counted, _counts(one))) for one in self.versions]
@@ -232,6 +235,7 @@ def compare_versions(
     outputs, names, reference = _outputs(trials, data, threads)
     return CompareVersionsAnswer(
         model=trials[0].subject.name,
+        overlays=list(dict.fromkeys(label for one in trials for label in one.overlays)),
         samples=names,
         reference=reference,
         versions=[_side(trial) for trial in trials],
@@ -266,6 +270,7 @@ class _Trial:
         subject: model and config.
         notes: options that were left out.
         errors: why it cannot be built.
+        overlays: active overlays.
         assessment: the decisions; None if there are none.
         engine: the engine; None if it cannot be built.
     """
@@ -274,6 +279,7 @@ class _Trial:
     subject: Asked
     notes: Sequence[str]
     errors: Sequence[str]
+    overlays: Sequence[str]
     assessment: Assessment | None
     engine: Engine | None
 
@@ -285,7 +291,7 @@ def _trial(version: TensorRTVersion, model: Model, options: Mapping[str, Any]) -
         notes = [f"--{name.replace('_', '-')}" for name in _ONLY_WEAKLY_TYPED if said.pop(name, None)]
         said["strongly_typed"] = True
     subject = asked(model, None, said, defaults=no_defaults)
-    errors: list[str] = []
+    errors, overlays = list[str](), list[str]()
     assessment, engine = None, None
     with quiet_log():
         try:
@@ -294,13 +300,14 @@ def _trial(version: TensorRTVersion, model: Model, options: Mapping[str, Any]) -
                 *subject.config.explicit_device_types(subject.network).values(),
             ):
                 subject.config.set_software("DLA", version.name)
+            overlays = subject.config.overlay_labels
             assessment = assess(subject.network, subject.config)
             errors = [str(error) for error in assessment.errors]
             if assessment.can_be_built:
                 engine = Builder().build_engine(subject.network, subject.config)
         except DryfitError as error:
             errors.append(str(error))
-    return _Trial(version, subject, notes, list(dict.fromkeys(errors)), assessment, engine)
+    return _Trial(version, subject, notes, list(dict.fromkeys(errors)), overlays, assessment, engine)
 
 
 def _side(trial: _Trial) -> VersionSide:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dryfit.answers.placement_text import listed_names
-from dryfit.answers.text import Block, Entries, Line, Table, table_name
+from dryfit.answers.text import Block, Entries, Line, Table, overlay_lines, table_name
 from dryfit.board.logs.message import CONSEQUENCE, NOTE
 from dryfit.board.logs.messages import has_own_words, message_named
 from dryfit.board.logs.settings import UNFINISHED
@@ -172,6 +172,7 @@ def _comparison(found: LogComparison, *, verbose: bool) -> Iterator[Block]:
         f"{found.agreeing} of {count_text(found.compared, 'layer')} on the same device"
     )
     yield Line(f"Settings of the log: {' '.join(found.options)}")
+    yield from overlay_lines(found.overlays)
     yield from (Line(f"Note: {note}.") for note in found.notes)
     if found.rules_found:
         yield Line(

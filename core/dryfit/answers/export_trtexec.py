@@ -37,7 +37,8 @@ class ExportTrtexecAnswer(Answer):
         command: trtexec and its arguments, unquoted; None if only a script was requested.
         shell: the command line, quoted for a shell.
         files: the files that were written.
-        notes: defaults that were applied, settings that trtexec adds, and settings without effect on the board.
+        notes: defaults that were applied, active overlays, settings that trtexec adds, and settings without effect on
+            the board.
         option_notes: remarks on options that were adjusted.
         is_printed: whether to print the command line because no file was requested.
     """
@@ -177,7 +178,12 @@ def export_trtexec(
         command=None if line is None else [trtexec, *line.arguments],
         shell=None if line is None else line.shell_text(trtexec),
         files=written,
-        notes=[*([f"defaults: {' '.join(assumed)}"] if assumed else []), *notes, *exports.notes],
+        notes=[
+            *([f"defaults: {' '.join(assumed)}"] if assumed else []),
+            *(f"overlay {label}" for label in described.overlay_labels),
+            *notes,
+            *exports.notes,
+        ],
         option_notes=option_notes,
         is_printed=line is not None and output is None,
     )

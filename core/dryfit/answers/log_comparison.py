@@ -9,7 +9,9 @@ import attrs
 
 from dryfit.answers.asked import Model
 from dryfit.answers.check import check
+from dryfit.answers.defaults import with_overlay_board
 from dryfit.answers.json_data import Count
+from dryfit.answers.options import NetworkOptions
 from dryfit.answers.placement import LayerAnswer
 from dryfit.board.logs.reading import BoardLog
 from dryfit.board.logs.settings import LogSettings
@@ -76,6 +78,7 @@ class LogComparison:
         options: settings that were taken from the log, as command-line options.
         platform: platform of dryfit's placement.
         software: software version of dryfit's placement.
+        overlays: active overlays, each with its author, its board and a digest.
         notes: settings that the log does not show or that dryfit has no rules for, and what was used instead.
         compared: number of layers of the model whose device the log shows.
         agreeing: number of these whose device is the same.
@@ -89,6 +92,7 @@ class LogComparison:
     options: Sequence[str]
     platform: str
     software: str
+    overlays: Sequence[str]
     notes: Sequence[str]
     compared: Count
     agreeing: Count
@@ -140,6 +144,7 @@ def compared_with_model(
         options=_as_options(of_log),
         platform=answer.platform,
         software=answer.software,
+        overlays=answer.overlays,
         notes=notes,
         compared=compared,
         agreeing=compared - len(differences),
@@ -258,13 +263,16 @@ def _precisions(settings: LogSettings, given: Mapping[str, Any], notes: list[str
 def _platform(settings: LogSettings, given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     """Return the platform and the software version, as far as dryfit has rules for them."""
     version = tuple(int(part) for part in settings.version.split(".") if part.isdecimal())
-    platform = given.get("platform") or settings.platform
+    shown, _ = with_overlay_board(NetworkOptions.said({"overlays": given.get("overlays", ())}))
+    platform = given.get("platform") or settings.platform or shown.platform
     if platform is None:
         platform = DEFAULT_XAVIER if version and version < ORIN_SINCE else DEFAULT_ORIN
         notes.append(f"The log does not show the board: {platform} is assumed (--platform)")
     found: dict[str, Any] = {"platform": platform}
     if "software" in given:
         return found
+    if not version and shown.software:
+        return {**found, "software": shown.software}
     if not version:
         notes.append("The log does not show TensorRT's version: the newest one for the board is assumed (--software)")
         return found

@@ -18,7 +18,7 @@ from dryfit.answers.json_data import hidden
 from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import LISTED_NAMES, has_left
-from dryfit.answers.text import Answer, Block, Line, bytes_text
+from dryfit.answers.text import Answer, Block, Line, bytes_text, overlay_lines
 from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
@@ -144,6 +144,7 @@ class EditedModelAnswer(Answer):
         model: path or name of the original model.
         output: file that was written; None for none.
         device: device that the edits target.
+        overlays: active overlays, each with its author, its board and a digest.
         edits: edits that were applied, in order.
         proof: comparison of the edited model with the original.
         before: cost of the original model's placement.
@@ -162,6 +163,7 @@ class EditedModelAnswer(Answer):
     model: str
     output: str | None
     device: str
+    overlays: Sequence[str]
     edits: Sequence[AppliedEdit]
     proof: Proof
     before: Cost
@@ -176,6 +178,7 @@ class EditedModelAnswer(Answer):
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return the lines and tables that `dryfit explain --apply` prints."""
+        yield from overlay_lines(self.overlays)
         for edit in self.edits:
             yield Line(f"{edit.id}: {edit.title}, at {', '.join(edit.nodes)}")
         values = self.proof.values
@@ -254,6 +257,7 @@ def apply_edits(
         model=subject.name,
         output=None if output is None else str(output),
         device=subject.config.default_device_type,
+        overlays=subject.config.overlay_labels,
         edits=[
             AppliedEdit(choice.text, choice.edit.title, list(places))
             for choice, places in zip(choices, edited.places, strict=True)

@@ -153,6 +153,11 @@ def _methods(said: str | Mapping[str, str] | Sequence[tuple[str, str]]) -> tuple
     return tuple((pattern, method) for pattern, method in pairs)
 
 
+def option_name(name: str) -> str:
+    """Return a keyword argument as the option of a command: `--power-mode`."""
+    return "--overlay" if name == "overlays" else f"--{name.replace('_', '-')}"
+
+
 def _overlays(said: Any) -> tuple[Overlay, ...]:
     several = [said] if isinstance(said, str | os.PathLike | Overlay) else said
     return tuple(one if isinstance(one, Overlay) else read_overlay(one) for one in several)

@@ -6,7 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from dryfit.answers.placement import LayerAnswer, Placement, PlacementHeading
-from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, device_text, table_name, type_text
+from dryfit.answers.text import (
+    Block,
+    Entries,
+    Line,
+    Table,
+    bytes_text,
+    device_text,
+    overlay_lines,
+    table_name,
+    type_text,
+)
 from dryfit.builder.assessment import OperatorRule
 from dryfit.builder.decisions import SHAPE_COMPUTATION
 from dryfit.builder.placement.assign import DEFAULT_DEVICE, OWN_DEVICE
@@ -55,8 +65,7 @@ def defaults_line(defaults: Sequence[str], overlays: Sequence[str] = ()) -> Iter
     """Return a line with the defaults that were applied, if any, and one with the active overlays."""
     if defaults:
         yield Line(f"Defaults: {' '.join(defaults)}")
-    if overlays:
-        yield Line(f"Overlays: {'; '.join(overlays)}")
+    yield from overlay_lines(overlays)
 
 
 def outcome_lines(answer: Placement, *, is_built: bool = False) -> Iterator[Block]:

@@ -10,7 +10,7 @@ import attrs
 from dryfit.answers.defaults import with_overlay_board
 from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import NetworkOptions, OverlaysSaid
-from dryfit.answers.text import Answer, Block, Line, Table, bytes_text, type_text
+from dryfit.answers.text import Answer, Block, Line, Table, bytes_text, overlay_lines, type_text
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import TARGETS
@@ -255,8 +255,7 @@ class TargetAnswer(TargetSummary, Answer):
         board = self._target.platform(self.platform).title
         yield Line(f"{self.device}: {self.title}, {board}, software {self.software or 'any'}")
         yield Line(f"Simulated: {self.simulated or 'nothing; this is the host'}")
-        if self.overlays:
-            yield Line(f"Overlays: {'; '.join(self.overlays)}")
+        yield from overlay_lines(self.overlays)
         platforms = [(one.name, one.title, one.cores, one.aliases) for one in self._target.platforms]
         yield Table("Platforms", ["name", "board", "cores", "also called"], platforms)
         tables: list[tuple[str, Sequence[Any], tuple[str, ...]]] = [

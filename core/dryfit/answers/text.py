@@ -84,6 +84,12 @@ NARROWEST_COLUMN = 24
 """Characters below which no column is wrapped: a narrower one reads worse than a long line."""
 
 
+def overlay_lines(overlays: Sequence[str]) -> Iterator[Block]:
+    """Return a line with the active overlays, if any."""
+    if overlays:
+        yield Line(f"Overlays: {'; '.join(overlays)}")
+
+
 def plain_text(blocks: Iterable[Block]) -> str:
     """Return blocks as plain lines, with aligned table columns."""
     return "\n".join(line for block in blocks for line in plain_lines(block))

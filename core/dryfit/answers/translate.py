@@ -16,6 +16,7 @@ import attrs
 from dryfit.answers.asked import EXAMPLE_INPUTS, Model, form_of, format_of, load_network, model_source, require_shapes
 from dryfit.answers.builder_config import config_of, refuse_quantize_methods
 from dryfit.answers.conditions import TRANSLATE_SUBJECTS, FailCondition, counted_outcomes
+from dryfit.answers.defaults import with_overlay_board
 from dryfit.answers.options import ALGORITHMS, NetworkOptions, Options, one_of
 from dryfit.answers.translation import (
     IntegerBorder,
@@ -142,7 +143,7 @@ def translate(
     if to not in FORMS:
         raise UnknownNameError("form", to, FORMS, where="--to")
     rest = {name: value for name, value in options.items() if name != EXAMPLE_INPUTS}
-    said = NetworkOptions.said(rest)
+    said, _ = with_overlay_board(NetworkOptions.said(rest))
     refuse_quantize_methods(said, "Both forms are compared with the arithmetic of the device")
     _require_scales(said, to)
     source, folder, name = model_source(model, options.get(EXAMPLE_INPUTS))
@@ -213,6 +214,7 @@ def _to_qdq(asked: _Translation) -> TranslateAnswer:
         model=asked.name,
         to="qdq",
         device=asked.options.default_device.upper(),
+        overlays=config.overlay_labels,
         files=[TranslatedFile(asked.output, "the Q/DQ model")],
         tensors=_designed_tensors(design, translated),
         layers=[
@@ -252,6 +254,7 @@ def _to_implicit(asked: _Translation) -> TranslateAnswer:
         model=asked.name,
         to="implicit",
         device=asked.options.default_device.upper(),
+        overlays=config.overlay_labels,
         files=[TranslatedFile(path, use) for path, use in written.files.items()],
         tensors=_carried_tensors(translated),
         layers=translated.layers,

@@ -15,7 +15,7 @@ from dryfit.answers.builder_config import config_of
 from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import NetworkOptions
-from dryfit.answers.text import Answer, Block, Entries, Line, Table, scale_text
+from dryfit.answers.text import Answer, Block, Entries, Line, Table, overlay_lines, scale_text
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
@@ -118,6 +118,7 @@ class TranslateAnswer(Answer):
         model: path of the model, or name of the network.
         to: target form of the translation.
         device: device that both forms target.
+        overlays: active overlays, each with its author, its board and a digest.
         files: files that were written.
         tensors: floating-point tensors of the implicit network, in network order.
         layers: layers that compute on floating-point values or INT8.
@@ -141,6 +142,7 @@ class TranslateAnswer(Answer):
     model: str
     to: Literal["qdq", "implicit"]
     device: str
+    overlays: Sequence[str]
     files: Sequence[TranslatedFile]
     tensors: Sequence[TranslatedTensor]
     layers: Sequence[ImplicitPrecision]
@@ -181,6 +183,7 @@ class TranslateAnswer(Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return the files, the losses and the comparison."""
         yield Line(self.summary_line())
+        yield from overlay_lines(self.overlays)
         yield Table("Files", ["file", "use"], [(one.file, one.use) for one in self.files])
         yield Entries("Missing scales", [(one.name, "in floating point", "") for one in self.tensors if not one.scale])
         lost = [one for one in self.layers if one.missing]

@@ -23,7 +23,7 @@ NOISE = 0.02
 """The least relative error of a latency that is reckoned with. Our choice: medians of runs repeat within 2 %."""
 STEP = 0.01
 """The change of a logarithm with which derivatives are found."""
-ROUNDS = 12
+ROUNDS = 30
 """The rounds of the fit, each with new derivatives; it stops before when nothing changes."""
 GROUPS = 5
 """Into so many groups the measurements are divided, each of which is left out of the fit once."""
@@ -155,20 +155,33 @@ class _Fit:
         count = len(measurements)
         start, slopes = np.zeros(len(names)), np.zeros((count, len(names)))
         made = cls(parameters, measurements, names, start, slopes, np.zeros(count))
-        made._look()
+        made._converge()
+        # Where the fit is, and not at the documented values, beside which another parameter may be without effect.
         effects = np.max(np.abs(made.slopes), axis=0, initial=0.0)
-        made.names = [name for name, effect in zip(names, effects, strict=True) if effect * 0.1 >= LEAST_EFFECT]
-        made.at = np.zeros(len(made.names))
+        kept = [index for index, effect in enumerate(effects) if effect * 0.1 >= LEAST_EFFECT]
+        made.names, made.at = [names[index] for index in kept], made.at[kept]
+        made._converge()
+        return made
+
+    def _converge(self) -> None:
+        """Move to where the measurements and the documented values agree best."""
         for _ in range(ROUNDS):
-            made._look()
-            made.noise = max(float(np.sqrt(np.mean(made.rest**2))), NOISE)
-            change = made.step(np.ones(count, dtype=bool))
-            made.at = made.at + np.clip(change, -1.0, 1.0)
+            self._look()
+            self.noise = max(float(np.sqrt(np.mean(self.rest**2))), NOISE)
+            change = np.clip(self.step(np.ones(len(self.measurements), dtype=bool)), -1.0, 1.0)
+            # Of two parameters that only act together, a whole step can overshoot again and again.
+            best = self._misfit(self.at)
+            while np.max(np.abs(change), initial=0.0) >= CLOSE and self._misfit(self.at + change) > best:
+                change = change / 2
+            self.at = self.at + change
             if np.max(np.abs(change), initial=0.0) < CLOSE:
                 break
-        made._look()
-        made.noise = max(float(np.sqrt(np.mean(made.rest**2))), NOISE)
-        return made
+        self._look()
+        self.noise = max(float(np.sqrt(np.mean(self.rest**2))), NOISE)
+
+    def _misfit(self, at: Vector) -> float:
+        rest = np.log([one.microseconds for one in self.measurements]) - self._estimated(at)
+        return float(np.sum(rest**2) / self.noise**2 + np.sum(at**2) / PRIOR**2)
 
     def values(self, at: Vector) -> dict[str, float]:
         """The parameters at logarithms of their factors."""

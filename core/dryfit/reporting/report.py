@@ -14,7 +14,7 @@ from dryfit.answers.asked import Model, loaded_model
 from dryfit.answers.explain import ExplainAnswer
 from dryfit.answers.json_data import plain
 from dryfit.answers.memory_use import MemoryUse
-from dryfit.answers.text import Answer, Block, Line
+from dryfit.answers.text import Answer, Block, Line, overlay_lines
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
@@ -73,6 +73,7 @@ class ReportAnswer(Answer):
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
         """Return the finding of each part; with `verbose` its tables too."""
+        yield from overlay_lines(self.facts.check.overlays)
         for part in self.parts:
             yield Line(f"{part.title}: {part.finding}")
             if verbose:

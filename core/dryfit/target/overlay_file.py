@@ -30,12 +30,12 @@ The layout of a written file is fixed, so that the same overlay gives the same b
 from __future__ import annotations
 
 import datetime as dt
-import math
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from dryfit.atomic_file import write_atomically
 from dryfit.errors import ConfigError, UnknownNameError
@@ -93,7 +93,8 @@ def overlay_from_bytes(data: bytes, origin: str) -> Overlay:
         )
     try:
         found = tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    # Both errors of its own, and that of an integer with thousands of digits, are ValueErrors.
+    except (ValueError, RecursionError) as error:
         raise ConfigError("The overlay is not valid TOML", where=origin, found=error, remedy=_REMEDY) from error
     return _Reader(origin).overlay(found)
 
@@ -109,7 +110,7 @@ class _Reader:
             self._wrong("schema", data.get("schema", "none"), str(SCHEMA))
         self._known("", data, _FIELDS)
         software = self._text(data, "software", "")
-        if software and not all(part.isdecimal() for part in software.split(".")):
+        if software and not (software.isascii() and all(part.isdecimal() for part in software.split("."))):
             self._wrong("software", software, 'a version such as "10.3"')
         made = data.get("made")
         if made is not None and (not isinstance(made, dt.date) or isinstance(made, dt.datetime)):
@@ -161,8 +162,8 @@ class _Reader:
 
     def _limit(self, where: str, value: Any) -> LimitValue:
         several = value if isinstance(value, list) else [value]
-        if not several or not all(isinstance(one, int | float | str) for one in several):
-            self._wrong(where, value, "a number, a string, true, false, or a list of these")
+        if not several or not all(isinstance(one, str) or _is_number(one) for one in several):
+            self._wrong(where, value, "a finite number, a string, true, false, or a list of these")
         return tuple(several) if isinstance(value, list) else value  # type: ignore[no-any-return]
 
     def _parameter(self, where: str, data: Any) -> FittedParameter:
@@ -190,9 +191,9 @@ class _Reader:
 
     def _number(self, data: Mapping[str, Any], where: str, key: str) -> float:
         found = data.get(key)
-        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found) or found < 0:
+        if isinstance(found, bool) or not _is_number(found) or found < 0:
             self._wrong(f"{where}.{key}", found, "a finite number, at least 0")
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _count(self, data: Mapping[str, Any], where: str, key: str) -> int:
         found = data.get(key, 0)
@@ -213,6 +214,11 @@ class _Reader:
             allowed=allowed,
             remedy=_REMEDY,
         )
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number that a float can hold; True and False are 1 and 0."""
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
 _FIELDS = ("schema", "name", "platform", "software", "author", "made", "source", "rules", "cost", "confirmed")

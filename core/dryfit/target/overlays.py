@@ -130,7 +130,7 @@ class Overlay:
 
     @property
     def label(self) -> str:
-        """The overlay as answers name it, with a digest of its contents, whoever made it and when."""
+        """The overlay as answers name it: who made it, its board, and a digest of its contents."""
         counts = {
             "changed rule": len(self.rules),
             "cost parameter": sum(map(len, self.cost.values())),
@@ -138,7 +138,8 @@ class Overlay:
         }
         parts = [count_text(count, what) for what, count in counts.items() if count] or ["no corrections"]
         digest = hashlib.sha256(overlay_text(attrs.evolve(self, made=None, author="")).encode()).hexdigest()[:12]
-        return f"{self.name} ({self.board_text}: {', '.join(parts)}; sha256 {digest})"
+        by = f" by {self.author}" if self.author else ""
+        return f"{self.name}{by} ({self.board_text}: {', '.join(parts)}; sha256 {digest})"
 
     def holds_for_software(self, software: tuple[int, ...]) -> bool:
         """Return whether it holds for a software version: 10.3 for 10.3.0 too."""
@@ -226,7 +227,8 @@ def require_agreement(overlays: Sequence[Overlay]) -> None:
 
 
 def _cited(overlay: Overlay) -> str:
-    return f"{overlay.name} ({overlay.source or overlay.board_text})"
+    by = f" by {overlay.author}" if overlay.author else ""
+    return f"{overlay.name}{by} ({overlay.source or overlay.board_text})"
 
 
 def _statements(overlay: Overlay) -> Iterator[tuple[str, str]]:
@@ -242,7 +244,7 @@ def _statements(overlay: Overlay) -> Iterator[tuple[str, str]]:
         yield f"rule {rule_id} as documented", "confirmed"
     for device, parameters in overlay.cost.items():
         for name, parameter in parameters.items():
-            yield f"cost parameter {name} of {device.upper()}", f"{parameter.value:g}"
+            yield f"cost parameter {name} of {device.upper()}", f"{float(parameter.value)!r}"
 
 
 # A target with overlays -----------------------------------------------------------------------------------------------

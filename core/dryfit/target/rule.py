@@ -17,6 +17,7 @@ from dryfit.target.declared_object import data_types, names
 from dryfit.target.question import Check, Finding, Question
 from dryfit.target.verdict import Violation
 
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 _WORDS = re.compile(r"[\w.-]+(, [\w.-]+)+")
 """Several values, of which one is allowed."""
 _RENAMED = tuple(one.name for one in DataType if one.name != one.text)
@@ -291,7 +292,9 @@ def _require_like(declared: Any, value: Any, where: str) -> None:
 def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
-    return "number" if isinstance(value, int | float) else "string"
+    if isinstance(value, int | float):
+        return "number"
+    return "version" if _VERSION.fullmatch(value) else "string"
 
 
 def _version(version: tuple[int, ...] | None) -> str:

@@ -38,6 +38,10 @@ NOISE = 0.03
 """Standard deviation of a latency, relative to it."""
 CHANGES = (3, 7)
 """Least and largest number of rules in which a board differs."""
+PARAMETERS, COPIES = (0.6, 1.7), (0.02, 0.1)
+"""Least and largest factor of a cost parameter, and of those of copies: public profiles show copies of 7 to 85 us
+(NVIDIA/TensorRT issue 3143), where the documented parameters of orin-nx-16 make 750 us of each."""
+OF_COPIES = ("copy_seconds", "handover_seconds")
 
 
 @attrs.frozen(eq=False)
@@ -125,7 +129,7 @@ def drawn_board(seed: int, precisions: Sequence[str] = PRECISIONS) -> Overlay:
             round(known[name] * factor) if isinstance(known[name], int) else float(known[name] * factor)
         )
         for name in type(parameters).LEARNABLE
-        if (factor := float(np.exp(random.uniform(np.log(0.6), np.log(1.7)))))
+        if (factor := float(np.exp(random.uniform(*np.log(COPIES if name in OF_COPIES else PARAMETERS)))))
     }
     changes = {rule: _drawn_change(known_rules[rule], random) for rule in sorted(rules)}
     return Overlay(f"board-{seed}", PLATFORM, SOFTWARE, rules=changes, cost={"dla": drawn, "gpu": drawn_gpu(seed)})

@@ -135,6 +135,17 @@ def test_an_engine_says_which_overlays_it_was_built_with(tmp_path: Path) -> None
         (HEAD + '[rules."dla.pooling.window"]\nenabled = 0', ["true or false"]),
         (HEAD + "[cost.dla]\nstep_seconds = 1", ["cost.dla", "a table"]),
         (HEAD + "[cost.dla]\nstep_seconds = { value = inf }", ["a finite number, at least 0"]),
+        (HEAD + f"[cost.dla]\nkept_bytes = {{ value = {'9' * 400} }}", ["a finite number, at least 0"]),
+        (HEAD + f'[rules."dla.a"]\nlimits = {{ high = {"9" * 5000} }}', ["not valid TOML", "4300 digits"]),
+        (HEAD + '[rules."dla.a"]\nlimits = { high = nan }', ["limits.high", "a finite number"]),
+        (HEAD + '[rules."dla.a"]\nlimits = { values = [1, inf] }', ["limits.values", "a finite number"]),
+        (HEAD + '[rules."dla.a"]\nlimits = { high = 2026-01-01 }', ["limits.high", "a finite number"]),
+        (HEAD + "a = " + "[" * 100_000, ["not valid TOML", "recursion"]),
+        (HEAD + "[" + ".".join("a" * 5000) + "]", ["Unknown field: 'a'"]),
+        (HEAD.replace("10.3", "\u0661\u0660.\u0663"), ["test, software", "a version such as"]),
+        (HEAD.replace("my-board", "a\u202eb"), ["test, name", "one line of text"]),
+        (HEAD.replace("my-board", "\\u001b[31m"), ["test, name", "one line of text"]),
+        ("#" * (1 << 20) + HEAD, ["too large for an overlay"]),
         (
             HEAD + '[rules."dla.a"]\nenabled = false\n[confirmed]\n"dla.a" = { layers = 1 }',
             ["The overlay contradicts itself", "rule dla.a as documented: not so in my-board"],
@@ -158,6 +169,7 @@ def test_a_wrong_file_is_refused_with_what_is_allowed(text: str, words: list[str
         ('[rules."npu.x"]\nenabled = false', ["device", "'NPU'"]),
         ("[cost.dla]\nstep_second = { value = 1 }", ["cost parameter", "'step_seconds'?"]),
         ("[cost.dla]\nkept_bytes = { value = 1.5 }", ["a whole number"]),
+        ('[rules."dla.unary.software"]\nlimits = { first = "8;x" }', ["limit first", "one version"]),
         ("[cost.gpu]\nx = { value = 1 }", ["cost parameter", "'x'"]),
     ],
 )  # fmt: skip
@@ -172,9 +184,27 @@ def test_contradictions_are_named_with_their_sources() -> None:
     other = other.replace("41200000000.0", "1000.0")
     with pytest.raises(dryfit.ConfigError) as caught:
         dryfit.check(convolution(), overlays=[overlay(), overlay(other, "b")])
-    assert "limit high of dla.convolution.kernel: 2 in my-board (61 builds), 4 in other (a log)" in str(caught.value)
-    assert "cost parameter bytes_per_second of DLA: 4.12e+10 in my-board" in str(caught.value)
+    told = str(caught.value)
+    assert "limit high of dla.convolution.kernel: 2 in my-board by Ada (61 builds), 4 in other by Ada (a log)" in told
+    assert "cost parameter bytes_per_second of DLA: 41200000000.0 in my-board by Ada" in told
     assert caught.value.where == "overlay test and overlay b"
+
+
+def test_parameters_that_differ_in_their_last_digits_contradict_each_other() -> None:
+    one = overlay(f"{HEAD}[cost.dla]\nstep_seconds = {{ value = 1.0000001e-6 }}\n")
+    other = overlay(f"{HEAD}[cost.dla]\nstep_seconds = {{ value = 1.0000002e-6 }}\n")
+    with pytest.raises(dryfit.ConfigError, match=r"1\.0000001e-06 in my-board.*1\.0000002e-06 in my-board"):
+        dryfit.estimate(convolution(), overlays=[one, other])
+
+
+def test_an_overlay_of_a_device_that_the_build_does_not_use_is_said_to_have_no_effect() -> None:
+    answer = dryfit.check(convolution(), device="GPU", overlays=overlay())
+    assert answer.overlays == []
+    assert "Note: overlay test has no effect: it corrects DLA, which this build does not use." in answer.notes
+    answer = dryfit.compare_devices(convolution(), ["dla@orin-nx-16", "cpu"], overlays=overlay(), precision="fp16")
+    assert (answer.overlays, answer.notes) == ([overlay().label], [])
+    answer = dryfit.compare_devices(convolution(), ["gpu", "cpu"], overlays=overlay())
+    assert (answer.overlays, len(answer.notes)) == ([], 1)
 
 
 def test_overlays_that_agree_merge() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.answers.board.dla_rows import DlaRow, dla_rows
 from dryfit.answers.board.gpu_layers import GpuLayers, GpuPart, is_copy
 from dryfit.answers.explain_log import LogLayer, LogRules, log_layer
 from dryfit.answers.json_data import Amount, Count
@@ -24,7 +25,7 @@ from dryfit.answers.log_comparison import (
     own_layer,
     shown_devices,
 )
-from dryfit.answers.network_cost import SegmentCost, network_cost
+from dryfit.answers.network_cost import SegmentCost, TransferCost, network_cost
 from dryfit.answers.placement import LayerAnswer
 from dryfit.board.kit.manifest import KitBuild
 from dryfit.board.logs.layer_lists import segment_of
@@ -39,6 +40,7 @@ from dryfit.engine.plan import Segment
 from dryfit.network.layer import Layer
 from dryfit.plugins import registry
 from dryfit.target.checks import ParameterCheck
+from dryfit.target.cost import combined_error
 from dryfit.target.memory_pools import MEMORY_POOL_RULES
 from dryfit.target.question import Question
 from dryfit.target.rule import LimitRule
@@ -142,8 +144,9 @@ class BoardTime:
 
     Attributes:
         build: id of the build.
-        part: `network` for a whole run, `segment` of the DLA, or `layer` for engine layers of the GPU.
-        name: TensorRT's name of the segment or layer; "" for a network.
+        part: `network` for a whole run, `segment` of the DLA, `copy` into or out of its memory, or `layer` for engine
+            layers of the GPU.
+        name: TensorRT's name of the segment, copy or layer; "" for a network.
         device: device of the part; all devices, joined by ` + `, for a network.
         precisions: number of layers by computation type.
         measured_microseconds: median.
@@ -541,23 +544,31 @@ def board_times(build: KitBuild, results: BoardResults, expected: Expected) -> l
         )
     on_dla = [one for one in cost.segments if one.device == DLA]
     of_name = _SegmentsByName([(_nodes(one.layers, expected.layers), one) for one in on_dla])
-    for layer in results.profile(build):
-        segment: SegmentCost | None = of_name.segment(layer.name)
-        if segment is not None:
-            found.append(
-                _time(
-                    (build.id, "segment", layer.name, segment.device),
-                    (layer.microseconds, 0 if runs is None else runs.count),
-                    segment.microseconds,
-                    segment.error_factor,
-                    [segment],
-                    expected,
-                    0.0,
-                )
-            )
+    count = 0 if runs is None else runs.count
+    for row in dla_rows(results.profile(build)):
+        copy = transfer_of(row, cost.transfers)
+        copied = 0.0 if copy is None else copy.microseconds or 0.0
+        segment: SegmentCost | None = of_name.segment(row.name)
+        measured = row.microseconds, count
+        if segment is not None and row.is_segment:
+            names = (build.id, "segment", row.name, segment.device)
+            estimated = None if segment.microseconds is None else segment.microseconds + copied
+            errors = [(segment.microseconds or 0.0, segment.error_factor)]
+            error = combined_error([*errors, *([] if copy is None else [(copied, copy.error_factor)])])
+            found.append(_time(names, measured, estimated, error, [segment], expected, copied))
+        elif copy is not None and not row.is_segment:
+            names = (build.id, "copy", row.name, DLA)
+            one = _time(names, measured, copy.microseconds, copy.error_factor, [], expected, copied)
+            found.append(attrs.evolve(one, fidelity=copy.fidelity, source=copy.source))
     parts = GpuLayers(expected.layers, results.layers(build)).parts(results.profile(build), cost.segments)
-    found += [_gpu_time(build, part, 0 if runs is None else runs.count, expected) for part in parts]
+    found += [_gpu_time(build, part, count, expected) for part in parts]
     return found
+
+
+def transfer_of(row: DlaRow, transfers: Iterable[TransferCost]) -> TransferCost | None:
+    """Return the estimated copy that a row of a profile includes; None if it includes none, or dryfit expects none."""
+    end = "destination" if row.name.endswith(" to nvm") and not row.is_segment else "sender"
+    return next((one for one in transfers if one.tensor == row.tensor and getattr(one, end) == DLA), None)
 
 
 def _gpu_time(build: KitBuild, part: GpuPart, runs: int, expected: Expected) -> BoardTime:
@@ -626,4 +637,5 @@ __all__ = [
     "board_layers",
     "board_times",
     "form_of",
+    "transfer_of",
 ]

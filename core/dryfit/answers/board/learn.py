@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dryfit.answers.board.evidence import ACCEPTED, REFUSED, BuildEvidence
-from dryfit.answers.board.gpu_layers import GpuLayers, StepTimes, is_segment
+from dryfit.answers.board.dla_rows import dla_rows
+from dryfit.answers.board.evidence import ACCEPTED, REFUSED, BuildEvidence, transfer_of
+from dryfit.answers.board.gpu_layers import GpuLayers, StepTimes
 from dryfit.answers.board.read import BoardReadAnswer, read_board
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.log_comparison import DLA, GPU
@@ -355,30 +356,33 @@ def seen_layers(evidence: BuildEvidence) -> Iterator[SeenLayer]:
 
 
 def dla_measurements(evidence: BuildEvidence) -> Iterator[Measurement]:
-    """The latencies of a build that depend on the DLA's parameters alone: segments, and runs that use nothing else."""
+    """The latencies of a build that depend on the DLA's parameters alone: segments, copies, and runs on it alone."""
     design = evidence.expected.design
     if not design.is_whole:
         return
     cost = network_cost(design)
     segments = {_ends(evidence, one.layers): one for one in cost.segments if one.device == DLA}
-    for layer in evidence.profile:
-        names = segment_of(layer.name).layers if is_segment(layer.name) else ()
+    for row in dla_rows(evidence.profile):
+        names = segment_of(row.name).layers if row.is_segment else ()
         segment = segments.get((names[0], names[-1])) if names else None
-        if segment is not None:
-            place = f"{evidence.build}/{layer.name}"
-            precision = _main_precision(evidence, segment.layers)
-            estimate = StepTimes(design, segment).whole
-            yield Measurement(place, evidence.build, layer.microseconds, estimate, precision)
+        copy = transfer_of(row, cost.transfers)
+        inside: list[Callable[[Any], float]] = [] if segment is None else [StepTimes(design, segment).whole]
+        inside += [] if copy is None else [_transfer_estimator(evidence, copy.dram_bytes // 2)]
+        if inside and (segment is not None or not row.is_segment):
+            precision = "" if segment is None else _main_precision(evidence, segment.layers)
+            place = f"{evidence.build}/{row.name}"
+            yield Measurement(place, evidence.build, row.microseconds, functools.partial(_sum, inside), precision)
     if evidence.runs is not None and segments and len(segments) == len(cost.segments):
         parts: list[Callable[[Any], float]] = [StepTimes(design, one).whole for one in cost.segments]
         parts += [_transfer_estimator(evidence, one.dram_bytes // 2) for one in cost.transfers]
         layers = [name for one in cost.segments for name in one.layers]
-
-        def whole(record: Any) -> float:
-            return sum(part(record) for part in parts)
-
         precision = _main_precision(evidence, layers)
+        whole = functools.partial(_sum, parts)
         yield Measurement(f"{evidence.build}/run", evidence.build, evidence.runs.median, whole, precision)
+
+
+def _sum(parts: Sequence[Callable[[Any], float]], record: Any) -> float:
+    return sum(part(record) for part in parts)
 
 
 def gpu_measurements(evidence: BuildEvidence) -> Iterator[Measurement]:

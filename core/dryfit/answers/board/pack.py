@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Unpack, cast
 import attrs
 import onnx
 
-from dryfit.answers.anonymous import anonymous
+from dryfit.answers.anonymous import anonymous, foreign_operators
 from dryfit.answers.anonymous_weights import without_weights
 from dryfit.answers.asked import Model, form_of, format_of, model_source, quiet_log
 from dryfit.answers.board.learn import board_learn, open_limit_text
@@ -28,7 +28,7 @@ from dryfit.answers.json_data import Amount, Count
 from dryfit.answers.log_comparison import DLA
 from dryfit.answers.network_cost import network_cost
 from dryfit.answers.options import NetworkOptions, Options, shape_text
-from dryfit.answers.text import Answer, Block, Entries, Line, Table, bytes_text
+from dryfit.answers.text import Answer, Block, Entries, Line, Table, bytes_text, overlay_lines
 from dryfit.atomic_file import write_atomically
 from dryfit.board.board_build import BoardFiles
 from dryfit.board.kit.manifest import (
@@ -133,6 +133,7 @@ class BoardPackAnswer(Answer):
         kit: path of the kit; "" if it was not written.
         bytes: size of the kit.
         platform: board for which it is.
+        overlays: active overlays, each with its author, its board and a digest.
         is_anonymous: whether names and weights were replaced.
         builds: the builds.
         probes: what the probes decide; None without probes.
@@ -147,6 +148,7 @@ class BoardPackAnswer(Answer):
     kit: str
     bytes: Count
     platform: str
+    overlays: Sequence[str]
     is_anonymous: bool
     builds: Sequence[PackedBuild]
     probes: ProbeSummary | None
@@ -166,6 +168,7 @@ class BoardPackAnswer(Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
         """Return the lines and tables that `dryfit board pack` prints."""
         yield Line(self.summary_line())
+        yield from overlay_lines(self.overlays)
         rows = [
             (one.build, one.title, one.layers, bytes_text(one.bytes), ", ".join(one.tensorrt)) for one in self.builds
         ]
@@ -275,6 +278,7 @@ def board_pack(
         kit=os.fspath(output),
         bytes=len(data),
         platform=platform,
+        overlays=packed.overlays,
         is_anonymous=anonymously,
         builds=[_packed(one, len(packed.data[one.model])) for one in packed.builds],
         probes=summary,
@@ -388,13 +392,15 @@ def _summary(chosen: ProbeSet) -> ProbeSummary:
 
 def _contents(*, is_anonymous: bool, has_models: bool, has_probes: bool) -> list[str]:
     """Return what the results contain, in sentences."""
-    names = "numbers in the place of names" if is_anonymous else "with the names of your layers and tensors"
-    models = "models and weights are not among them" if has_models else "no model of yours is in this kit"
+    own = "numbers in the place of names" if is_anonymous else "with the names of your layers, tensors and model files"
+    own += "" if is_anonymous else ", and what these files say of their producer"
+    models = f"{own}; models and weights are not among them" if has_models else "no model of yours is in this kit"
     return [
         "kit.json: the builds of this kit, with their command lines, inputs and options",
         "board.json: model of the board, Jetson Linux, kernel, TensorRT, memory, power mode and its limits, clocks",
         "nothing else about the board: no serial number, host name, user or address",
-        f"for each build: trtexec's verbose log, the layers of the engine, and their times ({names}; {models})",
+        "for each build: trtexec's verbose log with dates, from which users' folders and the GPU's UUID are removed",
+        f"for each build: the layers of the engine, and their times ({models})",
         "for each build: the outputs of one run, on inputs that the kit generates",
         *(["the generated networks of the probes"] if has_probes else []),
     ]
@@ -407,6 +413,7 @@ class _Kit:
         builds: the builds.
         data: models and scales by path.
         notes: what was assumed or left out.
+        overlays: overlays with which the builds were estimated.
     """
 
     def __init__(self, platform: str, given: Mapping[str, Any]) -> None:
@@ -414,14 +421,19 @@ class _Kit:
         self.builds: list[KitBuild] = []
         self.data: dict[str, bytes] = {}
         self.notes: list[str] = []
+        self.overlays: list[str] = []
 
     def add_anonymous(self, model: Model) -> None:
         """Add a model without its names and weights. Raises what `board_pack` raises."""
         source, _ = _onnx_source(model)
         loaded = source if isinstance(source, onnx.ModelProto) else _loaded(source)
-        with anonymous(loaded, self._given) as (renamed, options):
-            self.add(
-                without_weights(cast("onnx.ModelProto", renamed)), options, MODEL, name=f"model-{len(self.builds) + 1}"
+        with anonymous(loaded, self._given) as (found, options):
+            renamed, name = cast("onnx.ModelProto", found), f"model-{len(self.builds) + 1}"
+            self.add(without_weights(renamed), options, MODEL, name=name)
+        foreign = foreign_operators(renamed)
+        if foreign:
+            self.notes.append(
+                f"{name} keeps names and attributes of operators that ONNX does not define: {', '.join(foreign)}"
             )
 
     def add_probes(self, networks: Sequence[ProbeNetwork]) -> None:
@@ -443,6 +455,7 @@ class _Kit:
         subject = config_for_board(source, None, self._with_scales(build_id, {**options, "platform": self._platform}))
         if subject.options is None or subject.config.default_device_type != DLA:
             raise ConfigError("A kit is for the DLA", where="--device", remedy="Leave out --device")
+        self.overlays += [label for label in subject.config.overlay_labels if label not in self.overlays]
         scales = f"scales/{build_id}.cache"
         lines, cache = self._lines(subject.network, subject.config, file, scales)
         if cache is not None:

@@ -16,7 +16,7 @@ from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.placement import PlacementHeading
 from dryfit.answers.placement_text import listed_names
-from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.answers.text import Answer, Block, Entries, Line, Table, overlay_lines
 from dryfit.short_text import count_text, printable
 
 _COLUMNS = ["tensor", "type", "engine layer", "SQNR dB", "own", "inherited", "saturated", "first difference"]
@@ -106,6 +106,7 @@ class CompareAnswer(PlacementHeading, Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return one table per side, with its notable findings."""
         yield Line(self._heading)
+        yield from overlay_lines(self.overlays)
         if self.simulated:
             yield Line(f"Simulated: {self.simulated}.")
         yield Line(count_text(len(self.samples), "sample"))

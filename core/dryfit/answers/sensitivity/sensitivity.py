@@ -20,7 +20,7 @@ from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.sensitivity.causes import causes, few_that_explain
 from dryfit.answers.sensitivity.measurement import LOCAL, LayerProbe, Measurement, MeasurementTask
-from dryfit.answers.text import Answer, Block, Line, Table
+from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.atomic_file import write_atomically
 from dryfit.calibration.calibrate import calibrate
 from dryfit.calibration.jobs import SampleCount, threads_per_job
@@ -96,6 +96,7 @@ class SensitivityAnswer(Answer):
     Attributes:
         model: path of the model, or name of the network.
         device: default device.
+        overlays: active overlays, each with its author, its board and a digest.
         samples: number of samples.
         scales: where the scales come from.
         metric: name of the metric.
@@ -115,6 +116,7 @@ class SensitivityAnswer(Answer):
 
     model: str
     device: str
+    overlays: Sequence[str]
     samples: Count
     scales: str
     metric: str
@@ -136,6 +138,7 @@ class SensitivityAnswer(Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
         """Return tables of the layers and tensors that cost most; `verbose`: all."""
         yield Line(f"{self.model}: {count_text(self.samples, 'sample')}, INT8 on {self.device}, scales {self.scales}")
+        yield from overlay_lines(self.overlays)
         if self.metric_fp32 is not None:
             yield Line(f"{self.metric} in FP32: {self.metric_fp32:.6g}")
         yield Line(
@@ -245,6 +248,7 @@ def sensitivity(
     return SensitivityAnswer(
         model=subject.name,
         device=subject.config.default_device_type,
+        overlays=subject.config.overlay_labels,
         samples=len(found.samples),
         scales=scales,
         metric=chosen.name,

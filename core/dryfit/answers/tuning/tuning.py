@@ -16,7 +16,7 @@ from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import Options
-from dryfit.answers.text import Answer, Block, Line, Table
+from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, Judge
@@ -109,6 +109,7 @@ class TuneAnswer(Answer):
     Attributes:
         model: path of the model.
         device: default device.
+        overlays: active overlays, each with its author, its board and a digest.
         metric: name of the metric.
         metric_fp32: the metric in FP32 on the samples that report; null where it compares with FP32.
         wanted: least value of the metric that the plan had to reach.
@@ -136,6 +137,7 @@ class TuneAnswer(Answer):
 
     model: str
     device: str
+    overlays: Sequence[str]
     metric: str
     metric_fp32: float | None
     wanted: float
@@ -170,6 +172,7 @@ class TuneAnswer(Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return what each step brought, and the files."""
         yield Line(self.summary_line())
+        yield from overlay_lines(self.overlays)
         yield Line(f"These are of {len(self.reporting)} samples that nothing was learned from or selected by")
         error = "" if self.gain_error_db is None else f", standard error {self.gain_error_db:.1f} dB"
         yield Line(f"Mean gain of a sample there: {self.gain_db:+.1f} dB{error}")
@@ -333,6 +336,7 @@ def tune(
     answer = TuneAnswer(
         model=subject.name,
         device=subject.config.default_device_type,
+        overlays=subject.config.overlay_labels,
         metric=chosen.name,
         metric_fp32=fp32 if np.isfinite(fp32) else None,
         wanted=wanted,

@@ -31,6 +31,8 @@ MODULE = "tensorrt"
 FILES = ("log.txt", "layers.json", "profile.json", "times.json", "output.json", "verdicts.json", "state.json")
 LEAST_FREE = 64 << 20
 """Bytes that must be free before a build: a verbose log and the JSON of a large network take some 10 MiB."""
+LEAST_LEFT = 1 << 20
+"""Bytes that must be free after a build, or a file that trtexec wrote last may be cut off."""
 VERDICT_SECONDS = 900
 TYPE_CODES = {"FLOAT": "f", "INT32": "i", "INT64": "q", "INT8": "b", "UINT8": "B", "BOOL": "B"}
 
@@ -97,6 +99,39 @@ def write_whole(path: str, data: bytes) -> None:
 def write_json(path: str, data: Any) -> None:
     """Write a JSON file, whole or not at all."""
     write_whole(path, json.dumps(data, indent=1).encode("utf-8"))
+
+
+def private_parts() -> List[Tuple[Any, bytes]]:
+    """Return patterns of what names the user or the board in a log, each with what takes its place.
+
+    Folders of users are in paths that libraries print; trtexec 8.6 and newer print the UUID of the GPU.
+    """
+    here, home = os.getcwd(), os.path.expanduser("~")
+    known = [
+        (re.escape(one), word) for one, word in ((here, b"."), (home, b"~")) if one.count("/") > 1 or one == "/root"
+    ]
+    found = [(re.compile(pattern.encode("utf-8", "surrogateescape")), word) for pattern, word in known]
+    found.append((re.compile(rb"/(?:home|media|run/user)/[^/\s:;,'\"<>|]+"), b"~"))
+    found.append((re.compile(rb"\b(?:GPU|MIG)-[0-9a-fA-F]{8}-[0-9a-fA-F-]{4,}"), b"GPU-removed"))
+    return found
+
+
+def remove_private(path: str) -> None:
+    """Rewrite a text file without what names the user or the board."""
+    parts = private_parts()
+    temporary = path + ".tmp"
+    changed = False
+    with open(path, "rb") as file, open(temporary, "wb") as written:
+        for line in file:
+            clean = line
+            for pattern, word in parts:
+                clean = pattern.sub(word, clean)
+            changed = changed or clean != line
+            written.write(clean)
+    if changed:
+        os.rename(temporary, path)
+    else:
+        os.remove(temporary)
 
 
 def read_json(path: str) -> Any:
@@ -374,11 +409,14 @@ def run_build(manifest: Plain, build: Plain, trtexec: Trtexec, has_python: bool)
         if has_python:
             note = ask_verdicts(build, words, folder)
         code = run_trtexec(trtexec.path, words, os.path.join(folder, "log.txt"))
+        for name in os.listdir(folder):
+            remove_private(os.path.join(folder, name))
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise KitError("the disk is full (%s). Make room and call run.sh again: it continues" % error.strerror)
-        note = "%s: %s" % (error.strerror, error.filename)
-    if code is not None and code != 0 and shutil.disk_usage(".").free < LEAST_FREE:
+        note = "%s: %s" % (error.strerror, os.path.basename(error.filename or ""))
+    free = shutil.disk_usage(".").free
+    if code is not None and free < (LEAST_LEFT if code == 0 else LEAST_FREE):
         raise KitError("the disk is full. Make room and call run.sh again: it runs %s again" % build["id"])
     state = {
         "state": "done" if code == 0 else "failed",
@@ -404,7 +442,10 @@ def run_trtexec(program: str, words: List[str], log: str) -> int:
         OSError: The log cannot be written, or the program cannot be started.
     """
     with open(log, "wb") as stream:
-        process = subprocess.Popen([program, *words], stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT)
+        # The log begins with the words of the command line: its first one is the same wherever the program is.
+        process = subprocess.Popen(
+            ["trtexec", *words], executable=program, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT
+        )
         try:
             return process.wait()
         except BaseException:

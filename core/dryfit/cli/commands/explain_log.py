@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dryfit.answers.options import Options
+from dryfit.answers.options import Options, option_name
 from dryfit.cli.console import json_option, show_answer
 from dryfit.cli.network_options import network_options
 
@@ -37,7 +37,7 @@ def explain_log(
     from dryfit.engine.progress import TerminalProgress
 
     if options and model is None:
-        given = ", ".join(f"--{name.replace('_', '-')}" for name in options)
+        given = ", ".join(map(option_name, options))
         raise click.UsageError(f"Options of the build require --model (found {given})")
     with TerminalProgress() as progress:
         answer = answer_of(

@@ -25,7 +25,7 @@ import dryfit
 from dryfit.answers.board.learn import BoardLearnAnswer
 from dryfit.target.overlays import Overlay
 
-BOARDS = 50
+BOARDS = int(os.environ.get("DRYFIT_STAND_IN_BOARDS", "50"))
 LEAST_FOUND, LARGEST_ERROR = 0.95, 0.10
 SIZES = [(channels, side, *rest) for channels, side, *rest in boards.SIZES if channels * side * side <= 1 << 18]
 """Networks of these sizes are measured. Larger inputs take the kit's Python most of the time of a board."""
@@ -128,7 +128,7 @@ def test_kits_on_fifty_boards_find_what_differs(server: BoardServer, tmp_path: P
             errors[cost.device].append(cost.error_held_out)
     # For who runs it with -s; the rest of this file is what must hold.
     sys.stdout.write(f"{found} of {changed} changed rules found, {len(wrong)} unchanged ones named, {errors}\n")
-    assert (wrong, changed >= 150) == ([], True)
+    assert (wrong, changed >= 3 * BOARDS) == ([], True)
     assert found >= LEAST_FOUND * changed
     for of_device in errors.values():
         assert (len(of_device), max(of_device) <= LARGEST_ERROR) == (BOARDS, True)

@@ -42,6 +42,8 @@ limits = { high = 5 }
 
 [cost.dla]
 step_seconds = { value = 30e-6 }
+copy_seconds = { value = 10e-6 }
+handover_seconds = { value = 20e-6 }
 bytes_per_second = { value = 20e9 }
 "rates.FP16.macs_per_cycle" = { value = 300 }
 """

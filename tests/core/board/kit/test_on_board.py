@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -169,18 +170,50 @@ def test_without_trtexec_the_kit_says_where_it_is(board: StandInBoard) -> None:
 
 
 def test_without_python_the_script_says_so(board: StandInBoard) -> None:
+    unshare = _unshare("-rm", "to hide the Python of the system")
     (board.root / "bin" / "python3").unlink()
+    tools = shutil.copytree(board.root / "bin", board.root / "tools")  # the programs, not links to them
     ended = subprocess.run(
-        ["/bin/sh", "run.sh"],
+        [unshare, "-rm", "/bin/sh", "-c", f"mount --bind {tools} /usr/bin; PATH=/usr/bin exec sh run.sh"],
         cwd=board.kit,
-        env={**board.variables, "PATH": str(board.root / "bin")},
+        env={**board.variables, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         capture_output=True,
         text=True,
         check=False,
     )
-    if ended.returncode == 0:
-        pytest.skip("this machine has /usr/bin/python3, which the script finds")
-    assert "Python 3.6 or newer was not found" in ended.stderr
+    assert (ended.returncode, "Python 3.6 or newer was not found" in ended.stderr) == (2, True)
+
+
+def test_the_kit_runs_without_root_and_writes_in_its_folder_alone(board: StandInBoard, tmp_path: Path) -> None:
+    words = {word for line in RUN.read_text().splitlines() if not line.startswith("#") for word in line.split()}
+    assert not words & {"sudo", "su", "doas", "pkexec"}
+    assert "sudo" not in ON_BOARD.read_text()
+    setpriv = shutil.which("setpriv")
+    if os.geteuid() != 0 or setpriv is None or not Path("/usr/bin/python3").exists():
+        assert board.run().returncode == 0  # nobody here is root
+        return
+    (board.root / "bin" / "python3").unlink()
+    (board.root / "bin" / "python3").symlink_to("/usr/bin/python3")
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are root's
+        own = Path(folder) / "own"
+        shutil.copytree(board.root, own, symlinks=True)
+        board.root, board.kit = own, own / board.kit.relative_to(tmp_path / "board")
+        board.quick_trtexec()
+        for one in (own, *own.rglob("*")):
+            os.chown(one, 65534, 65534, follow_symlinks=False)
+        Path(folder).chmod(0o755)
+        before = set(Path(folder).iterdir())
+        ended = subprocess.run(
+            [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "/bin/sh", "run.sh"],
+            cwd=board.kit,
+            env=board.variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert (board.kit / "results.zip").stat().st_uid == 65534
+        assert set(Path(folder).iterdir()) == before
 
 
 # Trouble --------------------------------------------------------------------------------------------------------------
@@ -258,6 +291,36 @@ def test_a_full_disk_stops_the_kit_before_it_builds(board: StandInBoard) -> None
     assert board.calls == []
 
 
+@pytest.mark.parametrize("code", [1, 0], ids=["trtexec fails", "trtexec does not notice"])
+def test_a_disk_that_fills_up_during_a_build_stops_the_kit_which_then_continues(board: StandInBoard, code: int) -> None:
+    unshare = _unshare("-rm", "to mount a small disk")
+    small = board.root / "small"
+    small.mkdir()
+    board.quick_trtexec(
+        before='case "$*" in *digits-2.onnx*) cat /dev/zero > work/filling 2> /dev/null; exit CODE ;; esac'.replace(
+            "CODE", str(code)
+        )
+    )
+    script = f"""mount -t tmpfs -o size=80m none {small} && cp -r {board.kit}/. {small} && cd {small}
+        sh run.sh; echo "first $?"; ls work; rm work/filling
+        sed -i "s/cat .dev.zero.*exit .*esac/esac/" {board.root}/bin/trtexec
+        sh run.sh; echo "second $?"; ls work"""
+    ended = subprocess.run(
+        [unshare, "-rm", "/bin/sh", "-c", script],
+        env={**board.variables, "PATH": f"{board.root / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    first, second = ended.stdout.split("first 2\n")
+    assert ended.stderr.startswith("Stopped: the disk is full")
+    assert ended.stderr.count("Stopped") == 1
+    assert "digits-2\n" not in second.split("[")[0]  # the folder of a build that has ended
+    assert second.count("done after") == 2
+    assert "digits-2\n" in second.split("second 0\n")[1]
+    assert "Packed results.zip" not in first
+
+
 def test_a_missing_python_module_is_said_and_does_no_harm(board: StandInBoard) -> None:
     ended = board.run()
     assert "TensorRT's Python module is not installed: the verdicts on layers come from the logs alone." in ended.stdout
@@ -291,6 +354,55 @@ def _wait_for(happens: object, seconds: float = 60.0) -> None:
     while not happens():  # type: ignore[operator]
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+# Privacy --------------------------------------------------------------------------------------------------------------
+
+UUID = "GPU-f5507ee1-b6b1-556b-8350-83af993dbffd"
+
+
+def test_results_do_not_show_who_ran_the_kit_or_on_which_board(board: StandInBoard) -> None:
+    home = board.root / "home" / "ada-secret"
+    home.mkdir()
+    board.environment |= {"HOME": str(home), "USER": "ada-secret", "LOGNAME": "ada-secret", "SECRET": "token-secret"}
+    board.environment |= {"TRTEXEC": str(board.root / "bin" / "trtexec")}
+    board.quick_trtexec(
+        before=f'''echo "[I] Selected Device UUID: {UUID}"
+echo "[V] [TRT] Trying to load shared library $HOME/lib/libnvinfer_plugin.so"
+echo "[W] could not find /home/eve-secret/tactics.cache, nor /media/eve-secret/disk/x, nor $(pwd)/work"
+echo "[I] Selected Device: Orin"'''
+    )
+    ended = board.run()
+    assert (ended.returncode, ended.stderr) == (0, "")
+    with zipfile.ZipFile(board.kit / "results.zip") as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    log = contents["builds/digits/log.txt"].decode()
+    assert "Selected Device UUID: GPU-removed" in log
+    assert "library ~/lib/libnvinfer_plugin.so" in log
+    assert "find ~/tactics.cache, nor ~/disk/x, nor ./work" in log
+    assert "Selected Device: Orin" in log
+    for private in (b"secret", UUID[4:].encode(), str(board.root).encode(), os.uname().nodename.encode()):
+        assert [name for name, data in contents.items() if private in data] == []
+
+
+def test_board_json_has_what_the_kit_says_and_no_more(board: StandInBoard) -> None:
+    board.run()
+    facts = json.loads((board.kit / "work" / "board.json").read_text())
+    assert set(facts) == {
+        *("model", "release", "kernel", "tensorrt", "python_tensorrt", "power_mode", "power_limits", "clocks"),
+        "memory_bytes",
+    }
+
+
+def test_a_program_that_cannot_be_started_is_named_without_its_folder(board: StandInBoard) -> None:
+    state = on_board.Trtexec.__new__(on_board.Trtexec)
+    state.path = str(board.root / "secret" / "trtexec")
+    with pytest.raises(FileNotFoundError):
+        on_board.run_trtexec(state.path, [], str(board.root / "log"))
+    (board.root / "bin" / "trtexec").write_text("#!/nowhere/sh\n")
+    ended = board.run()
+    assert ended.returncode in (1, 2)
+    assert str(board.root) not in (board.kit / "work" / "digits" / "state.json").read_text()
 
 
 # What it reads --------------------------------------------------------------------------------------------------------
