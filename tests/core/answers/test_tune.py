@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import attrs
@@ -21,10 +22,12 @@ from dryfit.answers.tuning import tuning
 from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.intervals import intervals
-from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.answers.tuning.judge import Candidate, DeviceRuns, Judge
 from dryfit.answers.tuning.mixed_precision import Noise, choices
+from dryfit.answers.tuning.trials import Trials
 from dryfit.answers.tuning.verdicts import LARGEST_DB, Verdict, by_sample_db, divided, gain, student_quantile
 from dryfit.answers.tuning.weights import Corrections, _descended, corrected_biases, with_corrections
+from dryfit.calibration.jobs import SampleCount
 from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
 from dryfit.onnx.external_data import ExternalData
 from dryfit.plugins.metrics import metric as metric_of
@@ -312,6 +315,49 @@ def test_a_plan_brings_accuracy_and_its_files_hold_it(samples, tmp_path):
     assert answer.export_line.startswith(f"dryfit export trtexec {answer.files['Model']}")
 
 
+def files_of(folder):
+    """The contents of a plan's files; its own paths aside."""
+    return {one.name: one.read_bytes().replace(str(folder).encode(), b"") for one in sorted(folder.iterdir())}
+
+
+def test_a_plan_is_the_same_for_any_number_of_processes_and_after_a_pause(samples, tmp_path, monkeypatch):
+    path = tmp_path / "four.onnx"
+    onnx.save(four("Relu(a)"), path)
+
+    def tuned(name, **options):
+        answer = dryfit.tune(path, samples, tmp_path / name, target=100.0, max_macs=0.3, threads=1, **options)
+        return answer, files_of(tmp_path / name)
+
+    class Stopping(SampleCount):
+        @property
+        def is_stopped(self):
+            return next(asked, 0) == 0
+
+    _, whole = tuned("whole")
+    assert {"model.onnx", "model.cache", "plan.json"} <= set(whole)
+    assert tuned("processes", jobs=2)[1] == whole
+    asked = iter([1] * 12)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        tuned("stopped", state=tmp_path / "kept", progress=Stopping)
+    assert re.match(r"\d+ trials were run. They are kept in .*kept; add --resume", stopped.value.__notes__[0])
+    kept = (tmp_path / "kept").read_bytes()
+    run = []
+    monkeypatch.setattr(DeviceRuns, "outputs", lambda *given, own=DeviceRuns.outputs: (run.append(1), own(*given))[1])
+    answer, resumed = tuned("resumed", state=tmp_path / "kept", resume=True)
+    assert resumed == whole
+    first = len(run)
+    assert re.fullmatch(r"[1-9]\d* of \d+ trials are of an earlier run", answer.notes[-1])
+    answer, again = tuned("again", state=tmp_path / "kept", resume=True)
+    assert again == whole
+    assert len(run) == first, "nothing is run twice"
+    (tmp_path / "kept").write_bytes(kept)
+    with pytest.raises(CalibrationError, match="belong to another run"):
+        tuned("other", state=tmp_path / "kept", resume=True, device="DLA")
+    (tmp_path / "kept").write_bytes(kept[: len(kept) // 2])
+    with pytest.raises(CalibrationError, match="cannot be read"):
+        tuned("damaged", state=tmp_path / "kept", resume=True)
+
+
 def test_what_cannot_be_tuned_is_refused(samples):
     with pytest.raises(UnknownNameError, match="weight-rounding"):
         dryfit.tune(four("Relu(a)"), samples, steps=["rounding"])
@@ -323,16 +369,18 @@ def test_what_cannot_be_tuned_is_refused(samples):
 
 def judge_of(small, values, *, device="GPU"):
     feeds = [{"x": one[np.newaxis]} for one in values]
+    options = NetworkOptions(device=device, precision="int8,fp16", fallback="GPU")
+    runs = DeviceRuns(folder=None, options=options, shapes={"x": feeds[0]["x"].shape}, threads=1)
     return Judge.of_model(
         small,
         external=HERE,
-        folder=None,
-        options=NetworkOptions(device=device, precision="int8,fp16", fallback="GPU"),
+        runs=runs,
+        away=runs,
+        trials=Trials({}),
         collected=feeds,
         held=feeds,
         metric=metric_of("sqnr"),
         labels=None,
-        threads=1,
     )
 
 
@@ -352,7 +400,7 @@ def test_corrected_biases_take_mean_errors_back(samples, device):
         },
     )
     judge = judge_of(small, np.load(samples), device=device)
-    candidate = Candidate(small, dict(judge.range_sets(small))["minmax"])
+    candidate = Candidate(small, judge.range_sets([small])[0]["minmax"])
     found = corrected_biases(judge.network(small), judge.probe(candidate), judge.collected)
     # The second layer alone, so that the first one gives it the same inputs: by the device's own kernel.
     second = Corrections({}, {"node_of_e": found.biases["node_of_e"]})
@@ -378,7 +426,7 @@ def test_corrected_biases_take_mean_errors_back(samples, device):
 def test_corrected_biases_raise_the_sqnr(samples, device):
     small = four("Relu(a)")
     judge = judge_of(small, np.load(samples), device=device)
-    candidate = Candidate(small, dict(judge.range_sets(small))["minmax"])
+    candidate = Candidate(small, judge.range_sets([small])[0]["minmax"])
     found = corrected_biases(judge.network(small), judge.probe(candidate), judge.collected)
     better = attrs.evolve(candidate, model=with_corrections(small, HERE, found))
     assert judge.verdict(better).sqnr_db > judge.verdict(candidate).sqnr_db + 1
@@ -386,7 +434,7 @@ def test_corrected_biases_raise_the_sqnr(samples, device):
 
 def test_a_mean_error_that_samples_do_not_agree_on_is_left(samples):
     judge = judge_of(four("Relu(a)"), np.load(samples)[:1])
-    candidate = Candidate(four("Relu(a)"), dict(judge.range_sets(four("Relu(a)")))["minmax"])
+    candidate = Candidate(four("Relu(a)"), judge.range_sets([four("Relu(a)")])[0]["minmax"])
     found = corrected_biases(judge.network(candidate.model), judge.probe(candidate), judge.collected)
     assert not found.biases, "one sample tells no standard error"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
@@ -12,23 +14,25 @@ import attrs
 import numpy as np
 from onnx import ModelProto
 
-from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked
+from dryfit.answers.asked import EXAMPLE_INPUTS, Asked, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import Options
 from dryfit.answers.text import Answer, Block, Line, Table
-from dryfit.answers.tuning.centering import center, centered_tensors
+from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
-from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, Judge
+from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge
 from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates, noise_of
-from dryfit.answers.tuning.verdicts import Gain, Verdict, divided, gain
+from dryfit.answers.tuning.trials import Trials, digest
+from dryfit.answers.tuning.verdicts import Gain, SampleParts, Verdict, divided, gain
 from dryfit.answers.tuning.weights import corrected_biases, rounded_by_effect, with_corrections
 from dryfit.atomic_file import write_atomically
-from dryfit.calibration.jobs import SampleCount
+from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
-from dryfit.calibration.output_noise import NoiseProbe, OutputNoise
+from dryfit.calibration.worker_processes import WorkerProcesses
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.onnx.model_file import read_model, write_model
+from dryfit.plugins import registry
 from dryfit.plugins.calibrators import calibrator as calibrator_of
 from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.calibration_cache import CalibrationCache
@@ -227,7 +231,11 @@ def tune(
     qdq: bool = False,
     preparation: PicturePreparation | None = None,
     limit: int | None = None,
+    state: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
+    jobs: int = 1,
+    executor: Executor | None = None,
     progress: Callable[[int, int], SampleCount] = SampleCount,
     **options: Unpack[Options],
 ) -> TuneAnswer:
@@ -251,14 +259,18 @@ def tune(
         qdq: whether to write the plan also as a model with Q/DQ nodes, for TensorRT 11.
         preparation: how pictures are converted to inputs.
         limit: maximum number of samples to use, counted from the first.
-        threads: number of host threads; None for one per CPU.
+        state: path of the file that stores the results of trials, written after each.
+        resume: use the results in the file, where there are such.
+        threads: number of threads per process; None for one per CPU in total.
+        jobs: number of processes that share the trials; the plan and its files are the same for any number.
+        executor: executor that runs the trials instead, such as a dask client's; it is not shut down.
         progress: function that receives the number of steps and 0, and returns the monitor that counts them.
         options: keyword arguments named like the options of `dryfit tune`.
 
     Raises:
         ConfigError: The model is no ONNX model, has Q/DQ nodes, or the options conflict.
         UnknownNameError: A step, metric, device or option value does not exist.
-        KeyboardInterrupt: The run was stopped; nothing was written.
+        KeyboardInterrupt: The run was stopped; the notes of the exception state what was saved.
         CalibrationError, ExecutionError: Samples cannot be read, are fewer than five, or do not match the network.
 
     Example:
@@ -298,42 +310,75 @@ def tune(
 
     selecting, selecting_labels = of(parts.selecting)
     assert subject.options is not None  # noqa: S101  there is no config
-    judge = Judge.of_model(
-        proto,
-        external=external,
-        folder=subject.folder,
-        options=subject.options,
-        collected=of(parts.learning)[0],
-        held=selecting,
-        metric=chosen,
-        labels=selecting_labels,
-        threads=threads,
-    )
-    tuner = _Tuner(judge, proto, _wanted(chosen.name, judge.measured(judge.exact), max_loss, target), max_macs)
-    with progress(1 + len(steps), 0) as count, count.shown():
+    shapes = {name: array.shape for name, array in selecting[0].items()}
+    runs = DeviceRuns(folder=subject.folder, options=subject.options, shapes=shapes, threads=threads)
+    fingerprint = {
+        "model": digest(proto.SerializeToString(deterministic=True)),
+        "samples": f"{source.text}: {digest(*names)}",
+        "options": subject.options.fingerprint,
+        "metric": chosen.name,
+        "labels": digest(json.dumps(labels, default=_plain)),
+    }
+    with contextlib.ExitStack() as stack:
+        count = stack.enter_context(progress(1 + len(steps), 0))
+        stack.enter_context(count.shown())
+        if jobs > 1 and executor is None:
+            only_own = "*" in registry.switches.disabled
+            executor = stack.enter_context(WorkerProcesses(jobs, registry.switch_off_foreign if only_own else None))
+        place = None if state is None else Path(state)
+        trials = Trials(fingerprint, place, executor, lambda: count.is_stopped, resume=resume)
+        judge = Judge.of_model(
+            proto,
+            external=external,
+            runs=runs,
+            away=attrs.evolve(runs, threads=threads or threads_per_job(jobs)),
+            trials=trials,
+            collected=of(parts.learning)[0],
+            held=selecting,
+            metric=chosen,
+            labels=selecting_labels,
+        )
+        tuner = _Tuner(judge, proto, _wanted(chosen.name, judge.measured(judge.exact), max_loss, target), max_macs)
         tuner.begin()
         count.advance(1, 1)
         for step in STEPS:
             if count.is_stopped:
-                raise KeyboardInterrupt
+                raise trials.interruption()
             if step in steps:
                 tuner.take(step)
                 count.advance(1, 1)
+        answer, final = _answer(tuner, judge, subject, parts, of(parts.reporting), max_loss, target)
+    return answer if output is None else _written(answer, judge, final, Path(output), qdq=qdq)
+
+
+def _answer(
+    tuner: _Tuner,
+    judge: Judge,
+    subject: Asked,
+    parts: SampleParts,
+    reporting: tuple[list[Feeds], list[Any] | None],
+    max_loss: float | None,
+    target: float | None,
+) -> tuple[TuneAnswer, Candidate]:
+    """Return what the plan is worth on the samples that report, and the plan."""
     final, notes = tuner.now, list(subject.notes)
     if tuner.is_only_calibrated:
-        final = tuner.calibrated_on([*judge.collected, *selecting])
+        final = tuner.calibrated_on([*judge.collected, *judge.held])
         notes.append("No step was taken: the ranges are of all samples but those that report")
-    reporter = judge.over(proto, *of(parts.reporting))
+    reporter = judge.over(tuner.first.model, *reporting)
     fp32 = reporter.measured(reporter.exact)
-    wanted = _wanted(chosen.name, fp32, max_loss, target)
-    before, expected = reporter.verdict(tuner.first), reporter.verdict(final)
+    wanted = _wanted(judge.metric.name, fp32, max_loss, target)
+    before, expected = reporter.verdicts([tuner.first, final])
     brought = gain(before, expected)
     macs = multiply_accumulates(judge.network(final.model))
     half = [layer.name for layer in judge.network(final.model).layers if layer.name in final.half]
+    reused = len(judge.trials.reused)
+    if reused:
+        notes.append(f"{reused} of {reused + judge.trials.num_run} trials are of an earlier run")
     answer = TuneAnswer(
         model=subject.name,
         device=subject.config.default_device_type,
-        metric=chosen.name,
+        metric=judge.metric.name,
         metric_fp32=fp32 if np.isfinite(fp32) else None,
         wanted=wanted,
         is_reached=expected.metric >= wanted,
@@ -351,7 +396,11 @@ def tune(
         files={},
         notes=notes,
     )
-    return answer if output is None else _written(answer, judge, final, Path(output), qdq=qdq)
+    return answer, final
+
+
+def _plain(labels: Any) -> Any:
+    return labels.tolist() if hasattr(labels, "tolist") else repr(labels)
 
 
 def _outcome(verdict: Verdict) -> TuningOutcome:
@@ -421,8 +470,9 @@ class _Tuner:
 
     def begin(self) -> None:
         """Calibrate by TensorRT's calibrator, and then by the best of several."""
-        sets = {name: Candidate(self._original, ranges) for name, ranges in self._judge.range_sets(self._original)}
-        verdicts = {name: self._judge.verdict(one) for name, one in sets.items()}
+        (found,) = self._judge.range_sets([self._original])
+        sets = {name: Candidate(self._original, ranges) for name, ranges in found.items()}
+        verdicts = dict(zip(sets, self._judge.verdicts(list(sets.values())), strict=True))
         first = next(iter(sets))
         self.now = self.first = sets[first]
         self._calibrator = first
@@ -444,8 +494,8 @@ class _Tuner:
 
     def calibrated_on(self, samples: Sequence[Feeds]) -> Candidate:
         """Return the model as it was with the ranges that the chosen calibrator finds on these samples."""
-        sets = attrs.evolve(self._judge, collected=samples).range_sets(self._original)
-        return Candidate(self._original, dict(sets)[self._calibrator])
+        (sets,) = attrs.evolve(self._judge, collected=samples).range_sets([self._original])
+        return Candidate(self._original, sets[self._calibrator])
 
     def take(self, step: str) -> None:
         """Try a step, and keep what it brings."""
@@ -523,23 +573,28 @@ class _Tuner:
         lowest, highest = judge.ends_per_channel(model, names)
         largest = {name: np.maximum(np.abs(lowest[name]), np.abs(highest[name])) for name in names}
         inputs = judge.input_ends()
-        tried: list[tuple[float, Candidate, str]] = []
-        seen: set[bytes] = set()
+        models: dict[bytes, tuple[ModelProto, str]] = {}
         for strength in EQUALIZATIONS:
             found = equalize(model, judge.external, largest, strength, inputs)
-            data = found.model.SerializeToString(deterministic=True)
-            if not found.factors or data in seen:
-                continue
-            seen.add(data)
-            proved = f", {found.proved} channels that cannot reach the bound of their ReLU6" if found.proved else ""
-            for name, ranges in judge.range_sets(found.model):
-                candidate = Candidate(found.model, ranges)
-                what = f"{found.num_tensors} tensors scaled by channel (strength {strength}{proved}), ranges by {name}"
-                tried.append((judge.verdict(candidate).score, candidate, what))
+            if found.factors:
+                proved = f", {found.proved} channels that cannot reach the bound of their ReLU6" if found.proved else ""
+                what = f"{found.num_tensors} tensors scaled by channel (strength {strength}{proved}), ranges by "
+                models.setdefault(found.model.SerializeToString(deterministic=True), (found.model, what))
+        sets = judge.range_sets([each for each, _ in models.values()])
+        tried = [
+            _Proposal(Candidate(each, ranges), what + name)
+            for (each, what), found_sets in zip(models.values(), sets, strict=True)
+            for name, ranges in found_sets.items()
+        ]
+        return self._best(tried) or _Proposal(None, "no channels can be scaled")
+
+    def _best(self, tried: Sequence[_Proposal]) -> _Proposal | None:
+        """Return the proposal whose samples have the highest mean SQNR; None if there are none."""
         if not tried:
-            return _Proposal(None, "no channels can be scaled")
-        _, candidate, what = max(tried, key=lambda one: one[0])
-        return _Proposal(candidate, f"{what}, the best of {len(tried)}", len(tried))
+            return None
+        verdicts = self._judge.verdicts([one.candidate for one in tried if one.candidate is not None])
+        best = tried[int(np.argmax([one.score for one in verdicts]))]
+        return attrs.evolve(best, what=f"{best.what}, the best of {len(tried)}", tries=len(tried))
 
     def _centered(self) -> _Proposal:
         judge, model = self._judge, self.now.model
@@ -547,24 +602,25 @@ class _Tuner:
         if not names:
             return _Proposal(None, "no channels can be shifted")
         ends = judge.ends_per_channel(model, names)
-        tried: list[tuple[float, Candidate, str, ModelProto | None]] = []
+        variants: list[tuple[Centering, str, ModelProto | None]] = []
         for activations in (True, False):
             for rounds in (False, True):
                 found = center(model, judge.external, *ends, activations=activations, rounds=rounds)
                 if not found.shifts or not self._keeps_segments(attrs.evolve(self.now, model=found.model)):
                     break
-                for name, ranges in judge.range_sets(found.model):
-                    candidate = Candidate(found.model, {**ranges, **found.ranges})
-                    what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations, "
-                    what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
-                    origin = found.origin if rounds else None
-                    tried.append((judge.verdict(candidate).score, candidate, f"{what}ranges by {name}", origin))
-            if tried:
+                what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations, "
+                what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
+                variants.append((found, f"{what}ranges by ", found.origin if rounds else None))
+            if variants:
                 break
-        if not tried:
-            return _Proposal(None, f"the activations that this requires would cut segments of {judge.device}")
-        _, candidate, what, origin = max(tried, key=lambda one: one[0])
-        return _Proposal(candidate, f"{what}, the best of {len(tried)}", len(tried), origin)
+        sets = judge.range_sets([each.model for each, _, _ in variants])
+        tried = [
+            _Proposal(Candidate(each.model, {**ranges, **each.ranges}), what + name, origin=origin)
+            for (each, what, origin), found_sets in zip(variants, sets, strict=True)
+            for name, ranges in found_sets.items()
+        ]
+        refused = f"the activations that this requires would cut segments of {judge.device}"
+        return self._best(tried) or _Proposal(None, refused)
 
     def _scaled(self) -> _Proposal:
         judge = self._judge
@@ -582,24 +638,19 @@ class _Tuner:
             }
         judged = judged_tensors(network, {name: {**found["now"], **one} for name, one in found.items()})
         roundings = roundings_of(judged)
-        noise: OutputNoise | None = None
         samples = judge.collected[:: max(1, len(judge.collected) // MOST_LOOKED_AT)][:MOST_LOOKED_AT]
-        tensors = list(dict.fromkeys(name for one in roundings for name in one.tensors))
-        probe = NoiseProbe(network, tensors, samples[0], judge.threads)
-        for index, feeds in enumerate(samples):
-            one = probe.noise(str(index), feeds, roundings)
-            noise = one if noise is None else noise.joined(one)
-        changes = changes_from(found["now"], judged, noise)
-        best, kept, now = self._verdict.score, 0, self.now
-        counts = sorted({1 << power for power in range(len(changes).bit_length())} | {len(changes)})
-        for count in counts if changes else []:
+        changes = changes_from(found["now"], judged, judge.noise(self.now.model, samples, roundings))
+        counts = sorted({1 << power for power in range(len(changes).bit_length())} | {len(changes)}) if changes else []
+        candidates = []
+        for count in counts:
             ranges = dict(self.now.ranges)
             for change in changes[:count]:
                 ranges.update(dict.fromkeys(change.tensors, change.threshold))
-            candidate = attrs.evolve(self.now, ranges=ranges)
-            score = judge.verdict(candidate).score
-            if score > best:
-                best, kept, now = score, count, candidate
+            candidates.append(attrs.evolve(self.now, ranges=ranges))
+        best, kept, now = self._verdict.score, 0, self.now
+        for count, candidate, verdict in zip(counts, candidates, judge.verdicts(candidates), strict=True):
+            if verdict.score > best:
+                best, kept, now = verdict.score, count, candidate
         what = f"{kept} of {len(judged)} ranges changed, {len(roundings)} tried"
         if not kept:
             return _Proposal(None, f"no range is better, {len(roundings)} tried")
@@ -692,7 +743,7 @@ def _written(answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, *
     """Write the files of a plan."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {"Model": folder / MODEL_FILE, "Calibration cache": folder / CACHE_FILE}
-    write_model(final.model, files["Model"], judge.external, judge.folder or folder)
+    write_model(final.model, files["Model"], judge.external, judge.runs.folder or folder)
     solutions = {name: Solution.of_threshold(end) for name, end in final.ranges.items()}
     cache = CalibrationCache.of_solutions(solutions, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
     write_atomically(files["Calibration cache"], [cache.to_bytes()])
