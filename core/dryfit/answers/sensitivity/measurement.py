@@ -267,12 +267,16 @@ class LayerProbe:
             layer: the layer; its inputs are those of the last sample.
             tensor: name of its output, or of one of the `taps`.
         """
-        self._begin()
         inputs = {
             name: rounded(self.exact(name), scale) if scale else self.exact(name)
             for name, scale in layer.inputs.items()
         }
-        return self._rounded_weights.run_after(inputs, [tensor])[tensor]
+        return self.with_rounded_weights(inputs, tensor)
+
+    def with_rounded_weights(self, given: Mapping[str, Array], tensor: str) -> Array:
+        """Return a tensor in FP32, by the codes of the weights, from the contents of all that it depends on."""
+        self._begin()
+        return self._rounded_weights.run_after(given, [tensor])[tensor]
 
     def outputs_by_tensor(self, tensor: str) -> dict[str, Array]:
         """Return the outputs for the last sample if one of `tensors` alone is rounded."""

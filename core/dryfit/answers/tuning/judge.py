@@ -53,11 +53,13 @@ class Candidate:
         model: ONNX model.
         ranges: end of the range by tensor name.
         half: names of the layers that are kept in FP16.
+        statistics: mean and standard deviation of channels that batch normalizations told, by tensor name.
     """
 
     model: ModelProto
     ranges: Mapping[str, float]
     half: frozenset[str] = frozenset()
+    statistics: Mapping[str, tuple[Array, Array]] = attrs.field(factory=dict)
 
     @property
     def digest(self) -> str:

@@ -23,9 +23,21 @@ from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge
 from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates, noise_of
+from dryfit.answers.tuning.normalization import (
+    Folding,
+    analytic_biases,
+    fold_batch_normalizations,
+    scaled,
+    shifted,
+)
 from dryfit.answers.tuning.trials import Trials, digest
 from dryfit.answers.tuning.verdicts import Gain, SampleParts, Verdict, divided, gain
-from dryfit.answers.tuning.weights import corrected_biases, rounded_by_effect, with_corrections
+from dryfit.answers.tuning.weights import (
+    biases_corrected_in_sequence,
+    corrected_biases,
+    rounded_by_effect,
+    with_corrections,
+)
 from dryfit.atomic_file import write_atomically
 from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
@@ -365,7 +377,7 @@ def _answer(
     if tuner.is_only_calibrated:
         final = tuner.calibrated_on([*judge.collected, *judge.held])
         notes.append("No step was taken: the ranges are of all samples but those that report")
-    reporter = judge.over(tuner.first.model, *reporting)
+    reporter = judge.over(tuner.original, *reporting)
     fp32 = reporter.measured(reporter.exact)
     wanted = _wanted(judge.metric.name, fp32, max_loss, target)
     before, expected = reporter.verdicts([tuner.first, final])
@@ -451,7 +463,8 @@ class _Tuner:
     """A plan while steps change it.
 
     Attributes:
-        first: the network as it was, calibrated.
+        original: the model as it was.
+        first: the same, calibrated, with batch normalizations in its convolutions.
         now: the quantized network so far.
         steps: what each step brought.
         segments: number of segments of the first engine.
@@ -459,10 +472,14 @@ class _Tuner:
 
     def __init__(self, judge: Judge, model: Any, wanted: float, max_macs: float) -> None:
         self._judge = judge
-        self._original = model
+        self.original = model
         self._wanted = wanted
         self._max_macs = max_macs
-        self.now = self.first = Candidate(model, {})
+        folding = fold_batch_normalizations(model, judge.external)
+        # A model that FP32 makes another one of by folding stays as it is.
+        if folding.statistics and worst_sqnr_db(judge.exact, judge.real_outputs(folding.model)) < LEAST_EXACT_DB:
+            folding = Folding(model, {})
+        self.now = self.first = Candidate(folding.model, {}, statistics=folding.statistics)
         self.steps: list[TuningStep] = []
         self.segments = 0
         self._calibrator = ""
@@ -470,15 +487,17 @@ class _Tuner:
 
     def begin(self) -> None:
         """Calibrate by TensorRT's calibrator, and then by the best of several."""
-        (found,) = self._judge.range_sets([self._original])
-        sets = {name: Candidate(self._original, ranges) for name, ranges in found.items()}
+        (found,) = self._judge.range_sets([self.now.model])
+        sets = {name: attrs.evolve(self.now, ranges=ranges) for name, ranges in found.items()}
         verdicts = dict(zip(sets, self._judge.verdicts(list(sets.values())), strict=True))
         first = next(iter(sets))
         self.now = self.first = sets[first]
         self._calibrator = first
         self._verdict = verdicts.pop(first)
         self.segments = len(self._judge.engine(self.first).plan.segments)
-        self._report("calibration", f"ranges by {first}", self._verdict, None, is_taken=True)
+        folded = len(self.first.statistics)
+        what = f"ranges by {first}" + (f"; {folded} batch normalizations folded into convolutions" if folded else "")
+        self._report("calibration", what, self._verdict, None, is_taken=True)
         best = max(verdicts, key=lambda name: verdicts[name].score)
         brought = gain(self._verdict, verdicts[best], len(verdicts))
         what = f"ranges by {best}, the best of {len(verdicts)} others"
@@ -494,8 +513,8 @@ class _Tuner:
 
     def calibrated_on(self, samples: Sequence[Feeds]) -> Candidate:
         """Return the model as it was with the ranges that the chosen calibrator finds on these samples."""
-        (sets,) = attrs.evolve(self._judge, collected=samples).range_sets([self._original])
-        return Candidate(self._original, sets[self._calibrator])
+        (sets,) = attrs.evolve(self._judge, collected=samples).range_sets([self.first.model])
+        return attrs.evolve(self.first, ranges=sets[self._calibrator])
 
     def take(self, step: str) -> None:
         """Try a step, and keep what it brings."""
@@ -504,7 +523,7 @@ class _Tuner:
             "centering": self._centered,
             "scales": self._scaled,
             "weight-rounding": self._with_rounded_weights,
-            "bias-correction": self._with_corrected_biases,
+            "bias-correction": lambda: self._corrected(self.now),
             "mixed-precision": self._mixed,
         }
         proposed = proposals[step]()
@@ -573,17 +592,19 @@ class _Tuner:
         lowest, highest = judge.ends_per_channel(model, names)
         largest = {name: np.maximum(np.abs(lowest[name]), np.abs(highest[name])) for name in names}
         inputs = judge.input_ends()
-        models: dict[bytes, tuple[ModelProto, str]] = {}
+        variants: dict[str, tuple[Candidate, str]] = {}
         for strength in EQUALIZATIONS:
             found = equalize(model, judge.external, largest, strength, inputs)
             if found.factors:
+                statistics = scaled(self.now.statistics, found.factors)
                 proved = f", {found.proved} channels that cannot reach the bound of their ReLU6" if found.proved else ""
                 what = f"{found.num_tensors} tensors scaled by channel (strength {strength}{proved}), ranges by "
-                models.setdefault(found.model.SerializeToString(deterministic=True), (found.model, what))
-        sets = judge.range_sets([each for each, _ in models.values()])
+                variant = Candidate(found.model, {}, statistics=statistics)
+                variants.setdefault(variant.digest, (variant, what))
+        sets = judge.range_sets([each.model for each, _ in variants.values()])
         tried = [
-            _Proposal(Candidate(each, ranges), what + name)
-            for (each, what), found_sets in zip(models.values(), sets, strict=True)
+            _Proposal(attrs.evolve(each, ranges=ranges), what + name)
+            for (each, what), found_sets in zip(variants.values(), sets, strict=True)
             for name, ranges in found_sets.items()
         ]
         return self._best(tried) or _Proposal(None, "no channels can be scaled")
@@ -615,7 +636,11 @@ class _Tuner:
                 break
         sets = judge.range_sets([each.model for each, _, _ in variants])
         tried = [
-            _Proposal(Candidate(each.model, {**ranges, **each.ranges}), what + name, origin=origin)
+            _Proposal(
+                Candidate(each.model, {**ranges, **each.ranges}, statistics=shifted(self.now.statistics, each.shifts)),
+                what + name,
+                origin=origin,
+            )
             for (each, what, origin), found_sets in zip(variants, sets, strict=True)
             for name, ranges in found_sets.items()
         ]
@@ -667,27 +692,40 @@ class _Tuner:
         what = f"weights of {len(found.kernels)} layers rounded by their effect"
         # Codes that are chosen for the energy of the error may leave a mean, which biases take back.
         corrected = self._corrected(candidate)
-        if corrected is not None:
-            return _Proposal(corrected, f"{what}, and biases corrected")
+        if corrected.candidate is not None:
+            return _Proposal(corrected.candidate, f"{what}, and {corrected.what}")
         return _Proposal(candidate, what)
 
-    def _with_corrected_biases(self) -> _Proposal:
-        candidate = self._corrected(self.now)
-        if candidate is None:
-            return _Proposal(None, "no mean error is sure, or taking it back costs SQNR where it was learned")
-        return _Proposal(candidate, "biases corrected by data")
-
-    def _corrected(self, candidate: Candidate) -> Candidate | None:
+    def _corrected(self, candidate: Candidate) -> _Proposal:
+        """Return a network with corrected biases: those that bring most on the samples that they were learned from."""
         judge = self._judge
         samples = judge.collected[: 2 * MOST_LOOKED_AT]
-        found = corrected_biases(judge.network(candidate.model), judge.probe(candidate), samples)
-        if not found.biases:
-            return None
-        corrected = attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, found))
+        network, probe = judge.network(candidate.model), judge.probe(candidate)
+        found = {
+            "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
+            "by data, each layer alone": corrected_biases(network, probe, samples),
+            "by data, in sequence": biases_corrected_in_sequence(network, probe, samples),
+        }
+        tried = {
+            name: attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, one))
+            for name, one in found.items()
+            if one.biases
+        }
+        if not tried:
+            return _Proposal(None, "no mean error is sure")
         # A mean that is taken back before an activation can still cost: where others of its values pass than err.
-        seen = judge.over(self._original, samples)
-        now, then = seen.verdict(candidate), seen.verdict(corrected)
-        return corrected if then.score > now.score and then.sqnr_db >= now.sqnr_db else None
+        seen = judge.over(self.original, samples)
+        now, *verdicts = seen.verdicts([candidate, *tried.values()])
+        gains = {name: then.score - now.score for name, then in zip(tried, verdicts, strict=True)}
+        told = ", ".join(f"{each:+.1f} dB {name}" for name, each in gains.items())
+        helping = [
+            name for name, then in zip(tried, verdicts, strict=True) if gains[name] > 0 and then.sqnr_db >= now.sqnr_db
+        ]
+        if not helping:
+            return _Proposal(None, f"taking mean errors back costs SQNR where they were learned: {told}")
+        best = max(helping, key=lambda name: gains[name])
+        what = f"biases of {len(found[best].biases)} layers corrected {best}"
+        return _Proposal(tried[best], f"{what} (where learned: {told})")
 
     def _mixed(self) -> _Proposal:
         if self._is_reached(self._verdict):
