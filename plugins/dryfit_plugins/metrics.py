@@ -112,7 +112,7 @@ def mean_average_precision(outputs: Outputs, labels: Any) -> float:
 def _by_pycocotools(outputs: Outputs, labels: Any) -> float:
     coco: Any = importlib.import_module("pycocotools.coco")
     evaluation: Any = importlib.import_module("pycocotools.cocoeval")
-    every = [
+    every: list[dict[str, Any]] = [
         {"image_id": index, "category_id": int(kind), "bbox": _corner_and_size(box)}
         for index, one in enumerate(labels)
         for box, kind in zip(one["boxes"], one["labels"], strict=True)

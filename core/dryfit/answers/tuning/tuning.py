@@ -719,7 +719,9 @@ class _Tuner:
         gains = {name: then.score - now.score for name, then in zip(tried, verdicts, strict=True)}
         told = ", ".join(f"{each:+.1f} dB {name}" for name, each in gains.items())
         helping = [
-            name for name, then in zip(tried, verdicts, strict=True) if gains[name] > 0 and then.sqnr_db >= now.sqnr_db
+            name
+            for name, then in zip(tried, verdicts, strict=True)
+            if gains[name] > 0 and then.sqnr_db >= now.sqnr_db - TOLERATED_LOSS_DB
         ]
         if not helping:
             return _Proposal(None, f"taking mean errors back costs SQNR where they were learned: {told}")
