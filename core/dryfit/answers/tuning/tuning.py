@@ -55,6 +55,7 @@ from dryfit.quantization.metric import worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.quantization.sample_arrays import Feeds
+from dryfit.short_text import count_text
 
 STEPS = ("equalization", "centering", "scales", "weight-rounding", "bias-correction", "mixed-precision")
 
@@ -697,13 +698,13 @@ class _Tuner:
         return _Proposal(candidate, what)
 
     def _corrected(self, candidate: Candidate) -> _Proposal:
-        """Return a network with corrected biases: those that bring most on the samples that they were learned from."""
+        """Return a network with corrected biases, by the way that convinces on the samples to learn from."""
         judge = self._judge
         samples = judge.collected[: 2 * MOST_LOOKED_AT]
         network, probe = judge.network(candidate.model), judge.probe(candidate)
         found = {
-            "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
             "by data, each layer alone": corrected_biases(network, probe, samples),
+            "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
             "by data, in sequence": biases_corrected_in_sequence(network, probe, samples),
         }
         tried = {
@@ -715,18 +716,20 @@ class _Tuner:
             return _Proposal(None, "no mean error is sure")
         # A mean that is taken back before an activation can still cost: where others of its values pass than err.
         seen = judge.over(self.original, samples)
-        now, *verdicts = seen.verdicts([candidate, *tried.values()])
-        gains = {name: then.score - now.score for name, then in zip(tried, verdicts, strict=True)}
+        now, *others = seen.verdicts([candidate, *tried.values()])
+        verdicts = dict(zip(tried, others, strict=True))
+        gains = {name: then.score - now.score for name, then in verdicts.items()}
         told = ", ".join(f"{each:+.1f} dB {name}" for name, each in gains.items())
         helping = [
-            name
-            for name, then in zip(tried, verdicts, strict=True)
-            if gains[name] > 0 and then.sqnr_db >= now.sqnr_db - TOLERATED_LOSS_DB
+            name for name in tried if gains[name] > 0 and verdicts[name].sqnr_db >= now.sqnr_db - TOLERATED_LOSS_DB
         ]
         if not helping:
             return _Proposal(None, f"taking mean errors back costs SQNR where they were learned: {told}")
-        best = max(helping, key=lambda name: gains[name])
-        what = f"biases of {len(found[best].biases)} layers corrected {best}"
+        best = helping[0]
+        for name in helping[1:]:
+            if gain(verdicts[best], verdicts[name], len(tried)).is_convincing:
+                best = name
+        what = f"biases of {count_text(len(found[best].biases), 'layer')} corrected {best}"
         return _Proposal(tried[best], f"{what} (where learned: {told})")
 
     def _mixed(self) -> _Proposal:
