@@ -109,7 +109,7 @@ def _by_nncf(model: Path, pictures: Pictures, shape: Sequence[int], *, fast_bias
     quantized = nncf.quantize(
         network, data, subset_size=len(pictures.calibration), fast_bias_correction=fast_bias_correction
     )
-    return _openvino_answers(quantized, pictures)
+    return _openvino_answers(quantized, pictures, model)
 
 
 def _by_nncf_with_control(model: Path, pictures: Pictures, shape: Sequence[int], *, has_classes: bool) -> Answers:
@@ -118,10 +118,10 @@ def _by_nncf_with_control(model: Path, pictures: Pictures, shape: Sequence[int],
 
     network = _openvino_model(model, shape)
     count = len(pictures.calibration)
-    reference = _openvino_answers(network, Pictures([], pictures.calibration))
+    reference = _openvino_answers(network, Pictures([], pictures.calibration), model)
 
     def validated(compiled: Any, data: Any) -> tuple[float, None]:
-        found = _answers_of(compiled, list(data))
+        found = _answers_of(compiled, list(data), model)
         if has_classes:
             return float((classes(found) == classes(reference)).mean()), None
         return min(worst_sqnr(reference, found), UNCHANGED_DB), None
@@ -129,7 +129,7 @@ def _by_nncf_with_control(model: Path, pictures: Pictures, shape: Sequence[int],
     data = nncf.Dataset(pictures.calibration)
     drop = 1 - ENOUGH_CLASSES if has_classes else UNCHANGED_DB - ENOUGH_DB
     quantized = nncf.quantize_with_accuracy_control(network, data, data, validated, max_drop=drop, subset_size=count)
-    return _openvino_answers(quantized, pictures)
+    return _openvino_answers(quantized, pictures, model)
 
 
 UNCHANGED_DB = 60.0
@@ -147,13 +147,15 @@ def _openvino_model(model: Path, shape: Sequence[int]) -> Any:
     return network
 
 
-def _openvino_answers(network: Any, pictures: Pictures) -> Answers:
+def _openvino_answers(network: Any, pictures: Pictures, model: Path) -> Answers:
     import openvino
 
     settings = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": False}
-    return _answers_of(openvino.Core().compile_model(network, "CPU", settings), pictures.judged)
+    return _answers_of(openvino.Core().compile_model(network, "CPU", settings), pictures.judged, model)
 
 
-def _answers_of(compiled: Any, pictures: Sequence[Array]) -> Answers:
+def _answers_of(compiled: Any, pictures: Sequence[Array], model: Path) -> Answers:
+    """By the names of the model's outputs, whose order is kept: NNCF leaves other names to some."""
+    names = [one.name for one in onnx.load(model).graph.output]
     runs = [compiled(picture) for picture in pictures]
-    return {output.any_name: np.concatenate([run[output] for run in runs]) for output in compiled.outputs}
+    return {name: np.concatenate([run[index] for run in runs]) for index, name in enumerate(names)}

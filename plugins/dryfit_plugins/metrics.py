@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 from typing import Any
 
 import numpy as np
@@ -65,26 +67,18 @@ def _classes(outputs: Outputs, name: str) -> Array:
 
 
 def mean_average_precision(outputs: Outputs, labels: Any) -> float:
-    """Return the mean average precision, in percent, by torchmetrics.
+    """Return the mean average precision in percent: COCO's, the mean over IoU 0.50 to 0.95.
+
+    By pycocotools, or by torchmetrics where only that is installed.
 
     Args:
         outputs: of a detector with its decoding inside: `boxes` float[N, K, 4] as x1, y1, x2, y2, `scores`
-            float[N, K] and `labels` int[N, K]; the first outputs with these shapes if no output has these names.
+            float[N, K] and `labels` int[N, K].
         labels: for each sample a mapping with `boxes` [M, 4] and `labels` [M].
 
     Raises:
-        ConfigError: torchmetrics is not installed, there are no labels, or the outputs are others.
+        ConfigError: Neither package is installed, there are no labels, or the outputs are others.
     """
-    try:
-        torch: Any = importlib.import_module("torch")
-        detection: Any = importlib.import_module("torchmetrics.detection")
-    except ImportError as error:
-        raise ConfigError(
-            "The metric requires torchmetrics with pycocotools",
-            where="metric 'mean-average-precision'",
-            found=str(error),
-            remedy="pip install torchmetrics[detection]",
-        ) from error
     missing = [name for name in ("boxes", "scores", "labels") if name not in outputs]
     if missing or labels is None:
         raise ConfigError(
@@ -93,6 +87,68 @@ def mean_average_precision(outputs: Outputs, labels: Any) -> float:
             found=", ".join(outputs) if missing else "no labels",
             remedy="Give --labels FILE.json, or decode the outputs yourself: --metric file.py:function",
         )
+    if len(labels) != len(outputs["boxes"]):
+        raise ConfigError(
+            "There must be true boxes for each sample",
+            where="metric 'mean-average-precision'",
+            found=len(labels),
+            allowed=len(outputs["boxes"]),
+            remedy="Give them for each sample, in the order of the samples",
+        )
+    for name, measure in (("pycocotools.coco", _by_pycocotools), ("torchmetrics.detection", _by_torchmetrics)):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+        return 100 * measure(outputs, labels)
+    raise ConfigError(
+        "The metric requires pycocotools or torchmetrics",
+        where="metric 'mean-average-precision'",
+        found="neither is installed",
+        remedy="pip install pycocotools",
+    )
+
+
+def _by_pycocotools(outputs: Outputs, labels: Any) -> float:
+    coco: Any = importlib.import_module("pycocotools.coco")
+    evaluation: Any = importlib.import_module("pycocotools.cocoeval")
+    every: list[dict[str, Any]] = [
+        {"image_id": index, "category_id": int(kind), "bbox": _corner_and_size(box)}
+        for index, one in enumerate(labels)
+        for box, kind in zip(one["boxes"], one["labels"], strict=True)
+    ]
+    found = [
+        {"image_id": index, "category_id": int(kind), "bbox": _corner_and_size(box), "score": float(score)}
+        for index in range(len(labels))
+        for box, score, kind in zip(*(outputs[name][index] for name in ("boxes", "scores", "labels")), strict=True)
+    ]
+    truth = coco.COCO()
+    truth.dataset = {
+        "info": {},
+        "images": [{"id": index} for index in range(len(labels))],
+        "categories": [{"id": kind} for kind in sorted({one["category_id"] for one in every})],
+        "annotations": [
+            {**one, "id": 1 + index, "area": one["bbox"][2] * one["bbox"][3], "iscrowd": 0}
+            for index, one in enumerate(every)
+        ],
+    }
+    with contextlib.redirect_stdout(io.StringIO()):  # it reports its progress there
+        truth.createIndex()
+        judged = evaluation.COCOeval(truth, truth.loadRes(found), "bbox")
+        judged.evaluate()
+        judged.accumulate()
+        judged.summarize()
+    return float(judged.stats[0])
+
+
+def _corner_and_size(box: Any) -> list[float]:
+    left, top, right, bottom = map(float, box)
+    return [left, top, right - left, bottom - top]
+
+
+def _by_torchmetrics(outputs: Outputs, labels: Any) -> float:
+    torch: Any = importlib.import_module("torch")
+    detection: Any = importlib.import_module("torchmetrics.detection")
     metric = detection.MeanAveragePrecision()
     for index, truth in enumerate(labels):
         found = {
@@ -105,7 +161,7 @@ def mean_average_precision(outputs: Outputs, labels: Any) -> float:
             "labels": torch.tensor(truth["labels"], dtype=torch.int64),
         }
         metric.update([found], [right])
-    return 100 * float(metric.compute()["map"])
+    return float(metric.compute()["map"])
 
 
 SQNR = Metric(name="sqnr", title="SQNR of the worst output against FP32", measure=sqnr, unit="dB")
@@ -114,7 +170,7 @@ AGREEMENT = Metric(name="agreement", title="samples of the same class as in FP32
 TOP_1 = Metric(name="top-1", title="samples whose class is that of the label", measure=top_1, against=LABELS, unit="%")
 MEAN_AVERAGE_PRECISION = Metric(
     name="mean-average-precision",
-    title="mean average precision of a detector, by torchmetrics",
+    title="mean average precision of a detector, by pycocotools or torchmetrics",
     measure=mean_average_precision,
     against=LABELS,
     unit="%",

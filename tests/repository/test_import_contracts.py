@@ -136,7 +136,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(repositor
                 names += [a.value for a in node.args if isinstance(a, ast.Constant)] if is_lazy else []
                 found |= {name.partition(".")[0] for name in names}
     distributions = {"google": "protobuf", "PIL": "pillow", "vl_convert": "vl-convert-python"}
-    of_users = {"torch", "torchmetrics"}  # installed by users who ask for a metric that needs them
+    of_users = {"pycocotools", "torch", "torchmetrics"}  # installed by users who ask for a metric that needs them
     third_party = {distributions.get(name, name) for name in found - ours - of_users - sys.stdlib_module_names}
     assert third_party == declared
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -264,6 +265,13 @@ class NetworkOptions:
     sparsity: Sparsity = attrs.field(default="disable", validator=one_of(SPARSITY))
     quantize_method: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=_methods)
     overlays: tuple[Overlay, ...] = attrs.field(default=(), converter=_overlays)
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that differs for options that differ."""
+        return json.dumps(
+            {name: str(value) for name, value in attrs.asdict(self, recurse=False).items()}, sort_keys=True
+        )
 
     @classmethod
     def said(cls, options: Mapping[str, Any]) -> NetworkOptions:

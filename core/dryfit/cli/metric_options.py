@@ -1,4 +1,4 @@
-"""The options of commands that judge a quantized network by a metric, and divide the samples among processes."""
+"""The options of commands that judge a quantized network by a metric, divide the work, and keep their results."""
 
 from __future__ import annotations
 
@@ -41,10 +41,19 @@ def jobs_options(command: Callable[..., Any]) -> Callable[..., Any]:
         default=1,
         show_default=True,
         metavar="N",
-        help="Number of processes that share the samples; the result is the same for any number.",
+        help="Number of processes that share the work; the result is the same for any number.",
     )
     with_jobs: Callable[..., Any] = threads_of_processes_option(jobs(command))
     return with_jobs
+
+
+def state_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --state and --resume."""
+    state = click.option(
+        "--state", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Keep the results in FILE."
+    )
+    resume = click.option("--resume", is_flag=True, help="Continue with what the file of --state does not have.")
+    return state(resume(command))
 
 
 def read_labels(path: Path | None) -> Any:

@@ -130,6 +130,12 @@ def int8_scales(largest: Array) -> Array:
     return np.where(scales > 0, scales, np.float32(1.0))
 
 
+def rounded_by_output_channel(weights: Array) -> Array:
+    """The real values, float64, of the nearest INT8 codes of a convolution's weights `[K, C / groups, ...]`."""
+    scales = int8_scales(np.abs(weights).max(axis=tuple(range(1, weights.ndim)), keepdims=True)).astype(np.float64)
+    return np.asarray(np.rint(weights / scales) * scales)
+
+
 def _channels(layer: Layer, weights: Array) -> tuple[int, tuple[int, ...]]:
     """The axis of the output channels, or where groups share it the extents of what belongs to one channel."""
     if isinstance(layer, MatrixMultiply):

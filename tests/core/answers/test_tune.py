@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import attrs
@@ -21,15 +22,30 @@ from dryfit.answers.tuning import tuning
 from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.intervals import intervals
-from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.answers.tuning.judge import Candidate, DeviceRuns, Judge
 from dryfit.answers.tuning.mixed_precision import Noise, choices
+from dryfit.answers.tuning.normalization import (
+    _clipped_mean,
+    analytic_biases,
+    fold_batch_normalizations,
+    scaled,
+    shifted,
+)
+from dryfit.answers.tuning.trials import Trials
 from dryfit.answers.tuning.verdicts import LARGEST_DB, Verdict, by_sample_db, divided, gain, student_quantile
-from dryfit.answers.tuning.weights import Corrections, _descended, corrected_biases, with_corrections
+from dryfit.answers.tuning.weights import (
+    Corrections,
+    _descended,
+    biases_corrected_in_sequence,
+    corrected_biases,
+    with_corrections,
+)
+from dryfit.calibration.jobs import SampleCount
 from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
 from dryfit.onnx.external_data import ExternalData
 from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.cache_forms import read_ranges
-from dryfit.quantization.int8_weights import int8_weights
+from dryfit.quantization.int8_weights import int8_weights, rounded_by_output_channel
 from dryfit.quantization.rounding import RoundingMode
 
 HERE = ExternalData(None)
@@ -312,6 +328,69 @@ def test_a_plan_brings_accuracy_and_its_files_hold_it(samples, tmp_path):
     assert answer.export_line.startswith(f"dryfit export trtexec {answer.files['Model']}")
 
 
+def files_of(folder):
+    """The contents of a plan's files; its own paths aside."""
+    return {one.name: one.read_bytes().replace(str(folder).encode(), b"") for one in sorted(folder.iterdir())}
+
+
+def test_a_plan_is_the_same_for_any_number_of_processes_and_after_a_pause(samples, tmp_path, monkeypatch):
+    path = tmp_path / "four.onnx"
+    onnx.save(four("Relu(a)"), path)
+
+    def tuned(name, **options):
+        answer = dryfit.tune(path, samples, tmp_path / name, target=100.0, max_macs=0.3, threads=1, **options)
+        return answer, files_of(tmp_path / name)
+
+    class Stopping(SampleCount):
+        @property
+        def is_stopped(self):
+            return next(asked, 0) == 0
+
+    _, whole = tuned("whole")
+    assert {"model.onnx", "model.cache", "plan.json"} <= set(whole)
+    assert tuned("processes", jobs=2)[1] == whole
+    asked = iter([1] * 12)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        tuned("stopped", state=tmp_path / "kept", progress=Stopping)
+    assert re.match(r"\d+ trials were run. They are kept in .*kept; add --resume", stopped.value.__notes__[0])
+    kept = (tmp_path / "kept").read_bytes()
+    run = []
+    monkeypatch.setattr(DeviceRuns, "outputs", lambda *given, own=DeviceRuns.outputs: (run.append(1), own(*given))[1])
+    answer, resumed = tuned("resumed", state=tmp_path / "kept", resume=True)
+    assert resumed == whole
+    first = len(run)
+    assert re.fullmatch(r"[1-9]\d* of \d+ trials are of an earlier run", answer.notes[-1])
+    answer, again = tuned("again", state=tmp_path / "kept", resume=True)
+    assert again == whole
+    assert len(run) == first, "nothing is run twice"
+    (tmp_path / "kept").write_bytes(kept)
+    with pytest.raises(CalibrationError, match="belong to another run"):
+        tuned("other", state=tmp_path / "kept", resume=True, device="DLA")
+    (tmp_path / "kept").write_bytes(kept[: len(kept) // 2])
+    with pytest.raises(CalibrationError, match="cannot be read"):
+        tuned("damaged", state=tmp_path / "kept", resume=True)
+
+
+@pytest.mark.parametrize(("step", "text"), [("equalization", "scaled by channel"), ("centering", "tensors centered")])
+def test_the_edited_model_of_a_plan_computes_the_same_in_onnx_runtime(step, text, samples, tmp_path, monkeypatch):
+    runtime = pytest.importorskip("onnxruntime")
+    path = tmp_path / "four.onnx"
+    onnx.save(four("Relu(a)"), path)
+    monkeypatch.setattr(tuning._Tuner, "_is_taken", lambda self, verdict, brought: True)  # whatever it brings
+    answer = dryfit.tune(path, samples, tmp_path / "plan", steps=[step], threads=1)
+    assert text in answer.steps[-1].what
+    before, after = (
+        runtime.InferenceSession(each, providers=["CPUExecutionProvider"]) for each in (path, answer.files["Model"])
+    )
+    noise = signal = 0.0
+    for x in np.load(samples)[:, np.newaxis]:
+        (exact,), (found,) = (each.run(None, {"x": x}) for each in (before, after))
+        noise += float(((found.astype(np.float64) - exact) ** 2).sum())
+        signal += float((exact.astype(np.float64) ** 2).sum())
+    rounds = "weights rounded to INT8 before" in answer.steps[-1].what
+    assert 10 * np.log10(signal / noise) > (tuning.LEAST_EXACT_DB if not rounds else 30)
+
+
 def test_what_cannot_be_tuned_is_refused(samples):
     with pytest.raises(UnknownNameError, match="weight-rounding"):
         dryfit.tune(four("Relu(a)"), samples, steps=["rounding"])
@@ -323,16 +402,18 @@ def test_what_cannot_be_tuned_is_refused(samples):
 
 def judge_of(small, values, *, device="GPU"):
     feeds = [{"x": one[np.newaxis]} for one in values]
+    options = NetworkOptions(device=device, precision="int8,fp16", fallback="GPU")
+    runs = DeviceRuns(folder=None, options=options, shapes={"x": feeds[0]["x"].shape}, threads=1)
     return Judge.of_model(
         small,
         external=HERE,
-        folder=None,
-        options=NetworkOptions(device=device, precision="int8,fp16", fallback="GPU"),
+        runs=runs,
+        away=runs,
+        trials=Trials({}),
         collected=feeds,
         held=feeds,
         metric=metric_of("sqnr"),
         labels=None,
-        threads=1,
     )
 
 
@@ -352,7 +433,7 @@ def test_corrected_biases_take_mean_errors_back(samples, device):
         },
     )
     judge = judge_of(small, np.load(samples), device=device)
-    candidate = Candidate(small, dict(judge.range_sets(small))["minmax"])
+    candidate = Candidate(small, judge.range_sets([small])[0]["minmax"])
     found = corrected_biases(judge.network(small), judge.probe(candidate), judge.collected)
     # The second layer alone, so that the first one gives it the same inputs: by the device's own kernel.
     second = Corrections({}, {"node_of_e": found.biases["node_of_e"]})
@@ -374,11 +455,103 @@ def test_corrected_biases_take_mean_errors_back(samples, device):
     assert after.max() < 0.1 * before.max()
 
 
+def test_biases_are_corrected_in_sequence_where_layers_before_shift_the_mean(samples):
+    """A ReLU behind a coarse range shifts the mean of what follows, which layers that are judged alone do not see."""
+    judge = judge_of(four("Relu(a)"), np.load(samples))
+    ranges = judge.range_sets([four("Relu(a)")])[0]["minmax"]
+    candidate = Candidate(four("Relu(a)"), {**ranges, "r": 0.4 * ranges["r"]})  # it cuts off what is large
+    network, probe = judge.network(candidate.model), judge.probe(candidate)
+
+    def shift(found):
+        """The mean error of each output channel, in the device's arithmetic."""
+        after = attrs.evolve(candidate, model=with_corrections(candidate.model, HERE, found))
+        outputs = judge.runs.outputs(after, judge.held)
+        errors = [one["y"] - other["y"] for one, other in zip(outputs, judge.exact, strict=True)]
+        return np.abs(np.mean(errors, axis=(0, 1, 3, 4))).max()
+
+    before = shift(Corrections({}, {}))
+    alone = shift(corrected_biases(network, probe, judge.collected))
+    in_sequence = shift(biases_corrected_in_sequence(network, probe, judge.collected))
+    assert in_sequence < 0.2 * before
+    assert in_sequence < 0.7 * alone
+
+
+def normalized():
+    """Two convolutions, each with a batch normalization, of which the second one has coarse weights."""
+    rng = np.random.default_rng(21)
+    coarse = rng.uniform(0.3, 0.5, (8, 8, 1, 1))
+    coarse[:, 0] = 30  # next to these, all others have a code of 1 or 2
+    numbers_of = {"k": (8, 8, 1, 1), "s": (8,), "m": (8,), "n": (8, 8, 1, 1)}
+    weights = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in numbers_of.items()}
+    weights |= {"l": coarse.astype(np.float32), "g": np.full(8, 0.5, np.float32), "v": np.full(8, 4.0, np.float32)}
+    return model(
+        "a = Conv(x, k) b = BatchNormalization(a, g, s, m, v) r = Relu(b) c = Conv(r, l) "
+        "d = BatchNormalization(c, g, s, m, v) t = Relu(d) y = Conv(t, n)",
+        inputs="float[1,8,6,6] x",
+        outputs="float[1,8,6,6] y",
+        weights=weights,
+    )
+
+
+def test_batch_normalizations_are_folded_and_tell_their_means():
+    found = fold_batch_normalizations(normalized(), HERE)
+    assert [node.op_type for node in found.model.graph.node] == ["Conv", "Relu", "Conv", "Relu", "Conv"]
+    x = numbers(1, 8, 6, 6)
+    for before, after in zip(run_both(normalized(), x), run_both(found.model, x), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+    arrays = {one.name: onnx.numpy_helper.to_array(one) for one in normalized().graph.initializer}
+    mean, deviation = found.statistics["b"]
+    np.testing.assert_array_equal(mean, arrays["s"])
+    np.testing.assert_array_equal(deviation, arrays["g"])
+    assert fold_batch_normalizations(four("Relu(a)"), HERE).statistics == {}
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, np.inf), (-0.4, 1.1), (-np.inf, 0.2)])
+def test_the_mean_of_a_clipped_normal_value_is_that_of_many_drawn(low, high):
+    drawn = np.random.default_rng(8).normal(0.3, 0.7, 400_000)
+    assert _clipped_mean(0.3, 0.7, low, high) == pytest.approx(np.clip(drawn, low, high).mean(), abs=0.004)
+    assert _clipped_mean(0.3, 0.0, low, high) == pytest.approx(np.clip(0.3, low, high))
+
+
+def test_biases_by_batch_normalization_take_back_what_rounded_weights_add():
+    """Drawn from just the distribution that the normalization says, and equalized and centered on the way."""
+    folded = fold_batch_normalizations(normalized(), HERE)
+    found = analytic_biases(folded.model, HERE, folded.statistics)
+    (second,) = [node for node in folded.model.graph.node if node.input[0] == "r"]
+    arrays = {one.name: onnx.numpy_helper.to_array(one).astype(np.float64) for one in folded.model.graph.initializer}
+    weights, bias = (arrays[name] for name in second.input[1:])
+    mean, deviation = (each.reshape(8, 1) for each in folded.statistics["b"])
+    inputs = np.maximum(np.random.default_rng(4).standard_normal((8, 50_000)) * deviation + mean, 0)
+    exact = weights.reshape(8, 8) @ inputs + bias[:, np.newaxis]
+    coded = rounded_by_output_channel(weights).reshape(8, 8) @ inputs
+    name = second.name or f"node_of_{second.output[0]}"
+    before = np.abs((coded + bias[:, np.newaxis] - exact).mean(axis=1))
+    after = np.abs((coded + found.biases[name].astype(np.float64)[:, np.newaxis] - exact).mean(axis=1))
+    assert before.max() > 0.005
+    assert after.max() < 0.05 * before.max()
+    factors, shifts = {"b": np.full(8, 2.0)}, {"b": np.ones(8)}
+    np.testing.assert_allclose(shifted(scaled(folded.statistics, factors), shifts)["b"][0], 2 * mean[:, 0] - 1)
+
+
+def test_a_model_with_batch_normalizations_is_tuned_without_them(samples, tmp_path):
+    path = tmp_path / "normalized.onnx"
+    onnx.save(normalized(), path)
+    answer = dryfit.tune(path, samples, tmp_path / "plan", steps=["bias-correction"], threads=1)
+    assert "2 batch normalizations folded into convolutions" in answer.steps[0].what
+    assert "by batch normalization" in answer.steps[-1].what
+    x = np.load(samples)[:1]
+    written = onnx.load(tmp_path / "plan" / "model.onnx")
+    assert not any(node.op_type == "BatchNormalization" for node in written.graph.node)
+    if not answer.steps[-1].is_taken:
+        for before, after in zip(run_both(normalized(), x), run_both(written, x), strict=True):
+            np.testing.assert_allclose(after, before, atol=1e-4 * np.abs(before).max())
+
+
 @pytest.mark.parametrize("device", ["GPU", "DLA"])
 def test_corrected_biases_raise_the_sqnr(samples, device):
     small = four("Relu(a)")
     judge = judge_of(small, np.load(samples), device=device)
-    candidate = Candidate(small, dict(judge.range_sets(small))["minmax"])
+    candidate = Candidate(small, judge.range_sets([small])[0]["minmax"])
     found = corrected_biases(judge.network(small), judge.probe(candidate), judge.collected)
     better = attrs.evolve(candidate, model=with_corrections(small, HERE, found))
     assert judge.verdict(better).sqnr_db > judge.verdict(candidate).sqnr_db + 1
@@ -386,7 +559,7 @@ def test_corrected_biases_raise_the_sqnr(samples, device):
 
 def test_a_mean_error_that_samples_do_not_agree_on_is_left(samples):
     judge = judge_of(four("Relu(a)"), np.load(samples)[:1])
-    candidate = Candidate(four("Relu(a)"), dict(judge.range_sets(four("Relu(a)")))["minmax"])
+    candidate = Candidate(four("Relu(a)"), judge.range_sets([four("Relu(a)")])[0]["minmax"])
     found = corrected_biases(judge.network(candidate.model), judge.probe(candidate), judge.collected)
     assert not found.biases, "one sample tells no standard error"
 

@@ -8,8 +8,6 @@ by rounding it. Each sample is measured by itself, so that results do not depend
 
 from __future__ import annotations
 
-import io
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 
 from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
+from dryfit.answers.kept_results import kept_bytes, kept_results
 from dryfit.answers.options import NetworkOptions
 from dryfit.builder.build import build_plan
 from dryfit.building import Builder
@@ -96,11 +95,7 @@ class Measurement:
 
     def to_bytes(self, fingerprint: Mapping[str, str]) -> bytes:
         """Return the contents of a file that a later run can go on with."""
-        head = json.dumps({"fingerprint": dict(fingerprint), "samples": self.samples})
-        target = io.BytesIO()
-        named = {f"array{index}": one for index, one in enumerate(self.arrays.values())}
-        np.savez(target, head=np.array(head), names=np.array(list(self.arrays)), **named)  # type: ignore[arg-type]
-        return target.getvalue()
+        return kept_bytes(fingerprint, self.arrays, samples=self.samples)
 
     @classmethod
     def from_bytes(cls, data: bytes, fingerprint: Mapping[str, str], where: str) -> Measurement:
@@ -109,23 +104,7 @@ class Measurement:
         Raises:
             CalibrationError: The file is damaged, or belongs to another run.
         """
-        try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
-                head = json.loads(str(loaded["head"]))
-                arrays = {str(name): loaded[f"array{index}"] for index, name in enumerate(loaded["names"])}
-        except Exception as error:  # numpy and zipfile raise many kinds of errors on damaged files
-            raise CalibrationError(
-                "The stored results cannot be read", where=where, found=error, remedy="Remove the file and run again"
-            ) from error
-        if head["fingerprint"] != dict(fingerprint):
-            differing = [name for name, text in fingerprint.items() if head["fingerprint"].get(name) != text]
-            raise CalibrationError(
-                "The stored results belong to another run",
-                where=where,
-                found=", ".join(differing),
-                allowed="results of this model, these samples and these options",
-                remedy="Name another file, or remove this one",
-            )
+        head, arrays = kept_results(data, fingerprint, where)
         return cls(tuple(head["samples"]), arrays)
 
 
@@ -288,12 +267,16 @@ class LayerProbe:
             layer: the layer; its inputs are those of the last sample.
             tensor: name of its output, or of one of the `taps`.
         """
-        self._begin()
         inputs = {
             name: rounded(self.exact(name), scale) if scale else self.exact(name)
             for name, scale in layer.inputs.items()
         }
-        return self._rounded_weights.run_after(inputs, [tensor])[tensor]
+        return self.with_rounded_weights(inputs, tensor)
+
+    def with_rounded_weights(self, given: Mapping[str, Array], tensor: str) -> Array:
+        """Return a tensor in FP32, by the codes of the weights, from the contents of all that it depends on."""
+        self._begin()
+        return self._rounded_weights.run_after(given, [tensor])[tensor]
 
     def outputs_by_tensor(self, tensor: str) -> dict[str, Array]:
         """Return the outputs for the last sample if one of `tensors` alone is rounded."""

@@ -291,13 +291,12 @@ def _measured(
     resume: bool,
 ) -> Measurement:
     ranges = hashlib.sha256(json.dumps(sorted(task.ranges.items())).encode()).hexdigest()
-    stated = {name: str(value) for name, value in attrs.asdict(task.options, recurse=False).items()}
     digest = _digest(task.load.args[0]) if isinstance(task.load, functools.partial) else ""
     fingerprint = {
         "model": digest,
         "samples": task.source.text,
         "ranges": ranges,
-        "options": json.dumps(stated, sort_keys=True),
+        "options": task.options.fingerprint,
         "outputs": str(task.keeps_outputs),
     }
     before = None

@@ -30,7 +30,7 @@ from dryfit.answers.tuning.intervals import clip_bounds
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
 from dryfit.onnx.external_data import ExternalData
-from dryfit.quantization.int8_weights import int8_scales
+from dryfit.quantization.int8_weights import rounded_by_output_channel
 
 _LIMITING = ("Relu", "Clip")
 _FLATTENING = ("Flatten", "Reshape", "Squeeze")
@@ -288,8 +288,7 @@ def _round_weights(graph: ModelGraph, node: NodeProto) -> None:
     weights = graph.constant(node.input[1])
     if weights is None:
         return
-    scales = int8_scales(np.abs(weights).max(axis=tuple(range(1, weights.ndim)), keepdims=True)).astype(np.float64)
-    rounded = np.rint(weights / scales) * scales
+    rounded = rounded_by_output_channel(weights)
     node.input[1] = graph.add_constant(f"{node_name(node)}_weights_rounded", rounded.astype(weights.dtype))
 
 

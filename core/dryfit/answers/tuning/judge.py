@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,14 @@ from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.sensitivity.measurement import LayerProbe
+from dryfit.answers.tuning.trials import Arrays, Trials, digest
 from dryfit.answers.tuning.verdicts import Verdict, by_sample_db
 from dryfit.answers.tuning.weights import sums_of
 from dryfit.builder.build import build_plan
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.building import Builder
 from dryfit.calibration.executor import EngineExecutor, tapped_network, whole_network_config
+from dryfit.calibration.output_noise import NoiseProbe, OutputNoise, Rounding
 from dryfit.engine.engine import Engine
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
@@ -34,6 +38,9 @@ from dryfit.quantization.metric import Metric, worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.sample_arrays import Feeds
 
+SAMPLES_PER_TRIAL = 2
+"""Samples that single roundings are tried on in one trial: a part that is lost with a worker, or done twice."""
+
 CALIBRATORS = ("entropy2", "percentile", "mean-squared-error", "minmax")
 """Calibrators that a new set of ranges is chosen from, where ranges are found anew."""
 
@@ -46,63 +53,42 @@ class Candidate:
         model: ONNX model.
         ranges: end of the range by tensor name.
         half: names of the layers that are kept in FP16.
+        statistics: mean and standard deviation of channels that batch normalizations told, by tensor name.
     """
 
     model: ModelProto
     ranges: Mapping[str, float]
     half: frozenset[str] = frozenset()
+    statistics: Mapping[str, tuple[Array, Array]] = attrs.field(factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Digest of the network, which is what it was chosen to be."""
+        ends = json.dumps(sorted(self.ranges.items()))
+        return digest(self.model.SerializeToString(deterministic=True), ends, json.dumps(sorted(self.half)))
 
 
 @attrs.frozen(eq=False)
-class Judge:
-    """Samples, the exact answers, and the device.
+class DeviceRuns:
+    """Runs of networks in FP32 and in the device's arithmetic. It can be pickled, for worker processes.
 
     Attributes:
-        external: location of the models' external data.
-        folder: the folder of these data; None for none.
+        folder: the folder of the models' external data; None for none.
         options: device and all that engines are built with.
-        collected: samples to find ranges, factors and corrections from.
-        held: samples to judge by; none of `collected` is among them.
-        metric: what the user wants to keep.
-        labels: labels of the held-back samples for the metric; None for nothing.
+        shapes: shapes of the inputs.
         threads: number of host threads; None for one per CPU.
-        exact: FP32 outputs of the original model for the samples held back.
-        probabilities: names of the outputs that a softmax gives.
     """
 
-    external: ExternalData
     folder: Path | None
     options: NetworkOptions
-    collected: Sequence[Feeds]
-    held: Sequence[Feeds]
-    metric: Metric
-    labels: Any
+    shapes: Mapping[str, Sequence[int]]
     threads: int | None
-    exact: Sequence[Mapping[str, Array]]
-    probabilities: frozenset[str] = frozenset()
-
-    @classmethod
-    def of_model(cls, model: ModelProto, **fields: Any) -> Judge:
-        """Return the judge of a model, which computes the exact outputs."""
-        judge = cls(exact=(), **fields)
-        found = {name for node in model.graph.node if node.op_type == "Softmax" for name in node.output}
-        return attrs.evolve(judge, exact=judge.real_outputs(model), probabilities=frozenset(found))
-
-    def over(self, model: ModelProto, samples: Sequence[Feeds], labels: Any = None) -> Judge:
-        """Return a judge by other samples, against the FP32 outputs of the original model."""
-        other = attrs.evolve(self, held=samples, labels=labels)
-        return attrs.evolve(other, exact=other.real_outputs(model))
-
-    @property
-    def device(self) -> str:
-        """The default device."""
-        return str(self.options.device)
 
     def network(self, model: ModelProto) -> Network:
         """Return the network of a model with the shapes of the samples."""
         network = network_from_onnx(model, folder=self.folder)
         for tensor in network.inputs:
-            tensor.shape = self.held[0][tensor.name].shape
+            tensor.shape = tuple(self.shapes[tensor.name])
         return network
 
     def engine(self, candidate: Candidate) -> Engine:
@@ -121,23 +107,114 @@ class Judge:
             config.builder_optimization_level = 0
             return Builder().build_engine(network, config)
 
-    def outputs(self, candidate: Candidate) -> list[dict[str, Array]]:
-        """Return the outputs of a quantized network for the samples held back."""
+    def outputs(self, candidate: Candidate, samples: Sequence[Feeds]) -> list[dict[str, Array]]:
+        """Return the outputs of a quantized network."""
         context = self.engine(candidate).create_execution_context(self.threads)
-        return [context.run(feeds) for feeds in self.held]
+        return [context.run(feeds) for feeds in samples]
+
+    def real_outputs(self, model: ModelProto, samples: Sequence[Feeds]) -> list[dict[str, Array]]:
+        """Return the outputs of a model in FP32."""
+        network = self.network(model)
+        config = whole_network_config(network, samples[0])
+        context = Builder().build_engine(network, config).create_execution_context(self.threads)
+        return [context.run(feeds) for feeds in samples]
+
+    def collectors(self, model: ModelProto, samples: Sequence[Feeds]) -> tuple[Network, dict[str, Collector]]:
+        """Return histograms of a model's tensors."""
+        network = self.network(model)
+        executor = EngineExecutor(self.threads)
+        return network, collect(network, calibrator_of(CALIBRATORS[0]), samples, executor=executor)
+
+    def range_sets(self, model: ModelProto, samples: Sequence[Feeds]) -> dict[str, dict[str, float]]:
+        """Return the ranges of each calibrator, from one run, by its name."""
+        network, collectors = self.collectors(model, samples)
+        found = {}
+        for name in CALIBRATORS:
+            solved = solve_network(network, collectors, calibrator_of(name))
+            found[name] = {tensor: one.threshold for tensor, each in solved.items() if (one := each.dynamic_range)}
+        return found
+
+    def noise(self, model: ModelProto, samples: Sequence[Feeds], roundings: Sequence[Rounding]) -> list[OutputNoise]:
+        """Return what each rounding does to the outputs in FP32, sample by sample."""
+        tensors = list(dict.fromkeys(name for one in roundings for name in one.tensors))
+        probe = NoiseProbe(self.network(model), tensors, samples[0], self.threads)
+        return [probe.noise(str(index), feeds, roundings) for index, feeds in enumerate(samples)]
+
+
+@attrs.frozen(eq=False)
+class Judge:
+    """Samples, the exact answers, and the device.
+
+    Attributes:
+        external: location of the models' external data.
+        runs: runs networks in this process.
+        away: runs them in trials, which may be in other processes, with less threads.
+        trials: keeps results, and has the processes.
+        collected: samples to find ranges, factors and corrections from.
+        held: samples to judge by; none of `collected` is among them.
+        metric: what the user wants to keep.
+        labels: labels of the held-back samples for the metric; None for nothing.
+        exact: FP32 outputs of the original model for the samples held back.
+        probabilities: names of the outputs that a softmax gives.
+    """
+
+    external: ExternalData
+    runs: DeviceRuns
+    away: DeviceRuns
+    trials: Trials
+    collected: Sequence[Feeds]
+    held: Sequence[Feeds]
+    metric: Metric
+    labels: Any
+    exact: Sequence[Mapping[str, Array]]
+    probabilities: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_model(cls, model: ModelProto, **fields: Any) -> Judge:
+        """Return the judge of a model, which computes the exact outputs."""
+        judge = cls(exact=(), **fields)
+        found = {name for node in model.graph.node if node.op_type == "Softmax" for name in node.output}
+        return attrs.evolve(judge, exact=judge.real_outputs(model), probabilities=frozenset(found))
+
+    def over(self, model: ModelProto, samples: Sequence[Feeds], labels: Any = None) -> Judge:
+        """Return a judge by other samples, against the FP32 outputs of the original model."""
+        other = attrs.evolve(self, held=samples, labels=labels)
+        return attrs.evolve(other, exact=other.real_outputs(model))
+
+    @property
+    def device(self) -> str:
+        """The default device."""
+        return str(self.runs.options.device)
+
+    def network(self, model: ModelProto) -> Network:
+        """Return the network of a model with the shapes of the samples."""
+        return self.runs.network(model)
+
+    def engine(self, candidate: Candidate) -> Engine:
+        """Return the device's engine of a quantized network."""
+        return self.runs.engine(candidate)
 
     def real_outputs(self, model: ModelProto) -> list[dict[str, Array]]:
         """Return the outputs of a model in FP32 for the samples held back."""
-        network = self.network(model)
-        config = whole_network_config(network, self.held[0])
-        context = Builder().build_engine(network, config).create_execution_context(self.threads)
-        return [context.run(feeds) for feeds in self.held]
+        return self.runs.real_outputs(model, self.held)
 
     def verdict(self, candidate: Candidate) -> Verdict:
         """Return what a quantized network is worth on the samples held back."""
-        found = self.outputs(candidate)
-        by_sample = by_sample_db(self.exact, found, self.probabilities)
-        return Verdict(worst_sqnr_db(self.exact, found), self.measured(found), by_sample)
+        return self.verdicts([candidate])[0]
+
+    def verdicts(self, candidates: Sequence[Candidate]) -> list[Verdict]:
+        """Return what quantized networks are worth on the samples held back."""
+        samples = samples_digest(self.held)
+        trials = [
+            (digest("verdict", one.digest, samples), partial(self.away.outputs, one, self.held)) for one in candidates
+        ]
+
+        def kept(found: list[dict[str, Array]]) -> Arrays:
+            by_sample = by_sample_db(self.exact, found, self.probabilities)
+            return {"whole": np.array([worst_sqnr_db(self.exact, found), self.measured(found)]), "by sample": by_sample}
+
+        found = self.trials.found(trials, kept)
+        return [Verdict(float(one["whole"][0]), float(one["whole"][1]), one["by sample"]) for one in found]
 
     def measured(self, outputs: Sequence[Mapping[str, Array]]) -> float:
         """Return the metric of outputs for the samples held back."""
@@ -149,16 +226,54 @@ class Judge:
 
     def collectors(self, model: ModelProto) -> tuple[Network, dict[str, Collector]]:
         """Return histograms of a model's tensors."""
-        network = self.network(model)
-        executor = EngineExecutor(self.threads)
-        return network, collect(network, calibrator_of(CALIBRATORS[0]), self.collected, executor=executor)
+        return self.runs.collectors(model, self.collected)
 
-    def range_sets(self, model: ModelProto) -> Iterator[tuple[str, dict[str, float]]]:
-        """Yield the ranges of each calibrator, from one run, by its name."""
-        network, collectors = self.collectors(model)
-        for name in CALIBRATORS:
-            solved = solve_network(network, collectors, calibrator_of(name))
-            yield name, {tensor: one.threshold for tensor, each in solved.items() if (one := each.dynamic_range)}
+    def range_sets(self, models: Sequence[ModelProto]) -> list[dict[str, dict[str, float]]]:
+        """Return the ranges of each calibrator by its name, for each model."""
+        samples = samples_digest(self.collected)
+        trials = [
+            (
+                digest("ranges", model.SerializeToString(deterministic=True), samples),
+                partial(self.away.range_sets, model, self.collected),
+            )
+            for model in models
+        ]
+
+        def kept(sets: dict[str, dict[str, float]]) -> Arrays:
+            tensors = {f"{name} tensors": np.array(list(ends), np.str_) for name, ends in sets.items()}
+            return {**tensors, **{f"{name} ends": np.array(list(ends.values())) for name, ends in sets.items()}}
+
+        return [
+            {
+                name: dict(zip(one[f"{name} tensors"].tolist(), one[f"{name} ends"].tolist(), strict=True))
+                for name in CALIBRATORS
+            }
+            for one in self.trials.found(trials, kept)
+        ]
+
+    def noise(self, model: ModelProto, samples: Sequence[Feeds], roundings: Sequence[Rounding]) -> OutputNoise | None:
+        """Return what each rounding does to the outputs in FP32; None for no rounding."""
+        if not roundings:
+            return None
+        proto = model.SerializeToString(deterministic=True)
+        said = json.dumps([(one.tensors, one.scale) for one in roundings])
+        parts = [samples[first : first + SAMPLES_PER_TRIAL] for first in range(0, len(samples), SAMPLES_PER_TRIAL)]
+        trials = [
+            (digest("noise", proto, said, samples_digest(part)), partial(self.away.noise, model, part, roundings))
+            for part in parts
+        ]
+
+        def kept(found: list[OutputNoise]) -> Arrays:
+            one = reduce(OutputNoise.joined, found)
+            return {"outputs": np.array(one.outputs, np.str_), "signal": one.signal, "noise": one.noise}
+
+        found = [
+            OutputNoise(
+                tuple(one["outputs"].tolist()), tuple(map(str, range(len(one["signal"])))), one["signal"], one["noise"]
+            )
+            for one in self.trials.found(trials, kept)
+        ]
+        return reduce(OutputNoise.joined, found)
 
     def ends_per_channel(self, model: ModelProto, names: Sequence[str]) -> tuple[dict[str, Array], dict[str, Array]]:
         """Return the smallest and the largest value of each channel of tensors, float64[C], by name."""
@@ -167,7 +282,7 @@ class Judge:
         taps = [name for name in names if name not in inputs]
         tapped = tapped_network(network, [], taps)
         plan = build_plan(tapped, whole_network_config(tapped, self.collected[0]))
-        context = Engine(plan).create_execution_context(self.threads)
+        context = Engine(plan).create_execution_context(self.runs.threads)
         lowest: dict[str, Array] = {}
         highest: dict[str, Array] = {}
         for feeds in self.collected:
@@ -188,4 +303,10 @@ class Judge:
         """Return the engines that judge single layers of a quantized network."""
         network = self.network(candidate.model)
         plan = self.engine(candidate).plan
-        return LayerProbe(network, plan, self.collected[0], taps=sums_of(network), num_threads=self.threads)
+        return LayerProbe(network, plan, self.collected[0], taps=sums_of(network), num_threads=self.runs.threads)
+
+
+def samples_digest(samples: Sequence[Feeds]) -> str:
+    """Return a digest of the contents of samples."""
+    parts = [part for feeds in samples for name, array in feeds.items() for part in (name, array.tobytes())]
+    return digest(*parts)

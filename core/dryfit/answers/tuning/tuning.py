@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
@@ -12,23 +14,37 @@ import attrs
 import numpy as np
 from onnx import ModelProto
 
-from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked
+from dryfit.answers.asked import EXAMPLE_INPUTS, Asked, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import Options
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
-from dryfit.answers.tuning.centering import center, centered_tensors
+from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
-from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, Judge
+from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge
 from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates, noise_of
-from dryfit.answers.tuning.verdicts import Gain, Verdict, divided, gain
-from dryfit.answers.tuning.weights import corrected_biases, rounded_by_effect, with_corrections
+from dryfit.answers.tuning.normalization import (
+    Folding,
+    analytic_biases,
+    fold_batch_normalizations,
+    scaled,
+    shifted,
+)
+from dryfit.answers.tuning.trials import Trials, digest
+from dryfit.answers.tuning.verdicts import Gain, SampleParts, Verdict, divided, gain
+from dryfit.answers.tuning.weights import (
+    biases_corrected_in_sequence,
+    corrected_biases,
+    rounded_by_effect,
+    with_corrections,
+)
 from dryfit.atomic_file import write_atomically
-from dryfit.calibration.jobs import SampleCount
+from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
-from dryfit.calibration.output_noise import NoiseProbe, OutputNoise
+from dryfit.calibration.worker_processes import WorkerProcesses
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.onnx.model_file import read_model, write_model
+from dryfit.plugins import registry
 from dryfit.plugins.calibrators import calibrator as calibrator_of
 from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.calibration_cache import CalibrationCache
@@ -39,6 +55,7 @@ from dryfit.quantization.metric import worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.quantization.sample_arrays import Feeds
+from dryfit.short_text import count_text
 
 STEPS = ("equalization", "centering", "scales", "weight-rounding", "bias-correction", "mixed-precision")
 
@@ -230,7 +247,11 @@ def tune(
     qdq: bool = False,
     preparation: PicturePreparation | None = None,
     limit: int | None = None,
+    state: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     threads: int | None = None,
+    jobs: int = 1,
+    executor: Executor | None = None,
     progress: Callable[[int, int], SampleCount] = SampleCount,
     **options: Unpack[Options],
 ) -> TuneAnswer:
@@ -254,14 +275,18 @@ def tune(
         qdq: whether to write the plan also as a model with Q/DQ nodes, for TensorRT 11.
         preparation: how pictures are converted to inputs.
         limit: maximum number of samples to use, counted from the first.
-        threads: number of host threads; None for one per CPU.
+        state: path of the file that stores the results of trials, written after each.
+        resume: use the results in the file, where there are such.
+        threads: number of threads per process; None for one per CPU in total.
+        jobs: number of processes that share the trials; the plan and its files are the same for any number.
+        executor: executor that runs the trials instead, such as a dask client's; it is not shut down.
         progress: function that receives the number of steps and 0, and returns the monitor that counts them.
         options: keyword arguments named like the options of `dryfit tune`.
 
     Raises:
         ConfigError: The model is no ONNX model, has Q/DQ nodes, or the options conflict.
         UnknownNameError: A step, metric, device or option value does not exist.
-        KeyboardInterrupt: The run was stopped; nothing was written.
+        KeyboardInterrupt: The run was stopped; the notes of the exception state what was saved.
         CalibrationError, ExecutionError: Samples cannot be read, are fewer than five, or do not match the network.
 
     Example:
@@ -301,43 +326,76 @@ def tune(
 
     selecting, selecting_labels = of(parts.selecting)
     assert subject.options is not None  # noqa: S101  there is no config
-    judge = Judge.of_model(
-        proto,
-        external=external,
-        folder=subject.folder,
-        options=subject.options,
-        collected=of(parts.learning)[0],
-        held=selecting,
-        metric=chosen,
-        labels=selecting_labels,
-        threads=threads,
-    )
-    tuner = _Tuner(judge, proto, _wanted(chosen.name, judge.measured(judge.exact), max_loss, target), max_macs)
-    with progress(1 + len(steps), 0) as count, count.shown():
+    shapes = {name: array.shape for name, array in selecting[0].items()}
+    runs = DeviceRuns(folder=subject.folder, options=subject.options, shapes=shapes, threads=threads)
+    fingerprint = {
+        "model": digest(proto.SerializeToString(deterministic=True)),
+        "samples": f"{source.text}: {digest(*names)}",
+        "options": subject.options.fingerprint,
+        "metric": chosen.name,
+        "labels": digest(json.dumps(labels, default=_plain)),
+    }
+    with contextlib.ExitStack() as stack:
+        count = stack.enter_context(progress(1 + len(steps), 0))
+        stack.enter_context(count.shown())
+        if jobs > 1 and executor is None:
+            only_own = "*" in registry.switches.disabled
+            executor = stack.enter_context(WorkerProcesses(jobs, registry.switch_off_foreign if only_own else None))
+        place = None if state is None else Path(state)
+        trials = Trials(fingerprint, place, executor, lambda: count.is_stopped, resume=resume)
+        judge = Judge.of_model(
+            proto,
+            external=external,
+            runs=runs,
+            away=attrs.evolve(runs, threads=threads or threads_per_job(jobs)),
+            trials=trials,
+            collected=of(parts.learning)[0],
+            held=selecting,
+            metric=chosen,
+            labels=selecting_labels,
+        )
+        tuner = _Tuner(judge, proto, _wanted(chosen.name, judge.measured(judge.exact), max_loss, target), max_macs)
         tuner.begin()
         count.advance(1, 1)
         for step in STEPS:
             if count.is_stopped:
-                raise KeyboardInterrupt
+                raise trials.interruption()
             if step in steps:
                 tuner.take(step)
                 count.advance(1, 1)
+        answer, final = _answer(tuner, judge, subject, parts, of(parts.reporting), max_loss, target)
+    return answer if output is None else _written(answer, judge, final, Path(output), qdq=qdq)
+
+
+def _answer(
+    tuner: _Tuner,
+    judge: Judge,
+    subject: Asked,
+    parts: SampleParts,
+    reporting: tuple[list[Feeds], list[Any] | None],
+    max_loss: float | None,
+    target: float | None,
+) -> tuple[TuneAnswer, Candidate]:
+    """Return what the plan is worth on the samples that report, and the plan."""
     final, notes = tuner.now, list(subject.notes)
     if tuner.is_only_calibrated:
-        final = tuner.calibrated_on([*judge.collected, *selecting])
+        final = tuner.calibrated_on([*judge.collected, *judge.held])
         notes.append("No step was taken: the ranges are of all samples but those that report")
-    reporter = judge.over(proto, *of(parts.reporting))
+    reporter = judge.over(tuner.original, *reporting)
     fp32 = reporter.measured(reporter.exact)
-    wanted = _wanted(chosen.name, fp32, max_loss, target)
-    before, expected = reporter.verdict(tuner.first), reporter.verdict(final)
+    wanted = _wanted(judge.metric.name, fp32, max_loss, target)
+    before, expected = reporter.verdicts([tuner.first, final])
     brought = gain(before, expected)
     macs = multiply_accumulates(judge.network(final.model))
     half = [layer.name for layer in judge.network(final.model).layers if layer.name in final.half]
+    reused = len(judge.trials.reused)
+    if reused:
+        notes.append(f"{reused} of {reused + judge.trials.num_run} trials are of an earlier run")
     answer = TuneAnswer(
         model=subject.name,
         device=subject.config.default_device_type,
         overlays=subject.config.overlay_labels,
-        metric=chosen.name,
+        metric=judge.metric.name,
         metric_fp32=fp32 if np.isfinite(fp32) else None,
         wanted=wanted,
         is_reached=expected.metric >= wanted,
@@ -355,7 +413,11 @@ def tune(
         files={},
         notes=notes,
     )
-    return answer if output is None else _written(answer, judge, final, Path(output), qdq=qdq)
+    return answer, final
+
+
+def _plain(labels: Any) -> Any:
+    return labels.tolist() if hasattr(labels, "tolist") else repr(labels)
 
 
 def _outcome(verdict: Verdict) -> TuningOutcome:
@@ -406,7 +468,8 @@ class _Tuner:
     """A plan while steps change it.
 
     Attributes:
-        first: the network as it was, calibrated.
+        original: the model as it was.
+        first: the same, calibrated, with batch normalizations in its convolutions.
         now: the quantized network so far.
         steps: what each step brought.
         segments: number of segments of the first engine.
@@ -414,10 +477,14 @@ class _Tuner:
 
     def __init__(self, judge: Judge, model: Any, wanted: float, max_macs: float) -> None:
         self._judge = judge
-        self._original = model
+        self.original = model
         self._wanted = wanted
         self._max_macs = max_macs
-        self.now = self.first = Candidate(model, {})
+        folding = fold_batch_normalizations(model, judge.external)
+        # A model that FP32 makes another one of by folding stays as it is.
+        if folding.statistics and worst_sqnr_db(judge.exact, judge.real_outputs(folding.model)) < LEAST_EXACT_DB:
+            folding = Folding(model, {})
+        self.now = self.first = Candidate(folding.model, {}, statistics=folding.statistics)
         self.steps: list[TuningStep] = []
         self.segments = 0
         self._calibrator = ""
@@ -425,14 +492,17 @@ class _Tuner:
 
     def begin(self) -> None:
         """Calibrate by TensorRT's calibrator, and then by the best of several."""
-        sets = {name: Candidate(self._original, ranges) for name, ranges in self._judge.range_sets(self._original)}
-        verdicts = {name: self._judge.verdict(one) for name, one in sets.items()}
+        (found,) = self._judge.range_sets([self.now.model])
+        sets = {name: attrs.evolve(self.now, ranges=ranges) for name, ranges in found.items()}
+        verdicts = dict(zip(sets, self._judge.verdicts(list(sets.values())), strict=True))
         first = next(iter(sets))
         self.now = self.first = sets[first]
         self._calibrator = first
         self._verdict = verdicts.pop(first)
         self.segments = len(self._judge.engine(self.first).plan.segments)
-        self._report("calibration", f"ranges by {first}", self._verdict, None, is_taken=True)
+        folded = len(self.first.statistics)
+        what = f"ranges by {first}" + (f"; {folded} batch normalizations folded into convolutions" if folded else "")
+        self._report("calibration", what, self._verdict, None, is_taken=True)
         best = max(verdicts, key=lambda name: verdicts[name].score)
         brought = gain(self._verdict, verdicts[best], len(verdicts))
         what = f"ranges by {best}, the best of {len(verdicts)} others"
@@ -448,8 +518,8 @@ class _Tuner:
 
     def calibrated_on(self, samples: Sequence[Feeds]) -> Candidate:
         """Return the model as it was with the ranges that the chosen calibrator finds on these samples."""
-        sets = attrs.evolve(self._judge, collected=samples).range_sets(self._original)
-        return Candidate(self._original, dict(sets)[self._calibrator])
+        (sets,) = attrs.evolve(self._judge, collected=samples).range_sets([self.first.model])
+        return attrs.evolve(self.first, ranges=sets[self._calibrator])
 
     def take(self, step: str) -> None:
         """Try a step, and keep what it brings."""
@@ -458,7 +528,7 @@ class _Tuner:
             "centering": self._centered,
             "scales": self._scaled,
             "weight-rounding": self._with_rounded_weights,
-            "bias-correction": self._with_corrected_biases,
+            "bias-correction": lambda: self._corrected(self.now),
             "mixed-precision": self._mixed,
         }
         proposed = proposals[step]()
@@ -527,23 +597,30 @@ class _Tuner:
         lowest, highest = judge.ends_per_channel(model, names)
         largest = {name: np.maximum(np.abs(lowest[name]), np.abs(highest[name])) for name in names}
         inputs = judge.input_ends()
-        tried: list[tuple[float, Candidate, str]] = []
-        seen: set[bytes] = set()
+        variants: dict[str, tuple[Candidate, str]] = {}
         for strength in EQUALIZATIONS:
             found = equalize(model, judge.external, largest, strength, inputs)
-            data = found.model.SerializeToString(deterministic=True)
-            if not found.factors or data in seen:
-                continue
-            seen.add(data)
-            proved = f", {found.proved} channels that cannot reach the bound of their ReLU6" if found.proved else ""
-            for name, ranges in judge.range_sets(found.model):
-                candidate = Candidate(found.model, ranges)
-                what = f"{found.num_tensors} tensors scaled by channel (strength {strength}{proved}), ranges by {name}"
-                tried.append((judge.verdict(candidate).score, candidate, what))
+            if found.factors:
+                statistics = scaled(self.now.statistics, found.factors)
+                proved = f", {found.proved} channels that cannot reach the bound of their ReLU6" if found.proved else ""
+                what = f"{found.num_tensors} tensors scaled by channel (strength {strength}{proved}), ranges by "
+                variant = Candidate(found.model, {}, statistics=statistics)
+                variants.setdefault(variant.digest, (variant, what))
+        sets = judge.range_sets([each.model for each, _ in variants.values()])
+        tried = [
+            _Proposal(attrs.evolve(each, ranges=ranges), what + name)
+            for (each, what), found_sets in zip(variants.values(), sets, strict=True)
+            for name, ranges in found_sets.items()
+        ]
+        return self._best(tried) or _Proposal(None, "no channels can be scaled")
+
+    def _best(self, tried: Sequence[_Proposal]) -> _Proposal | None:
+        """Return the proposal whose samples have the highest mean SQNR; None if there are none."""
         if not tried:
-            return _Proposal(None, "no channels can be scaled")
-        _, candidate, what = max(tried, key=lambda one: one[0])
-        return _Proposal(candidate, f"{what}, the best of {len(tried)}", len(tried))
+            return None
+        verdicts = self._judge.verdicts([one.candidate for one in tried if one.candidate is not None])
+        best = tried[int(np.argmax([one.score for one in verdicts]))]
+        return attrs.evolve(best, what=f"{best.what}, the best of {len(tried)}", tries=len(tried))
 
     def _centered(self) -> _Proposal:
         judge, model = self._judge, self.now.model
@@ -551,24 +628,29 @@ class _Tuner:
         if not names:
             return _Proposal(None, "no channels can be shifted")
         ends = judge.ends_per_channel(model, names)
-        tried: list[tuple[float, Candidate, str, ModelProto | None]] = []
+        variants: list[tuple[Centering, str, ModelProto | None]] = []
         for activations in (True, False):
             for rounds in (False, True):
                 found = center(model, judge.external, *ends, activations=activations, rounds=rounds)
                 if not found.shifts or not self._keeps_segments(attrs.evolve(self.now, model=found.model)):
                     break
-                for name, ranges in judge.range_sets(found.model):
-                    candidate = Candidate(found.model, {**ranges, **found.ranges})
-                    what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations, "
-                    what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
-                    origin = found.origin if rounds else None
-                    tried.append((judge.verdict(candidate).score, candidate, f"{what}ranges by {name}", origin))
-            if tried:
+                what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations, "
+                what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
+                variants.append((found, f"{what}ranges by ", found.origin if rounds else None))
+            if variants:
                 break
-        if not tried:
-            return _Proposal(None, f"the activations that this requires would cut segments of {judge.device}")
-        _, candidate, what, origin = max(tried, key=lambda one: one[0])
-        return _Proposal(candidate, f"{what}, the best of {len(tried)}", len(tried), origin)
+        sets = judge.range_sets([each.model for each, _, _ in variants])
+        tried = [
+            _Proposal(
+                Candidate(each.model, {**ranges, **each.ranges}, statistics=shifted(self.now.statistics, each.shifts)),
+                what + name,
+                origin=origin,
+            )
+            for (each, what, origin), found_sets in zip(variants, sets, strict=True)
+            for name, ranges in found_sets.items()
+        ]
+        refused = f"the activations that this requires would cut segments of {judge.device}"
+        return self._best(tried) or _Proposal(None, refused)
 
     def _scaled(self) -> _Proposal:
         judge = self._judge
@@ -586,24 +668,19 @@ class _Tuner:
             }
         judged = judged_tensors(network, {name: {**found["now"], **one} for name, one in found.items()})
         roundings = roundings_of(judged)
-        noise: OutputNoise | None = None
         samples = judge.collected[:: max(1, len(judge.collected) // MOST_LOOKED_AT)][:MOST_LOOKED_AT]
-        tensors = list(dict.fromkeys(name for one in roundings for name in one.tensors))
-        probe = NoiseProbe(network, tensors, samples[0], judge.threads)
-        for index, feeds in enumerate(samples):
-            one = probe.noise(str(index), feeds, roundings)
-            noise = one if noise is None else noise.joined(one)
-        changes = changes_from(found["now"], judged, noise)
-        best, kept, now = self._verdict.score, 0, self.now
-        counts = sorted({1 << power for power in range(len(changes).bit_length())} | {len(changes)})
-        for count in counts if changes else []:
+        changes = changes_from(found["now"], judged, judge.noise(self.now.model, samples, roundings))
+        counts = sorted({1 << power for power in range(len(changes).bit_length())} | {len(changes)}) if changes else []
+        candidates = []
+        for count in counts:
             ranges = dict(self.now.ranges)
             for change in changes[:count]:
                 ranges.update(dict.fromkeys(change.tensors, change.threshold))
-            candidate = attrs.evolve(self.now, ranges=ranges)
-            score = judge.verdict(candidate).score
-            if score > best:
-                best, kept, now = score, count, candidate
+            candidates.append(attrs.evolve(self.now, ranges=ranges))
+        best, kept, now = self._verdict.score, 0, self.now
+        for count, candidate, verdict in zip(counts, candidates, judge.verdicts(candidates), strict=True):
+            if verdict.score > best:
+                best, kept, now = verdict.score, count, candidate
         what = f"{kept} of {len(judged)} ranges changed, {len(roundings)} tried"
         if not kept:
             return _Proposal(None, f"no range is better, {len(roundings)} tried")
@@ -620,27 +697,44 @@ class _Tuner:
         what = f"weights of {len(found.kernels)} layers rounded by their effect"
         # Codes that are chosen for the energy of the error may leave a mean, which biases take back.
         corrected = self._corrected(candidate)
-        if corrected is not None:
-            return _Proposal(corrected, f"{what}, and biases corrected")
+        if corrected.candidate is not None:
+            return _Proposal(corrected.candidate, f"{what}, and {corrected.what}")
         return _Proposal(candidate, what)
 
-    def _with_corrected_biases(self) -> _Proposal:
-        candidate = self._corrected(self.now)
-        if candidate is None:
-            return _Proposal(None, "no mean error is sure, or taking it back costs SQNR where it was learned")
-        return _Proposal(candidate, "biases corrected by data")
-
-    def _corrected(self, candidate: Candidate) -> Candidate | None:
+    def _corrected(self, candidate: Candidate) -> _Proposal:
+        """Return a network with corrected biases, by the way that convinces on the samples to learn from."""
         judge = self._judge
         samples = judge.collected[: 2 * MOST_LOOKED_AT]
-        found = corrected_biases(judge.network(candidate.model), judge.probe(candidate), samples)
-        if not found.biases:
-            return None
-        corrected = attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, found))
+        network, probe = judge.network(candidate.model), judge.probe(candidate)
+        found = {
+            "by data, each layer alone": corrected_biases(network, probe, samples),
+            "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
+            "by data, in sequence": biases_corrected_in_sequence(network, probe, samples),
+        }
+        tried = {
+            name: attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, one))
+            for name, one in found.items()
+            if one.biases
+        }
+        if not tried:
+            return _Proposal(None, "no mean error is sure")
         # A mean that is taken back before an activation can still cost: where others of its values pass than err.
-        seen = judge.over(self._original, samples)
-        now, then = seen.verdict(candidate), seen.verdict(corrected)
-        return corrected if then.score > now.score and then.sqnr_db >= now.sqnr_db else None
+        seen = judge.over(self.original, samples)
+        now, *others = seen.verdicts([candidate, *tried.values()])
+        verdicts = dict(zip(tried, others, strict=True))
+        gains = {name: then.score - now.score for name, then in verdicts.items()}
+        told = ", ".join(f"{each:+.1f} dB {name}" for name, each in gains.items())
+        helping = [
+            name for name in tried if gains[name] > 0 and verdicts[name].sqnr_db >= now.sqnr_db - TOLERATED_LOSS_DB
+        ]
+        if not helping:
+            return _Proposal(None, f"taking mean errors back costs SQNR where they were learned: {told}")
+        best = helping[0]
+        for name in helping[1:]:
+            if gain(verdicts[best], verdicts[name], len(tried)).is_convincing:
+                best = name
+        what = f"biases of {count_text(len(found[best].biases), 'layer')} corrected {best}"
+        return _Proposal(tried[best], f"{what} (where learned: {told})")
 
     def _mixed(self) -> _Proposal:
         if self._is_reached(self._verdict):
@@ -696,7 +790,7 @@ def _written(answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, *
     """Write the files of a plan."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {"Model": folder / MODEL_FILE, "Calibration cache": folder / CACHE_FILE}
-    write_model(final.model, files["Model"], judge.external, judge.folder or folder)
+    write_model(final.model, files["Model"], judge.external, judge.runs.folder or folder)
     solutions = {name: Solution.of_threshold(end) for name, end in final.ranges.items()}
     cache = CalibrationCache.of_solutions(solutions, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
     write_atomically(files["Calibration cache"], [cache.to_bytes()])

@@ -123,18 +123,88 @@ def corrected_biases(network: Network, probe: LayerProbe, samples: Sequence[Feed
         for name, (convolution, layer) in chosen.items():
             sums = convolution.get_output(0).name
             error = probe.exact(sums).astype(np.float64) - probe.by_inputs_and_weights(layer, sums)
-            means[name].append(error.mean(axis=tuple(axis for axis in range(error.ndim) if axis != 1)))
+            means[name].append(_channel_means(error))
     biases = {}
     for name, (convolution, _) in chosen.items() if len(samples) > 1 else ():
-        shifts = np.array(means[name])
-        mean, deviation = shifts.mean(axis=0), shifts.std(axis=0, ddof=1)
-        is_sure = np.abs(mean) > CONVINCING * deviation / np.sqrt(len(samples))
-        if not is_sure.any():
-            continue
-        dtype = np.float32 if convolution.kernel is None else convolution.kernel.dtype
-        bias = np.zeros(convolution.num_output_maps) if convolution.bias is None else convolution.bias
-        biases[name] = (bias.astype(np.float64) + np.where(is_sure, mean, 0.0)).astype(dtype)
+        shift = _sure_mean(means[name])
+        if shift.any():
+            biases[name] = _moved_bias(convolution, shift)
     return Corrections({}, biases)
+
+
+def biases_corrected_in_sequence(network: Network, probe: LayerProbe, samples: Sequence[Feeds]) -> Corrections:
+    """Return biases like `corrected_biases`, each from the inputs that the quantized network gives its layer.
+
+    The layers before are corrected already. So a mean error that an earlier layer leaves, because it was not sure or an
+    activation or the end of a range made it, is taken back where it arrives.
+
+    Args:
+        network: the network of the probe.
+        probe: engines of the quantized network, with `sums_of(network)` as taps.
+        samples: inputs; of fewer than two, nothing is believed.
+    """
+    convolutions = {layer.name: one for one, layer in _convolutions(network, probe, any_inputs=True).values()}
+    sums_of_layer = {name: one.get_output(0).name for name, one in convolutions.items()}
+    exact: list[dict[str, Array]] = []
+    for feeds in samples:
+        probe.run(feeds)
+        exact.append({name: _channel_means(probe.exact(name)) for name in sums_of_layer.values()})
+    last = _last_readers(network, probe)
+    now: list[dict[str, Array]] = [dict(feeds) for feeds in samples]
+    biases: dict[str, Array] = {}
+    for index, layer in enumerate(probe.layers):
+        inputs = [_inputs_of(layer, one, probe) for one in now]
+        convolution = convolutions.get(layer.name)
+        if convolution is not None and len(samples) > 1:
+            name = sums_of_layer[layer.name]
+            sums = [probe.with_rounded_weights(one, name) for one in inputs]
+            shift = _sure_mean([means[name] - _channel_means(one) for means, one in zip(exact, sums, strict=True)])
+            if shift.any():
+                biases[convolution.name] = _moved_bias(convolution, shift)
+            along = shift.astype(np.float32).reshape(1, -1, *[1] * (sums[0].ndim - 2))
+            inputs = [{**one, name: each + along} for one, each in zip(inputs, sums, strict=True)]
+        for one, given in zip(now, inputs, strict=True):
+            found = given.get(layer.output)
+            found = probe.with_rounded_weights(given, layer.output) if found is None else found
+            one[layer.output] = rounded(found, layer.output_scale) if layer.output_scale else found
+            for name in [each for each in one if last.get(each, len(probe.layers)) <= index]:
+                del one[name]
+    return Corrections({}, biases)
+
+
+def _inputs_of(layer: MeasuredLayer, now: Mapping[str, Array], probe: LayerProbe) -> dict[str, Array]:
+    """Return what a layer reads in the quantized network; layers between that are not in INT8 are run for it."""
+    found = {}
+    for name, scale in layer.inputs.items():
+        values = now[name] if name in now else probe.with_rounded_weights(now, name)
+        found[name] = rounded(values, scale) if scale else values
+    return found
+
+
+def _last_readers(network: Network, probe: LayerProbe) -> dict[str, int]:
+    """Return the index of the last layer of a probe that reads a tensor, where nothing else reads it."""
+    inside = {name for layer in probe.layers for name in layer.layers}
+    read_outside = {tensor.name for one in network.layers if one.name not in inside for tensor in one.connected_inputs}
+    found = {name: index for index, layer in enumerate(probe.layers) for name in layer.inputs}
+    return {name: index for name, index in found.items() if name not in read_outside}
+
+
+def _channel_means(values: Array) -> Array:
+    """Return the mean of each channel, float64[C]."""
+    return np.asarray(np.mean(values, axis=tuple(axis for axis in range(values.ndim) if axis != 1), dtype=np.float64))
+
+
+def _sure_mean(errors: Sequence[Array]) -> Array:
+    """Return the mean error of each channel over samples, and zero where it may be chance."""
+    every = np.array(errors)
+    mean, deviation = every.mean(axis=0), every.std(axis=0, ddof=1)
+    return np.where(np.abs(mean) > CONVINCING * deviation / np.sqrt(len(every)), mean, 0.0)
+
+
+def _moved_bias(convolution: Convolution, shift: Array) -> Array:
+    dtype = np.float32 if convolution.kernel is None else convolution.kernel.dtype
+    bias = np.zeros(convolution.num_output_maps) if convolution.bias is None else convolution.bias
+    return (bias.astype(np.float64) + shift).astype(dtype)
 
 
 def sums_of(network: Network) -> list[str]:

@@ -9,7 +9,7 @@ import click
 
 from dryfit.answers.options import Options
 from dryfit.cli.console import json_option, print_note, show_answer
-from dryfit.cli.metric_options import jobs_options, metric_options, read_labels
+from dryfit.cli.metric_options import jobs_options, metric_options, read_labels, state_options
 from dryfit.cli.network_options import network_options
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
 
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 @data_option
 @limit_option
 @metric_options
-@click.option(
-    "--state", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Keep the results in FILE."
-)
-@click.option("--resume", is_flag=True, help="Continue with the samples that the file of --state does not have.")
+@state_options
 @jobs_options
 @click.option("--verbose", "-v", is_flag=True, help="Show all layers and tensors.")
 @picture_options_of

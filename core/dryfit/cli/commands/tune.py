@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer, threads_option
-from dryfit.cli.metric_options import metric_options, read_labels
+from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.metric_options import jobs_options, metric_options, read_labels, state_options
 from dryfit.cli.network_options import network_options
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
 
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     help="Largest share of the multiply-accumulates that may be in FP16.",
 )
 @click.option("--qdq", is_flag=True, help="Also write a model with Q/DQ nodes, for TensorRT 11.")
-@threads_option
+@state_options
+@jobs_options
 @picture_options_of
 @network_options
 @json_option
@@ -60,7 +61,10 @@ def tune(
     steps: tuple[str, ...],
     max_macs: float,
     qdq: bool,
+    state: Path | None,
+    resume: bool,
     threads: int | None,
+    jobs: int,
     preparation: PicturePreparation,
     options: Options,
     as_json: bool,
@@ -92,7 +96,10 @@ def tune(
             qdq=qdq,
             preparation=preparation,
             limit=limit,
+            state=state,
+            resume=resume,
             threads=threads,
+            jobs=jobs,
             progress=lambda total, done: SampleProgress(total, done, Interruption(), title="Tuning"),
             **options,
         )
