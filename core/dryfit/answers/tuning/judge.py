@@ -46,11 +46,13 @@ class Candidate:
         model: ONNX model.
         ranges: end of the range by tensor name.
         half: names of the layers that are kept in FP16.
+        fixed: ranges that the model was made for, and that other calibrators do not replace.
     """
 
     model: ModelProto
     ranges: Mapping[str, float]
     half: frozenset[str] = frozenset()
+    fixed: Mapping[str, float] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)

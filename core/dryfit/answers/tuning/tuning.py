@@ -28,6 +28,7 @@ from dryfit.calibration.jobs import SampleCount
 from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
 from dryfit.calibration.output_noise import NoiseProbe, OutputNoise
 from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.network.network import Network
 from dryfit.onnx.model_file import read_model, write_model
 from dryfit.plugins.calibrators import calibrator as calibrator_of
 from dryfit.plugins.metrics import metric as metric_of
@@ -48,6 +49,12 @@ RANGE_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Shares of a tensor's largest range that are tried besides the calibrators' ranges."""
 MOST_LOOKED_AT = 8
 """Samples that single layers and ranges are judged on: their order is known from few."""
+FEWEST_LOOKED_AT = 2
+MOST_WORK = 1.5e12
+"""Multiply-accumulates that the judging of single layers and ranges may take: larger networks are judged on fewer
+samples, but for `FEWEST_LOOKED_AT`. Our choice: a few minutes of a processor."""
+MOST_MIXTURES = 3
+"""Searches for layers in FP16: as it is, without corrections, with other ranges."""
 
 TOLERATED_LOSS_DB = 0.5
 """The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
@@ -554,7 +561,7 @@ class _Tuner:
                 if not found.shifts or not self._keeps_segments(attrs.evolve(self.now, model=found.model)):
                     break
                 for name, ranges in judge.range_sets(found.model):
-                    candidate = Candidate(found.model, {**ranges, **found.ranges})
+                    candidate = Candidate(found.model, {**ranges, **found.ranges}, fixed=found.ranges)
                     what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations, "
                     what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
                     origin = found.origin if rounds else None
@@ -583,7 +590,7 @@ class _Tuner:
         judged = judged_tensors(network, {name: {**found["now"], **one} for name, one in found.items()})
         roundings = roundings_of(judged)
         noise: OutputNoise | None = None
-        samples = judge.collected[:: max(1, len(judge.collected) // MOST_LOOKED_AT)][:MOST_LOOKED_AT]
+        samples = self._few_samples(network, len(roundings))
         tensors = list(dict.fromkeys(name for one in roundings for name in one.tensors))
         probe = NoiseProbe(network, tensors, samples[0], judge.threads)
         for index, feeds in enumerate(samples):
@@ -642,13 +649,39 @@ class _Tuner:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
         found, verdict = self._mixed_from(self.now)
+        tries = found.tries
+        others: list[tuple[Candidate, str]] = []
         # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
-        if not self._is_reached(verdict) and self._uncorrected is not None:
-            other, other_verdict = self._mixed_from(self._uncorrected)
+        if self._uncorrected is not None:
+            others.append((self._uncorrected, "without rounded weights and corrected biases"))
+        # Ranges were chosen while other layers made most of the noise; what is left may want others.
+        if found.candidate is not None and not self._is_reached(verdict):
+            candidate, name, count = self._ranged_anew(found.candidate, verdict)
+            tries += count
+            if name:
+                others.append((attrs.evolve(self.now, ranges=candidate.ranges), f"ranges by {name}"))
+        for start, what in others:
+            if self._is_reached(verdict):
+                break
+            other, other_verdict = self._mixed_from(start)
+            tries += other.tries
             if (other_verdict.metric, other_verdict.score) > (verdict.metric, verdict.score):
-                what = f"{other.what}, without rounded weights and corrected biases"
-                return attrs.evolve(other, what=what, tries=found.tries + other.tries)
-        return found
+                found, verdict = attrs.evolve(other, what=f"{other.what}, {what}"), other_verdict
+        return attrs.evolve(found, tries=tries)
+
+    def _ranged_anew(self, candidate: Candidate, verdict: Verdict) -> tuple[Candidate, str, int]:
+        """Return the network with the ranges of the best calibrator, its name, and how many were tried.
+
+        The name is empty if the network's own ranges are the best ones.
+        """
+        best, found, name, count = verdict.score, candidate, "", 0
+        for calibrator, ranges in self._judge.range_sets(candidate.model):
+            other = attrs.evolve(candidate, ranges={**ranges, **candidate.fixed})
+            score = self._judge.verdict(other).score
+            count += 1
+            if score > best:
+                best, found, name = score, other, calibrator
+        return found, name, count
 
     def _is_reached(self, verdict: Verdict) -> bool:
         """Return whether the metric is reached, and few samples do not reach it by chance.
@@ -663,11 +696,17 @@ class _Tuner:
     def _keeps_segments(self, candidate: Candidate) -> bool:
         return len(self._judge.engine(candidate).plan.segments) <= self.segments
 
+    def _few_samples(self, network: Network, roundings: int) -> Sequence[Feeds]:
+        """Return evenly spread samples to judge so many roundings on, each of which computes half of the network."""
+        work = roundings * sum(multiply_accumulates(network).values()) / 2
+        count = min(MOST_LOOKED_AT, max(FEWEST_LOOKED_AT, int(MOST_WORK / max(1.0, work))))
+        return self._judge.collected[:: max(1, len(self._judge.collected) // count)][:count]
+
     def _mixed_from(self, start: Candidate) -> tuple[_Proposal, Verdict]:
         """Return a network with layers in FP16, and its verdict."""
         judge = self._judge
         network, probe = judge.network(start.model), judge.probe(start)
-        samples = judge.collected[:: max(1, len(judge.collected) // MOST_LOOKED_AT)][:MOST_LOOKED_AT]
+        samples = self._few_samples(network, MOST_MIXTURES * (len(probe.tensors) + len(probe.layers)))
         macs = multiply_accumulates(network)
         noise = noise_of(probe, samples, judge.probabilities)
         affordable = choices(network, probe, noise, macs, start.half, self._max_macs * sum(macs.values()))
@@ -680,9 +719,9 @@ class _Tuner:
 
         found = mixed(judge, start, affordable, is_enough)
         if not is_enough(found):
-            whole = [half for half in verdicts if self._keeps_segments(attrs.evolve(found, half=half))]
-            best = max(whole or verdicts, key=lambda half: verdicts[half].score)
-            found = attrs.evolve(found, half=best)
+            ordered = sorted(verdicts, key=lambda half: -verdicts[half].score)
+            whole = (half for half in ordered if self._keeps_segments(attrs.evolve(found, half=half)))
+            found = attrs.evolve(found, half=next(whole, ordered[0]))
         share = sum(macs.get(name, 0) for name in found.half) / max(1, sum(macs.values()))
         what = f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates"
         return _Proposal(found, what, len(verdicts)), verdicts[found.half]
