@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--precisions", nargs="+", choices=FORMS, help="those that a bar is set for where left out")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32], help="bars are set for 1")
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--seconds", type=float, default=6.0, help="about how long each comparison may take")
     parser.add_argument("--cpu-time", action="store_true", help="processor time instead of the clock, with one thread")
     parser.add_argument("--layers", action="store_true", help="print the host's time of each engine layer")

@@ -19,7 +19,12 @@ from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import WeightedSum, constant_weights, has_constant_weights
-from dryfit_cpu.kernels.dilated_windows import bind_rectangles, rectangles
+from dryfit_cpu.kernels.dilated_windows import (
+    bind_integer_rectangles,
+    bind_rectangles,
+    integer_rectangles,
+    rectangles,
+)
 from dryfit_cpu.kernels.epilogues import weighted_kernel
 from dryfit_cpu.kernels.integer_products import bind_integer_layer, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_staging import weight_runs
@@ -156,7 +161,9 @@ def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
 
 def _bind_integers(binding: Binding) -> NativeStep:
     """A step that convolves, or sums over the image."""
-    return bind_integer_layer(binding, window_of(binding.group, binding.specs))
+    window = window_of(binding.group, binding.specs)
+    parts = integer_rectangles(binding, window)
+    return bind_integer_rectangles(binding, window, parts) if parts else bind_integer_layer(binding, window)
 
 
 convolve_integers, connect_integers = (

@@ -10,23 +10,27 @@ padding:
                              rows 12 to 15    upper and middle place
 
 What is left out are products with zeros. Rectangles need panels of their own, with the weights of their places, which
-are copied when an engine is loaded.
+are copied when an engine is loaded; and of quantized images what sums begin at is for the weights that are left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
 
+from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.codes import PANEL_CHANNELS
-from dryfit_cpu.compiler.native import NativeStep
+from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
 from dryfit_cpu.kernels.epilogues import required_epilogue
+from dryfit_cpu.kernels.integer_products import bind_integer_window, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_weights import REPEATED, UNIT, accepted_weights
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, aligned_empty, fp32_bytes
-from dryfit_cpu.kernels.window_products import WindowInput, bind_product
+from dryfit_cpu.kernels.requantization import bound_requantization
+from dryfit_cpu.kernels.window_products import WindowInput, bind_product, needs_staging, stage_work
 from dryfit_cpu.kernels.windows import WindowGeometry
 
 _WORTHWHILE = 0.5
@@ -92,17 +96,22 @@ class Rectangle:
         return images[:, :, self.rows.inputs, self.columns.inputs]
 
     def panels(self, panels: Array, kernel: tuple[int, int]) -> Array:
-        """The weights of its places, of panels `[groups, panels, k, 32]`."""
-        groups, count, depth, _ = panels.shape
-        by_place = panels.reshape(groups, count, *kernel, depth // (kernel[0] * kernel[1]), PANEL_CHANNELS)
+        """The weights of its places, of panels `[groups, panels, k, ...]` of a kernel."""
+        groups, count, depth, *rest = panels.shape
+        by_place = panels.reshape(groups, count, *kernel, depth // (kernel[0] * kernel[1]), *rest)
         own = by_place[:, :, self.rows.places, self.columns.places]
-        copy = aligned_empty(own.shape, np.float32)
+        copy = aligned_empty(own.shape, panels.dtype.type)
         copy[...] = own
-        return copy.reshape(groups, count, -1, PANEL_CHANNELS)
+        return copy.reshape(groups, count, -1, *rest)
 
 
-def rectangles(window: WindowGeometry) -> Sequence[Rectangle]:
-    """The rectangles that a window's outputs are cut into; none where the window is better convolved as a whole."""
+def rectangles(
+    window: WindowGeometry, workspace_bytes: Callable[[WindowGeometry], int] | None = None
+) -> Sequence[Rectangle]:
+    """The rectangles that a window's outputs are cut into; none where the window is better convolved as a whole.
+
+    By default workspace is that of FP32 windows; with a function, what it says.
+    """
     if max(window.dilation) == 1 or window.stride != (1, 1) or not window.slices.is_one or 0 in window.output:
         return ()
     N, C, *image = window.input
@@ -118,6 +127,9 @@ def rectangles(window: WindowGeometry) -> Sequence[Rectangle]:
         left *= sum(band.size[0] * band.size[1] for band in bands) / (window.output[2 + axis] * window.kernel[axis])
     if not covers or left > _WORTHWHILE:
         return ()
+    staged = fp32_bytes(_unpadded(window).staged_shape)
+    needs = workspace_bytes or (lambda one: staged + one.workspace_bytes + fp32_bytes(one.staged_shape))
+    room = workspace_bytes(window) if workspace_bytes else window.workspace_bytes
     found = []
     for rows in axes[0]:
         for columns in axes[1]:
@@ -129,7 +141,7 @@ def rectangles(window: WindowGeometry) -> Sequence[Rectangle]:
                 kernel=(rows.size[1], columns.size[1]),
                 padding=((0, 0), (0, 0)),
             )
-            if one.workspace_bytes + fp32_bytes(one.staged_shape) > window.workspace_bytes:
+            if needs(one) > room:
                 return ()
             found.append(Rectangle(rows, columns, one))
     return found
@@ -145,13 +157,63 @@ def bind_rectangles(binding: Binding, window: WindowGeometry, parts: Sequence[Re
     made = []
     for images in Images.of(binding, source, residual).batches():
         dense = DenseOperands.between(images.output, images.residual, threads, np.float32)
-        steps = []
+        steps, workspace = [], Workspace(binding)
+        source_image, before = _staged_once(window, images.source, workspace, threads)
         for part in parts:
             own = attrs.evolve(binding, weights={**binding.weights, "panels": part.panels(panels, window.kernel)})
             # One after the other, and so in the same scratch memory.
-            read = WindowInput.of(part.window, part.inputs(images.source), Workspace(binding), threads)
+            read = WindowInput.of(part.window, part.inputs(source_image), workspace.branch(), threads)
             target = ImageOperand.of(part.outputs(dense.output.array))
             added = ImageOperand.of(part.outputs(dense.residual.array)) if dense.residual is not None else None
             steps.append(bind_product(own, part.window, read, target, added, epilogue))
-        made.append(dense.around(steps))
+        made.append(dense.around([NativeStep(binding.group.name, before, [source_image]), *steps]))
+    return NativeStep.joined(binding.group.name, made)
+
+
+def _unpadded(window: WindowGeometry) -> WindowGeometry:
+    """A window of one place over the same images."""
+    return attrs.evolve(window, kernel=(1, 1), dilation=(1, 1), padding=((0, 0), (0, 0)))
+
+
+def _staged_once(window: WindowGeometry, images: Array, workspace: Workspace, threads: int) -> tuple[Array, list[Work]]:
+    """Images that all rectangles can read, and the work that copies them where they cannot."""
+    window, source = _unpadded(window), ImageOperand.of(images)
+    if not needs_staging(window, source):
+        return images, []
+    copy = workspace.take(window.staged_shape)
+    channels = copy[..., : window.input[1]].transpose(0, 3, 1, 2)
+    return channels, [stage_work(window, source, copy, threads)]
+
+
+def integer_rectangles(binding: Binding, window: WindowGeometry) -> Sequence[Rectangle]:
+    """The rectangles of a quantized window; none either where weights are no whole units, or some come twice."""
+    if REPEATED in binding.weights or window.input[1] // window.groups % UNIT:
+        return ()
+    return rectangles(window, integer_workspace_bytes)
+
+
+def bind_integer_rectangles(binding: Binding, window: WindowGeometry, parts: Sequence[Rectangle]) -> NativeStep:
+    """A step that convolves quantized images rectangle by rectangle."""
+    source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
+    count = -(-window.output[1] // window.groups // PANEL_CHANNELS)
+    depth = window.input[1] // window.groups // UNIT * window.kernel[0] * window.kernel[1]
+    panels = binding.weight("panels", (window.groups, count, depth, PANEL_CHANNELS, UNIT), DataType.INT8)
+    bias, sums = (
+        binding.weight(name, (window.groups, count * PANEL_CHANNELS), DataType.INT32)
+        for name in ("bias", "weight_sums")
+    )
+    made = []
+    for images in Images.of(binding, source.tensor.name, steps.residual).batches():
+        dense = DenseOperands.between(images.output, images.residual, binding.num_threads)
+        done = []
+        for part in parts:
+            own = part.panels(panels, window.kernel)
+            own_sums = own.sum(axis=(2, 4), dtype=np.int32).reshape(sums.shape)
+            # Of places in the padding the distances from the zero point are zero.
+            starts = bias + np.int32(source.zero_point) * (sums - own_sums)
+            weights = {**binding.weights, "panels": own, "weight_sums": own_sums, "bias": starts}
+            added = part.outputs(dense.residual.array) if dense.residual is not None else None
+            cut = Images(part.inputs(images.source), part.outputs(dense.output.array), added)
+            done.append(bind_integer_window(attrs.evolve(binding, weights=weights), part.window, cut, steps))
+        made.append(dense.around(done))
     return NativeStep.joined(binding.group.name, made)

@@ -24,8 +24,10 @@ from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.inference import infer_specs
 from dryfit.target.kernels import Binding
 from dryfit_cpu import codes
+from dryfit_cpu.kernels import convolution as convolution_module
 from dryfit_cpu.kernels import integer_products
 from dryfit_cpu.kernels.convolution import convolve_integers
+from dryfit_cpu.kernels.dilated_windows import integer_rectangles
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
 from dryfit_cpu.kernels.integer_weights import REPEATED, UNIT, in_bytes, integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of
@@ -107,6 +109,32 @@ def chains(draw):
 
 
 @st.composite
+def far_apart(draw):
+    """A convolution whose window's places lie so far apart that many fall into the padding."""
+    groups = draw(st.sampled_from([1, 1, 2]))
+    dilation = draw(st.tuples(st.integers(1, 24), st.integers(2, 24)))
+    kernel = draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    padding = [(k - 1) * d // 2 for k, d in zip(kernel, dilation, strict=True)]
+    chain = convolution(
+        (
+            draw(st.integers(1, 2)),
+            groups * draw(st.sampled_from([2, 4, 20])),
+            *draw(st.tuples(*[st.integers(4, 19)] * 2)),
+        ),
+        groups * draw(st.sampled_from([1, 33, 40])),
+        kernel,
+        groups=groups,
+        bias=draw(st.sampled_from([None, "real", "whole"])),
+        zero_point=draw(st.sampled_from([0, -128, 3, 127])),
+        weight_zeros=draw(st.sampled_from([None, None, 20])),
+        dilation_nd=dilation,
+        pre_padding=padding,
+        post_padding=[(k - 1) * d - p for k, d, p in zip(kernel, dilation, padding, strict=True)],
+    )
+    return followed(draw, chain), {name: draw(st.sampled_from(LAYOUTS)) for name in ("x", "residual", "y")}
+
+
+@st.composite
 def volumes(draw):
     """A convolution with three spatial axes, and what quantizers write after one."""
     groups = draw(st.sampled_from([1, 1, 2]))
@@ -133,6 +161,31 @@ def volumes(draw):
 def test_every_convolution_of_volumes_equals_the_definition(case):
     chain, layouts = case
     assert_like_definition(chain, convolve_integers, exact_convolution(chain), layouts)
+
+
+@settings(max_examples=60)
+@given(far_apart())
+def test_places_that_fall_into_the_padding_are_left_out(case):
+    chain, layouts = case
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain), layouts)
+
+
+@pytest.mark.parametrize(("C", "weight_zeros", "count"), [(64, None, 9), (6, None, 0), (64, 20, 0)])
+def test_only_whole_units_of_weights_that_are_there_once_are_cut_into_rectangles(C, weight_zeros, count, monkeypatch):
+    cut = []
+
+    def watched(binding, window):
+        cut.append(len(integer_rectangles(binding, window)))
+        return integer_rectangles(binding, window)
+
+    monkeypatch.setattr(convolution_module, "integer_rectangles", watched)
+    chain = convolution(
+        (1, C, 16, 16), 64, (3, 3), zero_point=3, weight_zeros=weight_zeros, dilation_nd=(12, 12), pre_padding=(12, 12),
+        post_padding=(12, 12),
+    )  # fmt: skip
+    chain.quantize(0.03, 5)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+    assert set(cut) == {count}
 
 
 @settings(max_examples=160)
