@@ -261,10 +261,11 @@ def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatc
     tuner.begin()
     tuner.now = attrs.evolve(tuner.now, fixed={"s": 1.5})
     starts = []
+    spread = 0.1
 
     def verdict(candidate):
         value = 30.0 if candidate.ranges["r"] == 2.0 else 20.0
-        return Verdict(value, value, np.full(6, value))
+        return Verdict(value, value, value + (value - 20.0) * spread * np.arange(-2.5, 3.0))
 
     def mixed_from(start):
         starts.append(start)
@@ -281,6 +282,9 @@ def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatc
     assert found.candidate.ranges == {"r": 2.0, "s": 1.5}, "what centering fixed stays"
     assert found.tries == 3 + 2 + 3
     assert [one.ranges["r"] for one in starts] == [tuner.now.ranges["r"], 2.0]
+    spread = 2.0
+    assert tuner._mixed().what == "1 layer in FP16", "what differs between samples as much is chance"
+    spread = 0.1
     starts.clear()
     tuner._wanted = 20.0
     assert tuner._mixed().what == "1 layer in FP16"

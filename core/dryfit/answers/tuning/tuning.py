@@ -649,25 +649,22 @@ class _Tuner:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
         found, verdict = self._mixed_from(self.now)
-        tries = found.tries
-        others: list[tuple[Candidate, str]] = []
         # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
-        if self._uncorrected is not None:
-            others.append((self._uncorrected, "without rounded weights and corrected biases"))
+        if not self._is_reached(verdict) and self._uncorrected is not None:
+            other, other_verdict = self._mixed_from(self._uncorrected)
+            if (other_verdict.metric, other_verdict.score) > (verdict.metric, verdict.score):
+                what = f"{other.what}, without rounded weights and corrected biases"
+                found = attrs.evolve(other, what=what, tries=found.tries + other.tries)
+                verdict = other_verdict
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
         if found.candidate is not None and not self._is_reached(verdict):
             candidate, name, count = self._ranged_anew(found.candidate, verdict)
-            tries += count
             if name:
-                others.append((attrs.evolve(self.now, ranges=candidate.ranges), f"ranges by {name}"))
-        for start, what in others:
-            if self._is_reached(verdict):
-                break
-            other, other_verdict = self._mixed_from(start)
-            tries += other.tries
-            if (other_verdict.metric, other_verdict.score) > (verdict.metric, verdict.score):
-                found, verdict = attrs.evolve(other, what=f"{other.what}, {what}"), other_verdict
-        return attrs.evolve(found, tries=tries)
+                other, other_verdict = self._mixed_from(attrs.evolve(candidate, half=frozenset()))
+                count += other.tries
+                if gain(verdict, other_verdict, count).is_convincing:
+                    return attrs.evolve(other, what=f"{other.what}, ranges by {name}", tries=found.tries + count)
+        return found
 
     def _ranged_anew(self, candidate: Candidate, verdict: Verdict) -> tuple[Candidate, str, int]:
         """Return the network with the ranges of the best calibrator, its name, and how many were tried.
