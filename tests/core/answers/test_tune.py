@@ -260,6 +260,65 @@ def test_choices_for_fp16_take_the_noise_of_the_worst_output_first():
     assert not choices(fake, probe, noise, macs, frozenset(), 99)
 
 
+def test_a_network_of_many_layers_without_multiply_accumulates_has_them_all_in_fp16():
+    """The sigmoids of a detector cost no multiply-accumulates, and are more than a hundred."""
+    names = [f"sigmoid{index}" for index in range(120)]
+    layers = [MeasuredLayer(name, [name], "GPU", {f"in {name}": 1.0}, f"out {name}", 1.0) for name in names]
+    probe = SimpleNamespace(tensors={f"in {name}": 1.0 for name in names}, layers=layers)
+    shapes = [SimpleNamespace(name=f"{way} {name}", shape=(1, 8)) for way in ("in", "out") for name in names]
+    noise = Noise([frozenset([name]) for name in names], 0.001 * np.arange(1, 121).reshape(120, 1))
+    found = choices(SimpleNamespace(tensors=shapes), probe, noise, {"conv": 1000}, frozenset(), 100)
+    assert [one.tensor for one in found] == [f"in {name}" for name in reversed(names)]
+
+
+def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.1)
+    tuner.begin()
+    tuner.now = attrs.evolve(tuner.now, fixed={"s": 1.5})
+    starts = []
+    spread = 0.1
+
+    def verdict(candidate):
+        value = 30.0 if candidate.ranges["r"] == 2.0 else 20.0
+        return Verdict(value, value, value + (value - 20.0) * spread * np.arange(-2.5, 3.0))
+
+    def mixed_from(start):
+        starts.append(start)
+        candidate = attrs.evolve(start, half=frozenset({"node_of_y"}))
+        return tuning._Proposal(candidate, "1 layer in FP16", 3), verdict(candidate)
+
+    monkeypatch.setattr(
+        Judge, "range_sets", lambda *_: [("wide", {"r": 9.0, "s": 9.0}), ("close", {"r": 2.0, "s": 2.0})]
+    )
+    monkeypatch.setattr(Judge, "verdict", lambda _, candidate: verdict(candidate))
+    monkeypatch.setattr(tuner, "_mixed_from", mixed_from)
+    found = tuner._mixed()
+    assert found.what == "1 layer in FP16, ranges by close"
+    assert found.candidate.ranges == {"r": 2.0, "s": 1.5}, "what centering fixed stays"
+    assert found.tries == 3 + 2 + 3
+    assert [one.ranges["r"] for one in starts] == [tuner.now.ranges["r"], 2.0]
+    spread = 2.0
+    assert tuner._mixed().what == "1 layer in FP16", "what differs between samples as much is chance"
+    spread = 0.1
+    starts.clear()
+    tuner._wanted = 20.0
+    assert tuner._mixed().what == "1 layer in FP16"
+    assert len(starts) == 1, "what reaches the metric is not searched for again"
+
+
+def test_large_networks_are_judged_on_fewer_samples(samples):
+    small = four("Relu(a)")
+    judge = judge_of(small, np.load(samples))
+    tuner = tuning._Tuner(judge, small, 25.0, 0.1)
+    network = judge.network(small)
+    half = sum(tuning.multiply_accumulates(network).values()) / 2
+    for most, expected in ((100, 8), (5, 5), (1, 2)):
+        count = int(tuning.MOST_WORK / (most * half))
+        chosen = tuner._few_samples(network, count)
+        assert len(chosen) == min(expected, len(judge.collected))
+
+
 def test_weights_rounded_by_effect_are_those_that_the_device_quantizes_them_to():
     rng = np.random.default_rng(7)
     kernel = rng.standard_normal((6, 5, 1, 1)) * 0.1

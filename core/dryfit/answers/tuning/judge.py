@@ -54,12 +54,14 @@ class Candidate:
         ranges: end of the range by tensor name.
         half: names of the layers that are kept in FP16.
         statistics: mean and standard deviation of channels that batch normalizations told, by tensor name.
+        fixed: ranges that the model was made for, and that other calibrators do not replace.
     """
 
     model: ModelProto
     ranges: Mapping[str, float]
     half: frozenset[str] = frozenset()
     statistics: Mapping[str, tuple[Array, Array]] = attrs.field(factory=dict)
+    fixed: Mapping[str, float] = attrs.field(factory=dict)
 
     @property
     def digest(self) -> str:

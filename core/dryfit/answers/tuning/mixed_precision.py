@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 
 import attrs
 import numpy as np
@@ -28,9 +27,6 @@ from dryfit.reference.inference import infer_specs
 MACS_PER_VALUE = 1
 """Multiply-accumulates that count like a value that moves in two bytes instead of one. Our choice: a depthwise layer,
 with nine multiply-accumulates a value, is the cheapest way to keep a tensor from being rounded."""
-
-MOST_CHOICES = 96
-"""Choices that are considered. Our choice: a network that needs more is no INT8 network."""
 
 
 @attrs.frozen
@@ -116,33 +112,36 @@ def choices(
             sum_macs = sum(macs.get(one, 0) for one in layers)
             values = math.prod(shapes[name]) + sum(math.prod(shapes[layer.output]) for layer in reading)
             waiting.append(Choice(name, layers, sum_macs, sum_macs + MACS_PER_VALUE * values))
+    rows_of: dict[str, list[int]] = {}
+    for row, readers in enumerate(noise.readers):
+        for name in readers:
+            rows_of.setdefault(name, []).append(row)
     chosen: list[Choice] = []
     half = start
     is_left = np.array([not one or not one <= half for one in noise.readers])
-    while waiting and len(chosen) < MOST_CHOICES:
+
+    def gone(one: Choice) -> list[int]:
+        """Return the roundings that vanish with a choice."""
+        rows = {row for name in one.layers - half for row in rows_of.get(name, ())}
+        return sorted(row for row in rows if is_left[row] and noise.readers[row] <= half | one.layers)
+
+    while waiting:
+        spent = sum(macs.get(name, 0) for name in half)
         waiting = [
             one
             for one in waiting
-            if sum(macs.get(name, 0) for name in half | one.layers) <= most_macs and one.layers - half
+            if one.layers - half and spent + sum(macs.get(name, 0) for name in one.layers - half) <= most_macs
         ]
         left = noise.ratios[is_left].sum(axis=0)
         weights = (left / left.max()) ** 2 if left.max(initial=0.0) > 0 else np.ones(len(left))
-
-        worth = partial(_worth, noise=noise, is_left=is_left, half=half, weights=weights)
-        best = max(waiting, key=worth, default=None)
-        if best is None or worth(best) <= 0:
+        worths = [float(noise.ratios[gone(one)].sum(axis=0) @ weights) / one.cost for one in waiting]
+        if max(worths, default=0.0) <= 0:
             break
+        best = waiting[int(np.argmax(worths))]
+        is_left[gone(best)] = False
         chosen.append(best)
         half |= best.layers
-        is_left &= np.array([not one or not one <= half for one in noise.readers])
     return chosen
-
-
-def _worth(one: Choice, *, noise: Noise, is_left: Array, half: frozenset[str], weights: Array) -> float:
-    """Return the weighted noise that vanishes with a choice, for its cost."""
-    together = half | one.layers
-    gone = np.array([bool(readers) and readers <= together for readers in noise.readers]) & is_left
-    return float((noise.ratios[gone].sum(axis=0) * weights).sum()) / one.cost
 
 
 def _readers(probe: LayerProbe, tensor: str) -> list[Sequence[str]]:

@@ -43,6 +43,7 @@ from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
 from dryfit.calibration.worker_processes import WorkerProcesses
 from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.network.network import Network
 from dryfit.onnx.model_file import read_model, write_model
 from dryfit.plugins import registry
 from dryfit.plugins.calibrators import calibrator as calibrator_of
@@ -65,6 +66,12 @@ RANGE_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Shares of a tensor's largest range that are tried besides the calibrators' ranges."""
 MOST_LOOKED_AT = 8
 """Samples that single layers and ranges are judged on: their order is known from few."""
+FEWEST_LOOKED_AT = 2
+MOST_WORK = 1.5e12
+"""Multiply-accumulates that the judging of single layers and ranges may take: larger networks are judged on fewer
+samples, but for `FEWEST_LOOKED_AT`. Our choice: a few minutes of a processor."""
+MOST_MIXTURES = 3
+"""Searches for layers in FP16: as it is, without corrections, with other ranges."""
 
 TOLERATED_LOSS_DB = 0.5
 """The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
@@ -642,7 +649,12 @@ class _Tuner:
         sets = judge.range_sets([each.model for each, _, _ in variants])
         tried = [
             _Proposal(
-                Candidate(each.model, {**ranges, **each.ranges}, statistics=shifted(self.now.statistics, each.shifts)),
+                Candidate(
+                    each.model,
+                    {**ranges, **each.ranges},
+                    statistics=shifted(self.now.statistics, each.shifts),
+                    fixed=each.ranges,
+                ),
                 what + name,
                 origin=origin,
             )
@@ -668,7 +680,7 @@ class _Tuner:
             }
         judged = judged_tensors(network, {name: {**found["now"], **one} for name, one in found.items()})
         roundings = roundings_of(judged)
-        samples = judge.collected[:: max(1, len(judge.collected) // MOST_LOOKED_AT)][:MOST_LOOKED_AT]
+        samples = self._few_samples(network, len(roundings))
         changes = changes_from(found["now"], judged, judge.noise(self.now.model, samples, roundings))
         counts = sorted({1 << power for power in range(len(changes).bit_length())} | {len(changes)}) if changes else []
         candidates = []
@@ -745,8 +757,28 @@ class _Tuner:
             other, other_verdict = self._mixed_from(self._uncorrected)
             if (other_verdict.metric, other_verdict.score) > (verdict.metric, verdict.score):
                 what = f"{other.what}, without rounded weights and corrected biases"
-                return attrs.evolve(other, what=what, tries=found.tries + other.tries)
+                found = attrs.evolve(other, what=what, tries=found.tries + other.tries)
+                verdict = other_verdict
+        # Ranges were chosen while other layers made most of the noise; what is left may want others.
+        if found.candidate is not None and not self._is_reached(verdict):
+            candidate, name, count = self._ranged_anew(found.candidate, verdict)
+            if name:
+                other, other_verdict = self._mixed_from(attrs.evolve(candidate, half=frozenset()))
+                count += other.tries
+                if gain(verdict, other_verdict, count).is_convincing:
+                    return attrs.evolve(other, what=f"{other.what}, ranges by {name}", tries=found.tries + count)
         return found
+
+    def _ranged_anew(self, candidate: Candidate, verdict: Verdict) -> tuple[Candidate, str, int]:
+        """Return the network with the ranges of the best calibrator, its name, and how many were tried.
+
+        The name is empty if the network's own ranges are the best ones.
+        """
+        (sets,) = self._judge.range_sets([candidate.model])
+        others = {name: attrs.evolve(candidate, ranges={**ranges, **candidate.fixed}) for name, ranges in sets.items()}
+        scores = [one.score for one in self._judge.verdicts(list(others.values()))]
+        best, name = max(zip(scores, others, strict=True))
+        return (others[name], name, len(others)) if best > verdict.score else (candidate, "", len(others))
 
     def _is_reached(self, verdict: Verdict) -> bool:
         """Return whether the metric is reached, and few samples do not reach it by chance.
@@ -761,11 +793,17 @@ class _Tuner:
     def _keeps_segments(self, candidate: Candidate) -> bool:
         return len(self._judge.engine(candidate).plan.segments) <= self.segments
 
+    def _few_samples(self, network: Network, roundings: int) -> Sequence[Feeds]:
+        """Return evenly spread samples to judge so many roundings on, each of which computes half of the network."""
+        work = roundings * sum(multiply_accumulates(network).values()) / 2
+        count = min(MOST_LOOKED_AT, max(FEWEST_LOOKED_AT, int(MOST_WORK / max(1.0, work))))
+        return self._judge.collected[:: max(1, len(self._judge.collected) // count)][:count]
+
     def _mixed_from(self, start: Candidate) -> tuple[_Proposal, Verdict]:
         """Return a network with layers in FP16, and its verdict."""
         judge = self._judge
         network, probe = judge.network(start.model), judge.probe(start)
-        samples = judge.collected[:: max(1, len(judge.collected) // MOST_LOOKED_AT)][:MOST_LOOKED_AT]
+        samples = self._few_samples(network, MOST_MIXTURES * (len(probe.tensors) + len(probe.layers)))
         macs = multiply_accumulates(network)
         noise = noise_of(probe, samples, judge.probabilities)
         affordable = choices(network, probe, noise, macs, start.half, self._max_macs * sum(macs.values()))
@@ -778,9 +816,9 @@ class _Tuner:
 
         found = mixed(judge, start, affordable, is_enough)
         if not is_enough(found):
-            whole = [half for half in verdicts if self._keeps_segments(attrs.evolve(found, half=half))]
-            best = max(whole or verdicts, key=lambda half: verdicts[half].score)
-            found = attrs.evolve(found, half=best)
+            ordered = sorted(verdicts, key=lambda half: -verdicts[half].score)
+            whole = (half for half in ordered if self._keeps_segments(attrs.evolve(found, half=half)))
+            found = attrs.evolve(found, half=next(whole, ordered[0]))
         share = sum(macs.get(name, 0) for name in found.half) / max(1, sum(macs.values()))
         what = f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates"
         return _Proposal(found, what, len(verdicts)), verdicts[found.half]
