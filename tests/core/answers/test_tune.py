@@ -288,10 +288,9 @@ def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatc
         candidate = attrs.evolve(start, half=frozenset({"node_of_y"}))
         return tuning._Proposal(candidate, "1 layer in FP16", 3), verdict(candidate)
 
-    monkeypatch.setattr(
-        Judge, "range_sets", lambda *_: [("wide", {"r": 9.0, "s": 9.0}), ("close", {"r": 2.0, "s": 2.0})]
-    )
-    monkeypatch.setattr(Judge, "verdict", lambda _, candidate: verdict(candidate))
+    sets = {"wide": {"r": 9.0, "s": 9.0}, "close": {"r": 2.0, "s": 2.0}}
+    monkeypatch.setattr(Judge, "range_sets", lambda *_: [sets])
+    monkeypatch.setattr(Judge, "verdicts", lambda _, candidates: [verdict(one) for one in candidates])
     monkeypatch.setattr(tuner, "_mixed_from", mixed_from)
     found = tuner._mixed()
     assert found.what == "1 layer in FP16, ranges by close"
