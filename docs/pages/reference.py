@@ -39,7 +39,7 @@ declared, [at the end](#names-of-targets), are imported from their modules. What
 """
 
 _TARGET_HEAD = """
-# Names of targets
+## Names of targets
 
 What a package that brings a device imports; [Everything a target may declare](../how-to/declare-a-target.md) has an
 example of each.
