@@ -206,7 +206,13 @@ def stand_ins_of(entries: Mapping[str, StandInEntry], where: str) -> dict[str, A
         largest = LARGEST_STAND_IN if is_weights_type(entry.dtype) else _LARGEST_BIAS
         extents = [max(extent, 1) for extent in entry.shape]
         if min(entry.shape, default=0) < 0 or len(extents) > _LARGEST_RANK or math.prod(extents) > largest:
-            raise EngineFileError("The array's shape is invalid", where=place, found=entry.shape, remedy=_AGAIN)
+            raise EngineFileError(
+                "The array's shape is invalid",
+                where=place,
+                found=entry.shape,
+                allowed=f"at most {_LARGEST_RANK} extents of 0 or more, with at most {largest} elements",
+                remedy=_AGAIN,
+            )
         if not is_weights_type(entry.dtype) and entry.dtype is not DataType.INT32:
             raise EngineFileError(
                 "Arrays of this type must not be left out",

@@ -58,5 +58,5 @@ def test_a_run_that_is_stopped_keeps_what_it_has(small, samples, tmp_path):
 def test_networks_and_missing_samples_are_refused(small):
     with pytest.raises(dryfit.ConfigError, match="Networks are calibrated with"):
         dryfit.calibrate(dryfit.network_from_onnx(small))
-    with pytest.raises(dryfit.CalibrationError, match="Give samples with --data"):
+    with pytest.raises(dryfit.CalibrationError, match="Pass samples with --data"):
         dryfit.calibrate(small)

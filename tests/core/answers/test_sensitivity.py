@@ -78,7 +78,7 @@ def test_a_metric_of_the_user_is_measured_layer_by_layer(place):
 
 
 def test_a_device_without_int8_layers_is_refused(place):
-    with pytest.raises(ConfigError, match="No layer is computed in INT8"):
+    with pytest.raises(ConfigError, match="No layer runs in INT8"):
         asked(place, precision="fp16")
 
 

@@ -12,7 +12,7 @@ def answer(largest_codes: int, *, rounds_all: bool) -> TranslateAnswer:
         model="m.onnx",
         to="implicit",
         device="GPU",
-        **dict.fromkeys(("files", "tensors", "layers", "unequal", "weights", "borders", "notes"), ()),
+        **dict.fromkeys(("files", "tensors", "layers", "unequal", "weights", "borders", "overlays", "notes"), ()),
         proof=Agreement(1, [found], []),
         keeps_every_rounding=rounds_all,
     )

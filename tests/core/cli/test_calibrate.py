@@ -167,7 +167,7 @@ def test_what_does_not_exist_is_refused(model, data, arguments, message, dryfit_
 
 
 def test_missing_samples_and_models_are_told(model, dryfit_command):
-    assert "Give samples with --data" in dryfit_command("calibrate", model).err
+    assert "Pass samples with --data" in dryfit_command("calibrate", model).err
     assert "Missing argument 'MODEL'" in dryfit_command("calibrate", "--data", "x").err
     assert (
         "--compare requires --state: the file that an earlier run wrote" in dryfit_command("calibrate", "--compare").err

@@ -224,7 +224,9 @@ def test_a_plan_that_no_file_can_hold_is_refused_before_a_file_is_made(tmp_path)
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(EngineFileError, match=r"nowhere.*No such file or directory.*Choose a folder"):
+    with pytest.raises(
+        EngineFileError, match=r"nowhere.*No such file or directory.*Choose an existing, writable folder"
+    ):
         engine_file.save(plan_with({}), tmp_path / "nowhere" / "a.engine")
 
 
