@@ -254,7 +254,7 @@ class _Flow:
     def _has_weights(self, node: NodeProto) -> bool:
         if node.op_type != "Conv" or len(node.input) < 2:
             return False
-        bias = self._graph.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(0)
+        bias = self._graph.bias(node)
         return self._graph.constant(node.input[1]) is not None and bias is not None
 
     def _is_unpadded(self, node: NodeProto) -> bool:

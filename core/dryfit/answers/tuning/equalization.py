@@ -116,7 +116,7 @@ class _Classes:
     def has_weights(self, node: NodeProto) -> bool:
         """Return whether a node's weights are known and its channels can be scaled."""
         weights = self._graph.constant(node.input[1]) if len(node.input) > 1 else None
-        bias = self._graph.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(0)
+        bias = self._graph.bias(node)
         if weights is None or bias is None or weights.ndim < 3:
             return False
         return node.op_type == "Conv" or attribute(node, "group", 1) == 1

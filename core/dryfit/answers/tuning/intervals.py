@@ -75,8 +75,7 @@ def _interval(graph: ModelGraph, node: NodeProto, found: Mapping[str, Interval])
 
 def _of_products(graph: ModelGraph, node: NodeProto, source: Interval) -> Interval | None:
     weights = graph.constant(node.input[1])
-    has_bias = len(node.input) > 2 and bool(node.input[2])
-    bias = graph.constant(node.input[2]) if has_bias else np.zeros(1)
+    bias = graph.bias(node)
     if weights is None or bias is None:
         return None
     low, high = source

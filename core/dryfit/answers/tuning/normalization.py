@@ -63,8 +63,7 @@ def _folded(graph: ModelGraph, convolution: NodeProto, node: NodeProto) -> tuple
     if convolution.op_type != "Conv" or not graph.has_one_use(node.input[0]) or graph.is_output(node.input[0]):
         return None
     weights = graph.constant(convolution.input[1])
-    has_bias = len(convolution.input) > 2 and bool(convolution.input[2])
-    bias = graph.constant(convolution.input[2]) if has_bias else np.zeros(1)
+    bias = graph.bias(convolution)
     given = [graph.constant(name) for name in node.input[1:5]]
     if weights is None or bias is None or any(one is None for one in given):
         return None
@@ -98,8 +97,7 @@ def analytic_biases(model: ModelProto, external: ExternalData, statistics: Stati
     for node in graph.nodes:
         means = _means(graph, node.input[0], statistics) if node.op_type == "Conv" else None
         weights = None if means is None else graph.constant(node.input[1])
-        has_bias = len(node.input) > 2 and bool(node.input[2])
-        bias = graph.constant(node.input[2]) if has_bias else np.zeros(1)
+        bias = graph.bias(node)
         if means is None or weights is None or bias is None:
             continue
         K, groups = weights.shape[0], attribute(node, "group", 1)

@@ -108,6 +108,11 @@ class ModelGraph:
         producer = self.producer(name) if name else None
         return None if producer is None else known_values(producer, self.constant)
 
+    def bias(self, node: NodeProto) -> Array | None:
+        """The bias of a weighted sum, one zero where it has none; None where it is not known now."""
+        has_bias = len(node.input) > 2 and bool(node.input[2])
+        return self.constant(node.input[2]) if has_bias else np.zeros(1)
+
     # What can be changed ------------------------------------------------------------------------------------------
 
     def fresh_name(self, name: str) -> str:

@@ -275,17 +275,7 @@ def test_a_file_that_cannot_grow_stops_the_kit_and_nothing_is_lost(board: StandI
 
 
 def test_a_full_disk_stops_the_kit_before_it_builds(board: StandInBoard) -> None:
-    unshare = _unshare("-rm", "to mount a small disk")
-    small = board.root / "small"
-    small.mkdir()
-    script = f"mount -t tmpfs -o size=1m none {small} && cp -r {board.kit}/. {small} && cd {small} && exec sh run.sh"
-    ended = subprocess.run(
-        [unshare, "-rm", "/bin/sh", "-c", script],
-        env={**board.variables, "PATH": f"{board.root / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = _on_a_small_disk(board, 1, "exec sh run.sh")
     assert ended.returncode == 2
     assert "the disk is nearly full: 0 MiB are free, 64 are needed" in ended.stderr
     assert board.calls == []
@@ -293,25 +283,15 @@ def test_a_full_disk_stops_the_kit_before_it_builds(board: StandInBoard) -> None
 
 @pytest.mark.parametrize("code", [1, 0], ids=["trtexec fails", "trtexec does not notice"])
 def test_a_disk_that_fills_up_during_a_build_stops_the_kit_which_then_continues(board: StandInBoard, code: int) -> None:
-    unshare = _unshare("-rm", "to mount a small disk")
-    small = board.root / "small"
-    small.mkdir()
     board.quick_trtexec(
         before='case "$*" in *digits-2.onnx*) cat /dev/zero > work/filling 2> /dev/null; exit CODE ;; esac'.replace(
             "CODE", str(code)
         )
     )
-    script = f"""mount -t tmpfs -o size=80m none {small} && cp -r {board.kit}/. {small} && cd {small}
-        sh run.sh; echo "first $?"; ls work; rm work/filling
+    script = f"""sh run.sh; echo "first $?"; ls work; rm work/filling
         sed -i "s/cat .dev.zero.*exit .*esac/esac/" {board.root}/bin/trtexec
         sh run.sh; echo "second $?"; ls work"""
-    ended = subprocess.run(
-        [unshare, "-rm", "/bin/sh", "-c", script],
-        env={**board.variables, "PATH": f"{board.root / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = _on_a_small_disk(board, 80, script)
     first, second = ended.stdout.split("first 2\n")
     assert ended.stderr.startswith("Stopped: the disk is full")
     assert ended.stderr.count("Stopped") == 1
@@ -340,6 +320,21 @@ def test_a_python_module_that_crashes_costs_its_verdicts_alone(board: StandInBoa
     with BoardResults.open(board.kit / "results.zip") as results:
         assert results.board.python_tensorrt == "8.5.2"
         assert results.state(results.manifest.builds[0]).note == "TensorRT's Python module failed with exit code 9"
+
+
+def _on_a_small_disk(board: StandInBoard, mebibytes: int, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a copy of the kit, on a disk of its own."""
+    unshare = _unshare("-rm", "to mount a small disk")
+    small = board.root / "small"
+    small.mkdir()
+    mount = f"mount -t tmpfs -o size={mebibytes}m none {small} && cp -r {board.kit}/. {small} && cd {small}"
+    return subprocess.run(
+        [unshare, "-rm", "/bin/sh", "-c", f"{mount} || exit\n{script}"],
+        env={**board.variables, "PATH": f"{board.root / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _unshare(options: str, why: str) -> str:
