@@ -8,9 +8,9 @@ from dryfit.answers.explain_rule import RuleExplanation, RuleFamily, all_rules
 
 _HEAD = """# Rules of the {device}
 
-From the limit table of the target. `dryfit explain-rule ID` prints the same, and
+Generated from the target's limit table. `dryfit explain-rule ID` prints the same facts, and
 [Supported layers](../supported-layers.md) has all rules in tables. *Just inside* and *just outside* are values on both
-sides of a limit; tests hold the rule to them.
+sides of a limit, which the tests use.
 """
 
 

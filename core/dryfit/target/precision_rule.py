@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
+from dryfit.target.checks import either
 from dryfit.target.question import Finding, Question
 from dryfit.target.rule import LimitRule
 
@@ -52,7 +53,7 @@ def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> 
         id=f"{device.lower()}.precision",
         kinds=frozenset(),
         check=check,
-        text=f"the layer is computed in {' or '.join(_texts(precisions))}",
+        text=f"the layer must be computed in {either(tuple(_texts(precisions)))}",
         parameter="precision",
         source=source or f"the record of the target {device}: precisions",
         remedy=_remedy(precisions) or "Put the layer on another device",

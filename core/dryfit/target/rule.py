@@ -235,7 +235,7 @@ def rule(
         )
     conditions = [when] if isinstance(when, (ParameterCheck, FunctionCheck)) else list(when)
     if conditions:
-        text = f"where {' and '.join(condition.text for condition in conditions)}: {text}"
+        text = f"where {' and '.join(one.condition for one in conditions)}: {text}"
     words, looked_at = text, parameter
     caller = sys._getframe(1)  # noqa: SLF001  inspect.stack reads source files, for each of hundreds of rules
     place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
