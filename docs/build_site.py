@@ -93,7 +93,9 @@ def unbroken(text: str) -> str:
     for index, line in enumerate(lines):
         if line.startswith("|"):
             pieces = line.split("`")  # code, between backticks, is copied
-            pieces[::2] = [number.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), one) for one in pieces[::2]]
+            pieces[::2] = [
+                number.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), one) for one in pieces[::2]
+            ]
             lines[index] = "`".join(pieces)
     return "\n".join(lines)
 
@@ -123,7 +125,8 @@ def write_api_pages(folder: Path) -> None:
     listed = "".join(f"* [{title}]({file}.md). {subject}\n" for file, title, subject, _ in pages)
     tree = "\n".join(file for file, *_ in pages)
     (folder / "index.md").write_text(
-        f"# Python API\n\nGenerated from the docstrings. Import names from `dryfit`, except those on *Declare a target*.\n\n"
+        "# Python API\n\nGenerated from the docstrings. "
+        "Import these names from `dryfit`, except those on *Declare a target*.\n\n"
         f"{listed}\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n",
         encoding="utf-8",
     )

@@ -75,7 +75,10 @@ def _kind_section(heading: str, rules: Sequence[Rule]) -> str:
         for rule in rules
     ]
     # The anchor of a rule is its id, so that `supported-layers.md#dla.convolution.kernel` leads to it.
-    return f"\n### {heading}\n\n| rule | requirement | applies to | fidelity | source |\n|---|---|---|---|---|\n" + "".join(rows)
+    return (
+        f"\n### {heading}\n\n| rule | requirement | applies to | fidelity | source |\n|---|---|---|---|---|\n"
+        + "".join(rows)
+    )
 
 
 def _note(rule: Rule) -> str:

@@ -24,7 +24,7 @@ _FLAGS = {
     DataType.INT8: "INT8 with a dynamic range for every tensor of the layer",
 }
 """Types that a builder flag asks for, and what the user sets."""
-_STATE_TYPES = "State the types that the plugin computes in: `formats` of `layer_plugin`, or `format_combinations`"
+_STATE_TYPES = "Declare the types that the plugin computes in: `formats` of `layer_plugin`, or `format_combinations`"
 
 
 def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> LimitRule:
@@ -56,7 +56,7 @@ def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> 
         text=f"the layer must be computed in {either(tuple(_texts(precisions)))}",
         parameter="precision",
         source=source or f"the record of the target {device}: precisions",
-        remedy=_remedy(precisions) or "Put the layer on another device",
+        remedy=_remedy(precisions) or "Move the layer to another device",
     )
 
 

@@ -231,7 +231,7 @@ def rule(
         raise PluginError(
             "A rule must have `text` and `parameter`",
             where=f"rule {id!r}",
-            remedy="Give `text` and `parameter`, or make the check with `dryfit.target.checks`",
+            remedy="Set `text` and `parameter`, or create the check with `dryfit.target.checks`",
         )
     conditions = [when] if isinstance(when, (ParameterCheck, FunctionCheck)) else list(when)
     if conditions:

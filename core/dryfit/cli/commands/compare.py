@@ -45,9 +45,11 @@ def compare(model: Path, verbose: bool, options: Options, comparing: CompareOpti
     if names_sides:
         given.append("against")
     if len(given) > 1:
-        raise click.UsageError("Give only one of --against, --methods and --api; the first of a list is the reference")
+        raise click.UsageError(
+            "Pass only one of --against, --methods and --api; the first entry of a list is the reference"
+        )
     if not comparing.has_samples and not (names_sides and set(comparing.against) - {"fp32"}):
-        raise click.UsageError("Give one of --data, --input and --random, or devices to compare with --against")
+        raise click.UsageError("Pass one of --data, --input and --random, or devices to compare with --against")
     with log_to_stderr(logging.ERROR):
         answer = _answer(model, options, comparing)
     for note in answer.notes:

@@ -23,7 +23,7 @@ def explain_rule(context: click.Context, words: str | None, is_listed: bool, as_
     from dryfit.answers.explain_rule import RulesAnswer, all_rules, find_rules
 
     if is_listed == (words is not None):
-        raise click.UsageError("Give one RULE, or --list", context)
+        raise click.UsageError("Pass one RULE, or --list", context)
     found = RulesAnswer(all_rules() if words is None else find_rules(words))
     is_one = words is not None and len(found.rules) == 1
     show_answer(found.rules[0] if is_one else found, as_json=as_json)

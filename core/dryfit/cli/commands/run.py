@@ -85,9 +85,9 @@ def run(
     from dryfit.engine.progress import TerminalProgress
 
     if (model is None) == (load_engine is None):
-        raise click.UsageError("Give an engine, a loadable or an ONNX model: `dryfit run MODEL`")
+        raise click.UsageError("Pass an engine, a loadable or an ONNX model: `dryfit run MODEL`")
     if sum((bool(inputs), data is not None, seed is not None)) != 1:
-        raise click.UsageError("Give one of --input, --data and --random")
+        raise click.UsageError("Pass one of --input, --data and --random")
     with build_log():
         with TerminalProgress() as progress:
             answer = answer_of(
