@@ -255,7 +255,7 @@ _COMPARED_HEAD = """
 ## Predicted against real
 
 {count} reports with {total} layers; for {agreeing} of them the rules predict what the board did. A report shows few
-properties of a layer; the others are taken from the named probe. Rules with a star were inferred from builder logs, some
+properties of a layer; the others are those of the named probe. Rules with a star were inferred from builder logs, some
 of them from these reports, so agreement with them confirms nothing.
 """
 
@@ -335,7 +335,8 @@ def _compared(found: Sequence[Prediction]) -> str:
     for several in by_report.values():
         report = several[0].report
         parts.append(
-            f"\n### {report.title[:1].upper()}{report.title[1:]}: {report.board}\n\n{report.words}{f' {report.assumed}' if report.assumed else ''} "
+            f"\n### {report.title[:1].upper()}{report.title[1:]}: {report.board}\n\n"
+            f"{report.words}{f' {report.assumed}' if report.assumed else ''} "
             f"Source: {_link(report)}. Predicted for `{report.platform}`, {report.software}, {report.precision}.\n\n"
             "| layer | layers | probe | on the board | predicted | outcome |\n|---|---|---|---|---|---|\n"
         )

@@ -20,9 +20,9 @@ An installed package can extend dryfit in two ways. An *entry point* names one o
 first used. A *hook* is a function that dryfit calls at a certain point; the group `dryfit.hooks` names modules of such
 functions, each marked with `@dryfit.hookimpl`. Some things can be declared either way, with the same effect.
 
-A package cannot replace dryfit's own names. If two packages declare the same name, neither is used, and the report names
-both. A plugin that fails never stops dryfit: `dryfit plugins list` shows what is installed, and `dryfit plugins doctor`
-tests each plugin and shows how to fix it.
+A package cannot replace dryfit's own names. If two packages declare the same name, neither is used, and the report
+names both. A plugin that fails never stops dryfit: `dryfit plugins list` shows what is installed, and `dryfit plugins
+doctor` tests each plugin and shows how to fix it.
 """
 
 _SWITCHES = """
@@ -30,7 +30,7 @@ _SWITCHES = """
 
 | setting | effect |
 |---|---|
-| `DRYFIT_DISABLE_PLUGINS=a,b` | disables these entry points or packages; `*` disables everything not bundled with dryfit |
+| `DRYFIT_DISABLE_PLUGINS=a,b` | disables these entry points or packages; `*`: everything not bundled with dryfit |
 | `DRYFIT_LOAD_PLUGINS=a,b` | enables only these of the plugins not bundled with dryfit; empty enables none |
 | `dryfit --no-plugins COMMAND` | same as `DRYFIT_DISABLE_PLUGINS=*`, for one command |
 | `DRYFIT_PLUGIN_TIMEOUT=SECONDS` | maximum CPU time for importing a plugin on the command line; default 10 |
@@ -49,9 +49,9 @@ def hooks_page() -> str:
     records = "".join(_record_section(record) for record in _records())
     return (
         f"{_HEAD}\n## Entry points\n\n| group | name and value |\n|---|---|\n{groups}"
-        f"\nThe level of this interface is {API_LEVEL}. A module or top-level package that requires a level declares it: "
+        f"\nThe level of this interface is {API_LEVEL}. A module or top-level package declares the level it requires: "
         f"`DRYFIT_API_LEVEL = {API_LEVEL}`.\n{_SWITCHES}"
-        f"\n## Passes\n\nA contributed pass runs before or after one of these passes, or one from another package: {passes}.\n"
+        f"\n## Passes\n\nA contributed pass runs before or after one of these, or one from another package: {passes}.\n"
         f"\n## Hooks\n{hooks}\n## Records\n{records}"
     )
 

@@ -11,10 +11,10 @@ from dryfit.target.target import Target
 _HEAD = """# Overlays
 
 An overlay records what one board with one TensorRT version showed: rules that do not apply to it, limits with other
-values, confirmed rules, and parameters of the cost model that were fitted to its latencies. It is a TOML file of at most
-1 MiB and contains no code. `dryfit board learn` writes it from [the results of a kit](../how-to/to-the-board-and-back.md),
-or you write it by hand; `--overlay` [applies it](../how-to/correct-with-overlays.md). The
-[schema](overlay.schema.json) describes the parsed file.
+values, confirmed rules, and parameters of the cost model that were fitted to its latencies. It is a TOML file of at
+most 1 MiB and contains no code. `dryfit board learn` writes it from [the results of a
+kit](../how-to/to-the-board-and-back.md), or you write it by hand; `--overlay` [applies
+it](../how-to/correct-with-overlays.md). The [schema](overlay.schema.json) describes the parsed file.
 
 ```toml
 schema = 1
@@ -49,13 +49,13 @@ bytes_per_second = { value = 41.2e9, error = 0.04, measurements = 40 }
 | `platform` | the only board that the overlay applies to. Required |
 | `software` | TensorRT version; default: all versions. `10.3` is also 10.3.0 |
 | `author`, `made`, `source` | who made it, on what date and from what; changed rules cite the source |
-| `rules` | by rule id: `enabled = false`, or new `limits` by name; the number of `layers` that show it, and the `reason` |
+| `rules` | by rule id: `enabled = false`, or new `limits` by name; number of `layers` that show it; `reason` |
 | `cost` | by device: parameters of its cost model: `value`, relative standard `error`, number of `measurements` |
 | `confirmed` | by rule id: number of `layers` refused because of this rule alone; the rule becomes *confirmed* |
 
 Rules, limits and parameters in an overlay must exist; otherwise an error names the closest one. A value of the wrong
-type is an error too. If two active overlays contradict each other about a rule or parameter, an error names both and their
-sources. Rules derived from other declarations (`dla.layer.kind`, `dla.precision`) cannot be changed.
+type is an error too. If two active overlays contradict each other about a rule or parameter, an error names both and
+their sources. Rules derived from other declarations (`dla.layer.kind`, `dla.precision`) cannot be changed.
 
 Generated pages and `dryfit explain-rule` show the documented rules; `dryfit targets show DLA --overlay my-board.toml`
 shows the board's rules.
@@ -74,8 +74,8 @@ _PARAMETERS_HEAD = """
 ## Cost parameters of {device}
 
 Values of `{platform}`. {model} `dryfit board learn` fits those marked *yes* if the measured times depend on them, and
-sets the stated errors of the model. If two parameters only act together, such as the two overheads of a step in one power
-mode, each has a large error although their sum is known.
+sets the stated errors of the model. If two parameters only act together, such as the two overheads of a step in one
+power mode, each has a large error although their sum is known.
 
 | parameter | value | fitted |
 |---|---|---|
@@ -83,8 +83,8 @@ mode, each has a large error although their sum is known.
 
 _MODELS = {
     "DLA": "[The model](dla-cost-model.md) explains them.",
-    "GPU": "The documented values are published peaks, and the estimate is a lower bound (an error factor of 0 means none is "
-    "stated). With fitted parameters it is an estimate with their error.",
+    "GPU": "The documented values are published peaks, and the estimate is a lower bound (an error factor of 0 means "
+    "that none is stated). With fitted parameters it is an estimate with their error.",
 }
 
 _FIELD = {"type": "string", "minLength": 1}

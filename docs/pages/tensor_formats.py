@@ -29,10 +29,11 @@ line, use `--input-io-formats fp16:chw16`, where `chw` is LINEAR.
 REFORMATS = """## Copies between formats
 
 dryfit chooses the formats that move the fewest bytes over the whole network: the bytes of the copies, plus those that a
-device moves internally when it reads or writes a format other than its native one, the first in its table above. One copy
-serves all readers of the tensor in that format. A format that only some layer kinds read, such as DLA_HWC4, is read
-directly (inferred: the guide calls it the native image format). A conversion of type inside a loadable is not a copy.
-Each copy cites one of these rules as its reason; `dryfit explain` shows which input or output format would avoid it.
+device moves internally when it reads or writes a format other than its native one, the first in its table above. One
+copy serves all readers of the tensor in that format. A format that only some layer kinds read, such as DLA_HWC4, is
+read directly (inferred: the guide calls it the native image format). A conversion of type inside a loadable is not a
+copy. Each copy cites one of these rules as its reason; `dryfit explain` shows which input or output format would avoid
+it.
 """
 
 FORBIDDEN = """## Forbidden copies

@@ -203,10 +203,10 @@ def _published() -> list[str]:
         "DLA_HWC4, outputs in CHW32 (NVIDIA Deep-Learning-Accelerator-SW, README).",
         "",
         *_table(columns, rows),
-        "The last column shows why each row is needed: without ResNet-50 the overhead per step is unknown, and without the",
-        "sparse row so is the gain of layers that fetch again; the fit then keeps the initial value. The publication does",
-        "not state whether the backbone has its last stage; the model leaves it out, as the figures suggest. A single gain",
-        "for all sparse layers, fitted to SSD, left the sparse backbone 11 to 14 % too slow.",
+        "The last column shows why each row is needed: without ResNet-50 the overhead per step is unknown, and without",
+        "the sparse row so is the gain of layers that fetch again; the fit then keeps the initial value. The",
+        "publication does not state whether the backbone has its last stage; the model leaves it out, as the figures",
+        "suggest. One gain for all sparse layers, fitted to SSD, left the sparse backbone 11 to 14 % too slow.",
         "",
     ]
 
