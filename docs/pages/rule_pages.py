@@ -28,7 +28,9 @@ def rule_page(device: str) -> str:
 
 
 def _section(rule: RuleExplanation) -> Iterator[str]:
-    yield f'\n<a id="{rule.rule}"></a>\n\n### {rule.rule}\n\n{rule.text[:1].upper()}{rule.text[1:]}.\n\n'
+    is_name = "_" in rule.text.split(maxsplit=1)[0]  # a parameter, such as num_groups
+    text = rule.text if is_name else f"{rule.text[:1].upper()}{rule.text[1:]}"
+    yield f'\n<a id="{rule.rule}"></a>\n\n### {rule.rule}\n\n{text}.\n\n'
     limit = rule.limit
     if limit:
         yield f"* Applies to: {limit.scope or 'every platform, version and precision'}.\n"

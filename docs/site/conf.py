@@ -40,6 +40,7 @@ autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True}
 python_maximum_signature_line_length = 80
 napoleon_google_docstring = True
+napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
