@@ -206,6 +206,6 @@ def _file_heading(answer: PlaceAnswer) -> str:
     return (
         f"Devices for {answer.objective} on {answer.device} ({variant}{mode}) and {answer.fallback}.\n"
         f"All other layers stay on the default device, {answer.device}.\n"
-        f"Estimated, not measured: {two_digits(answer.after.value)} {answer.unit}; without this file "
-        f"{two_digits(answer.before.value)}."
+        f"Estimated, not measured: {_value(answer.after, answer.unit)}; without this file "
+        f"{_value(answer.before, answer.unit)}."
     )
