@@ -100,7 +100,7 @@ def _whole_segment(layers: Sequence[Layer], places: Places) -> JoinedGroup:
     if load_segment is None:
         raise PluginError(
             f"The target {place.device} compiles segments and cannot load them",
-            remedy="Give its Target record `load_segment_at`, which loads what `compile_segment_at` makes",
+            remedy="Set `load_segment_at` in its Target record; it loads what `compile_segment_at` produces",
         )
     kernel = segment_kernel(place.device, lambda program: load_segment(program.tobytes()))
     return JoinedGroup(SegmentGroup(layers), [kernel], place)
