@@ -69,13 +69,8 @@ def pointwise(
         operation != FIRST and is_dense and is_plain and not has_function and _is_simple(b)
         and (operation not in (MULTIPLY_ADD, SELECT) or _is_simple(c))
     )  # fmt: skip
-    if is_copy and a.kind == output.kind:
-        if not _is_one_run(a.kind, a.stride3, output.kind, output.stride3):
-            _copy_values(chunk, extents, a, output)
-            return
-        if _is_few(extents.axis3, a.kind):
-            _copy_rows(chunk, extents, a, output)
-            return
+    if is_copy and a.kind == output.kind and _copy_pieces(chunk, extents, a, output):
+        return
     blocks = (extents.axis3 + LANES - 1) // LANES
     block, stop = share(chunk, blocks_of(extents, LANES))
     row, first = block // blocks, block % blocks
@@ -156,6 +151,18 @@ def _copy_rows(chunk: Chunk, extents: Extents, source: Elements, output: Element
             at, to = at + source.stride2, to + output.stride2
         row += together
         i0, i1, i2 = _next_row(i0, i1, extents.axis2, extents)
+
+
+@inlined
+def _copy_pieces(chunk: Chunk, extents: Extents, source: Elements, output: Elements) -> bool:
+    """Copy values of one type whose runs are short; returns False, and copies nothing, where they are long."""
+    if not _is_one_run(source.kind, source.stride3, output.kind, output.stride3):
+        _copy_values(chunk, extents, source, output)
+        return True
+    if _is_few(extents.axis3, source.kind):
+        _copy_rows(chunk, extents, source, output)
+        return True
+    return False
 
 
 @inlined
