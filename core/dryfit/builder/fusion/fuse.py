@@ -106,6 +106,11 @@ def _whole_segment(layers: Sequence[Layer], places: Places) -> JoinedGroup:
     return JoinedGroup(SegmentGroup(layers), [kernel], place)
 
 
+def _moves(layer: Layer) -> bool:
+    """Whether a layer's results are values of its first input, all of them or a part."""
+    return layer.only_moves_values or layer.kind == "slice"
+
+
 @attrs.frozen(eq=False)
 class _Joined:
     """Layers that may run as one, by any of these kernels; `fusion` is the device's that allows it, or ""."""
@@ -263,7 +268,7 @@ class _Fuser:
         is_near = growing.place.is_beside(place) if growing.is_quantized else growing.place == place
         if not is_near or len(growing.group.layers) - len(growing.group.prologue) >= LONGEST_GROUP:
             return False
-        if layer.only_moves_values and growing.group.main.only_moves_values and place.device != registry.host().device:
+        if _moves(layer) and _moves(growing.group.main) and place.device != registry.host().device:
             return False  # on a device each is a layer with a cost of its own; here they are one copy
         # The other operand of a sum may be quantized too, or not.
         others = self._dequantizations(layer) if growing.is_quantized else []
