@@ -23,7 +23,7 @@ from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.intervals import intervals
 from dryfit.answers.tuning.judge import Candidate, DeviceRuns, Judge
-from dryfit.answers.tuning.mixed_precision import Noise, choices
+from dryfit.answers.tuning.mixed_precision import Noise, choices, readers_of
 from dryfit.answers.tuning.normalization import (
     _clipped_mean,
     analytic_biases,
@@ -32,7 +32,15 @@ from dryfit.answers.tuning.normalization import (
     shifted,
 )
 from dryfit.answers.tuning.trials import Trials
-from dryfit.answers.tuning.verdicts import LARGEST_DB, Verdict, by_sample_db, divided, gain, student_quantile
+from dryfit.answers.tuning.verdicts import (
+    LARGEST_DB,
+    Verdict,
+    by_sample_db,
+    divided,
+    gain,
+    jackknife_error,
+    student_quantile,
+)
 from dryfit.answers.tuning.weights import (
     Corrections,
     _descended,
@@ -271,11 +279,84 @@ def test_a_network_of_many_layers_without_multiply_accumulates_has_them_all_in_f
     assert [one.tensor for one in found] == [f"in {name}" for name in reversed(names)]
 
 
-def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatch):
+def test_choices_for_fp16_cost_what_the_device_is_estimated_to_take_longer():
+    """The layer with fewer multiply-accumulates is the slower one, such as a depthwise one on a DLA."""
+    layers = [MeasuredLayer(name, [name], "DLA", {f"in {name}": 1.0}, f"out {name}", 1.0) for name in ("one", "two")]
+    probe = SimpleNamespace(tensors={"in one": 1.0, "in two": 1.0}, layers=layers)
+    shapes = [SimpleNamespace(name=f"{way} {name}", shape=(1, 8)) for way in ("in", "out") for name in ("one", "two")]
+    noise = Noise([frozenset(["one"]), frozenset(["two"])], np.array([[0.1], [0.1]]))
+    asked = SimpleNamespace(tensors=shapes), probe, noise, {"one": 10, "two": 100}, frozenset(), 1000
+    assert [one.tensor for one in choices(*asked)] == ["in one", "in two"]
+    times = {"in one": 20.0, "in two": 1.0}
+    assert [(one.tensor, one.cost) for one in choices(*asked, times)] == [("in two", 1.0), ("in one", 20.0)]
+    assert choices(*asked, {"in one": 20.0, "in two": -1.0})[0].cost > 0, "no time is added"
+
+
+@pytest.mark.parametrize("device", ["GPU", "DLA"])
+def test_the_time_that_fp16_adds_is_the_estimate_of_the_device(samples, device):
+    judge = judge_of(four("Relu(a)"), np.load(samples), device=device)
+    candidate = Candidate(four("Relu(a)"), judge.range_sets([four("Relu(a)")])[0]["minmax"])
+    readers = readers_of(judge.probe(candidate))
+    assert readers["s"] == {"node_of_e", "node_of_t"}
+    added = judge.added_microseconds(candidate, readers)
+    assert set(added) == set(readers)
+    assert min(added.values()) > -0.001, "a conversion may go"
+    assert max(added.values()) > 0
+    half = attrs.evolve(candidate, half=readers[max(added, key=lambda name: added[name])])
+    assert judge.latency_microseconds(half) > judge.latency_microseconds(candidate)
+
+
+def test_layers_are_chosen_by_the_limit_where_the_cheapest_do_not_reach_the_metric(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.5, ["mixed-precision"])
+    tuner.begin()
+    asked = []
+
+    def mixed(judge, start, affordable, is_enough):
+        asked.append([one.cost for one in affordable])
+        found = attrs.evolve(start, half=frozenset({"node_of_y"} if len(asked) == 1 else {"node_of_e"}))
+        is_enough(found)
+        return found
+
+    monkeypatch.setattr(tuning, "mixed", mixed)
+    monkeypatch.setattr(Judge, "added_microseconds", lambda _, __, readers: dict.fromkeys(readers, 0.5))
+    for best, reaches, count in (("node_of_y", True, 1), ("node_of_y", False, 2), ("node_of_e", True, 2)):
+        asked.clear()
+
+        def verdict(_, candidate, best=best, reaches=reaches):
+            value = candidate.half == {best}
+            return Verdict(20.0, 30.0 if value and reaches else 20.0, 20 + value + np.arange(6.0))
+
+        monkeypatch.setattr(Judge, "verdict", verdict)
+        assert tuner._mixed_from(tuner.now).candidate.half == {best}
+        assert len(asked) == count
+        assert set(asked[0]) == {0.5}
+        assert count == 1 or min(asked[1]) > 100, "multiply-accumulates"
+
+
+def test_mean_errors_that_fp16_leaves_are_taken_back(samples, monkeypatch):
     small = four("Relu(a)")
     tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.1)
     tuner.begin()
+    start = attrs.evolve(tuner.now, half=frozenset({"node_of_y"}))
+    better = attrs.evolve(start, model=four("Relu(a)"))
+    found = tuning._Mixture(start, "1 layer in FP16", 3, Verdict(20.0, 20.0, np.arange(6.0)))
+    monkeypatch.setattr(tuner, "_corrected", lambda one: tuning._Proposal(better, "biases of 2 layers corrected"))
+    for sqnr, brought, is_taken in ((20.0, 1.0, True), (20.0, 0.01, False), (19.0, 1.0, False)):
+        verdict = Verdict(sqnr, sqnr, np.arange(6.0) + brought)
+        monkeypatch.setattr(Judge, "verdict", lambda *_, verdict=verdict: verdict)
+        after = tuner._corrected_mixture(found)
+        assert (after.candidate is better) == is_taken
+        assert after.what == f"1 layer in FP16{', biases of 2 layers corrected' if is_taken else ''}"
+        assert after.tries == 3 + is_taken
+
+
+def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.1, ["mixed-precision"])
+    tuner.begin()
     tuner.now = attrs.evolve(tuner.now, fixed={"s": 1.5})
+    monkeypatch.setattr(Judge, "latency_microseconds", lambda *_: None)
     starts = []
     spread = 0.1
 
@@ -286,7 +367,7 @@ def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatc
     def mixed_from(start):
         starts.append(start)
         candidate = attrs.evolve(start, half=frozenset({"node_of_y"}))
-        return tuning._Proposal(candidate, "1 layer in FP16", 3), verdict(candidate)
+        return tuning._Mixture(candidate, "1 layer in FP16", 3, verdict(candidate))
 
     sets = {"wide": {"r": 9.0, "s": 9.0}, "close": {"r": 2.0, "s": 2.0}}
     monkeypatch.setattr(Judge, "range_sets", lambda *_: [sets])
@@ -657,6 +738,34 @@ def test_a_gain_convinces_by_its_standard_error_and_the_number_of_tries():
     assert not gain(before, verdict(before.by_sample + 0.01)).is_convincing, "sure, but worth nothing"
 
 
+def test_few_samples_do_not_reach_a_metric_by_chance():
+    assert Verdict(20.1, 20.1, np.zeros(17)).reaches(20.0, is_share=False)
+    assert not Verdict(20.1, 20.1, np.zeros(17), metric_error=0.2).reaches(20.0, is_share=False)
+    assert Verdict(20.1, 20.1, np.zeros(17), metric_error=0.05).reaches(20.0, is_share=False)
+    assert not Verdict(30.0, 100.0, np.zeros(17)).reaches(97.0, is_share=True), "17 of 17 may be 18 of 19"
+    assert Verdict(30.0, 100.0, np.zeros(32)).reaches(97.0, is_share=True)
+
+
+def test_the_error_of_a_mean_by_the_jackknife_is_its_standard_error():
+    drawn = np.random.default_rng(2).normal(20, 3, 17)
+    without = [np.delete(drawn, index).mean() for index in range(17)]
+    assert jackknife_error(without) == pytest.approx(drawn.std(ddof=1) / np.sqrt(17))
+    assert jackknife_error([np.inf, np.inf]) == 0
+    assert jackknife_error([]) == 0
+
+
+def test_labels_reach_each_sample_that_a_metric_judges(samples, tmp_path):
+    path = tmp_path / "four.onnx"
+    onnx.save(four("Relu(a)"), path)
+    values = np.load(samples)
+    exact = [run_both(four("Relu(a)"), one[np.newaxis])[1] for one in values]
+    labels = [int(one.argmax()) for one in exact]
+    steps = ["weight-rounding", "bias-correction", "mixed-precision"]
+    answer = dryfit.tune(path, samples, metric="top-1", labels=labels, steps=steps, threads=1)
+    assert answer.metric_fp32 == 100
+    assert 0 < answer.before.metric <= 100
+
+
 def test_a_search_without_gains_rarely_finds_one():
     random = np.random.default_rng(3)
     before, taken = verdict(np.zeros(12)), 0
@@ -700,7 +809,7 @@ def test_a_step_that_lowers_the_sqnr_of_all_samples_together_is_not_taken(sample
         tuner._verdict = before
         tuner.take("mixed-precision")
         assert tuner.steps[-1].is_taken == is_taken
-    assert tuner.steps[-1].what.endswith("the SQNR over all samples falls too far")
+    assert tuner.steps[-1].what.endswith("the sqnr over all samples falls too far")
 
 
 def test_a_model_of_another_format_is_refused(repository, tmp_path):

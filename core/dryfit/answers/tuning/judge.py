@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,24 @@ from onnx import ModelProto
 
 from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
+from dryfit.answers.network_cost import network_cost
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.sensitivity.measurement import LayerProbe
 from dryfit.answers.tuning.trials import Arrays, Trials, digest
-from dryfit.answers.tuning.verdicts import Verdict, by_sample_db
+from dryfit.answers.tuning.verdicts import Verdict, by_sample_db, jackknife_error
 from dryfit.answers.tuning.weights import sums_of
 from dryfit.builder.build import build_plan
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
-from dryfit.building import Builder
+from dryfit.builder.decisions import segment_estimate
+from dryfit.builder.design import Design
+from dryfit.building import Builder, design_for_assessment
 from dryfit.calibration.executor import EngineExecutor, tapped_network, whole_network_config
 from dryfit.calibration.output_noise import NoiseProbe, OutputNoise, Rounding
 from dryfit.engine.engine import Engine
 from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array
 from dryfit.onnx.external_data import ExternalData
@@ -95,6 +100,18 @@ class DeviceRuns:
 
     def engine(self, candidate: Candidate) -> Engine:
         """Return the device's engine of a quantized network."""
+        with quiet_log():
+            return Builder().build_engine(*self._asked(candidate))
+
+    def design(self, candidate: Candidate) -> Design:
+        """Return the decisions about a quantized network, on the board whose cost is estimated."""
+        network, config = self._asked(candidate)
+        device = config.default_device_type
+        with quiet_log():
+            config.set_platform(device, config.platform(device).name)
+            return design_for_assessment(network, config)
+
+    def _asked(self, candidate: Candidate) -> tuple[Network, BuilderConfig]:
         network = self.network(candidate.model)
         for tensor in network.tensors:
             if tensor.name in candidate.ranges:
@@ -105,9 +122,9 @@ class DeviceRuns:
                 layer.precision = DataType.HALF
         with quiet_log():
             config, _ = config_of(network, attrs.evolve(self.options, shape={}))
-            config.set_flag(BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
-            config.builder_optimization_level = 0
-            return Builder().build_engine(network, config)
+        config.set_flag(BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
+        config.builder_optimization_level = 0
+        return network, config
 
     def outputs(self, candidate: Candidate, samples: Sequence[Feeds]) -> list[dict[str, Array]]:
         """Return the outputs of a quantized network."""
@@ -156,6 +173,7 @@ class Judge:
         held: samples to judge by; none of `collected` is among them.
         metric: what the user wants to keep.
         labels: labels of the held-back samples for the metric; None for nothing.
+        collected_labels: labels of `collected`.
         exact: FP32 outputs of the original model for the samples held back.
         probabilities: names of the outputs that a softmax gives.
     """
@@ -169,6 +187,7 @@ class Judge:
     metric: Metric
     labels: Any
     exact: Sequence[Mapping[str, Array]]
+    collected_labels: Any = None
     probabilities: frozenset[str] = frozenset()
 
     @classmethod
@@ -196,6 +215,31 @@ class Judge:
         """Return the device's engine of a quantized network."""
         return self.runs.engine(candidate)
 
+    def added_microseconds(
+        self, candidate: Candidate, groups: Mapping[str, Collection[str]]
+    ) -> dict[str, float] | None:
+        """Return the estimated time that layers take longer in FP16 than in INT8, in us, for each group of layers.
+
+        None: a target does not estimate time.
+
+        Args:
+            candidate: the quantized network.
+            groups: names of layers, by any name of the group.
+        """
+        every = candidate.half.union(*groups.values())
+        designs = [self.runs.design(one) for one in (candidate, attrs.evolve(candidate, half=every))]
+        found = {}
+        for name, layers in groups.items():
+            before, after = (_microseconds(design, layers) for design in designs)
+            if before is None or after is None:
+                return None
+            found[name] = after - before
+        return found
+
+    def latency_microseconds(self, candidate: Candidate) -> float | None:
+        """Return the estimated latency of a quantized network in us; None if a target does not estimate time."""
+        return network_cost(self.runs.design(candidate)).latency_microseconds
+
     def real_outputs(self, model: ModelProto) -> list[dict[str, Array]]:
         """Return the outputs of a model in FP32 for the samples held back."""
         return self.runs.real_outputs(model, self.held)
@@ -208,21 +252,41 @@ class Judge:
         """Return what quantized networks are worth on the samples held back."""
         samples = samples_digest(self.held)
         trials = [
-            (digest("verdict", one.digest, samples), partial(self.away.outputs, one, self.held)) for one in candidates
+            (digest("verdict with error", one.digest, samples), partial(self.away.outputs, one, self.held))
+            for one in candidates
         ]
 
         def kept(found: list[dict[str, Array]]) -> Arrays:
             by_sample = by_sample_db(self.exact, found, self.probabilities)
-            return {"whole": np.array([worst_sqnr_db(self.exact, found), self.measured(found)]), "by sample": by_sample}
+            error = jackknife_error(self._measured_without_each(found))
+            whole = np.array([worst_sqnr_db(self.exact, found), self.measured(found), error])
+            return {"whole": whole, "by sample": by_sample}
 
         found = self.trials.found(trials, kept)
-        return [Verdict(float(one["whole"][0]), float(one["whole"][1]), one["by sample"]) for one in found]
+        return [
+            Verdict(float(sqnr), float(metric), one["by sample"], float(error))
+            for one in found
+            for sqnr, metric, error in [one["whole"]]
+        ]
 
     def measured(self, outputs: Sequence[Mapping[str, Array]]) -> float:
         """Return the metric of outputs for the samples held back."""
-        whole = {name: np.concatenate([one[name] for one in outputs]) for name in outputs[0]}
-        exact = {name: np.concatenate([one[name] for one in self.exact]) for name in self.exact[0]}
-        return self.metric.value(whole, exact, self.labels)
+        return self._measured(outputs, range(len(outputs)))
+
+    def _measured_without_each(self, outputs: Sequence[Mapping[str, Array]]) -> list[float]:
+        every = range(len(outputs))
+        if len(every) < 2:
+            return []
+        return [self._measured(outputs, [index for index in every if index != one]) for one in every]
+
+    def _measured(self, outputs: Sequence[Mapping[str, Array]], chosen: Sequence[int]) -> float:
+        """Return the metric of the chosen samples of those held back."""
+        found, exact = (
+            {name: np.concatenate([each[index][name] for index in chosen]) for name in each[0]}
+            for each in (outputs, self.exact)
+        )
+        labels = None if self.labels is None else [self.labels[index] for index in chosen]
+        return self.metric.value(found, exact, labels)
 
     # Learning from the other samples --------------------------------------------------------------------------------
 
@@ -306,6 +370,22 @@ class Judge:
         network = self.network(candidate.model)
         plan = self.engine(candidate).plan
         return LayerProbe(network, plan, self.collected[0], taps=sums_of(network), num_threads=self.runs.threads)
+
+
+def _microseconds(design: Design, names: Collection[str]) -> float | None:
+    """Return the estimated time of layers, in us; None if a target does not estimate it."""
+    by_device: dict[str, list[Layer]] = {}
+    for layer in design.network.layers:
+        if layer.name in names:
+            by_device.setdefault(design.assignment.devices[layer.name], []).append(layer)
+    total = 0.0
+    for device, layers in by_device.items():
+        variant = design.variants[device]
+        found = segment_estimate(variant, layers, design.specs, design.precisions, design.sparse_layers)
+        if found is None or found.microseconds is None:
+            return None
+        total += found.microseconds
+    return total
 
 
 def samples_digest(samples: Sequence[Feeds]) -> str:

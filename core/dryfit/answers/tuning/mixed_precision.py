@@ -2,10 +2,11 @@
 
 What a tensor's rounding costs is gone if none of its readers computes in INT8, because the layer that gives it then
 writes real numbers. So the unit of choice is a tensor with its readers: it brings what the rounding of the tensor alone
-causes at the outputs, and what these readers' rounded weights cause, and costs their multiply-accumulates and the bytes
-that they move. One choice is made after another, the one that brings most for its cost. What counts is the output that
-suffers most: the noise of each output is weighted by the square of its ratio to the signal, with what was chosen so
-far. How many choices are needed is searched for with the device's engine.
+causes at the outputs, and what these readers' rounded weights cause, and costs the time that the device is estimated to
+take longer for them in FP16. Where the target estimates no time, and where the multiply-accumulates are what limits the
+choice, it costs those and the values that they move. One choice is made after another, the one that brings most for
+its cost. What counts is the output that suffers most: the noise of each output is weighted by the square of its ratio
+to the signal, with what was chosen so far. How many choices are needed is searched for with the device's engine.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from dryfit.network.tensor import Array
 from dryfit.quantization.sample_arrays import Feeds
 from dryfit.reference.inference import infer_specs
 
+LEAST_MICROSECONDS = 1e-3
+"""What a choice costs at least in us: some take no longer in FP16, by the estimate."""
 MACS_PER_VALUE = 1
 """Multiply-accumulates that count like a value that moves in two bytes instead of one. Our choice: a depthwise layer,
 with nine multiply-accumulates a value, is the cheapest way to keep a tensor from being rounded."""
@@ -37,7 +40,7 @@ class Choice:
         tensor: its name.
         layers: names of the network's layers that read it, and go to FP16.
         macs: multiply-accumulates of these layers.
-        cost: what they cost, in multiply-accumulates.
+        cost: what they cost, in us or multiply-accumulates.
     """
 
     tensor: str
@@ -67,7 +70,8 @@ def noise_of(probe: LayerProbe, samples: Sequence[Feeds], probabilities: Collect
         samples: inputs.
         probabilities: names of the outputs that a softmax gives, which count by their logits.
     """
-    readers = [frozenset(one for layer in _readers(probe, name) for one in layer) for name in probe.tensors]
+    reading = readers_of(probe)
+    readers = [reading.get(name, frozenset()) for name in probe.tensors]
     readers += [frozenset(layer.layers) for layer in probe.layers]
     signal = np.zeros(len(probe.outputs))
     noise = np.zeros((len(readers), len(probe.outputs)))
@@ -92,6 +96,7 @@ def choices(
     macs: Mapping[str, int],
     start: frozenset[str],
     most_macs: float,
+    microseconds: Mapping[str, float] | None = None,
 ) -> list[Choice]:
     """Return the choices in the order in which they bring most for their cost, as many as are affordable.
 
@@ -102,16 +107,19 @@ def choices(
         macs: multiply-accumulates by layer name.
         start: names of layers that are in FP16 already.
         most_macs: largest number of multiply-accumulates in FP16.
+        microseconds: name of each tensor to the estimated time that its readers take longer in FP16, in us; None to
+            count multiply-accumulates and moved values instead.
     """
     shapes = {tensor.name: tensor.shape for tensor in network.tensors}
     waiting = []
-    for name in probe.tensors:
-        reading = [layer for layer in probe.layers if name in layer.inputs]
-        layers = frozenset(one for layer in reading for one in layer.layers)
-        if layers:
-            sum_macs = sum(macs.get(one, 0) for one in layers)
-            values = math.prod(shapes[name]) + sum(math.prod(shapes[layer.output]) for layer in reading)
-            waiting.append(Choice(name, layers, sum_macs, sum_macs + MACS_PER_VALUE * values))
+    for name, layers in readers_of(probe).items():
+        sum_macs = sum(macs.get(one, 0) for one in layers)
+        if microseconds is None:
+            outputs = [layer.output for layer in probe.layers if name in layer.inputs]
+            cost = sum_macs + MACS_PER_VALUE * float(sum(math.prod(shapes[one]) for one in (name, *outputs)))
+        else:
+            cost = max(microseconds[name], LEAST_MICROSECONDS)
+        waiting.append(Choice(name, layers, sum_macs, cost))
     rows_of: dict[str, list[int]] = {}
     for row, readers in enumerate(noise.readers):
         for name in readers:
@@ -144,8 +152,13 @@ def choices(
     return chosen
 
 
-def _readers(probe: LayerProbe, tensor: str) -> list[Sequence[str]]:
-    return [layer.layers for layer in probe.layers if tensor in layer.inputs]
+def readers_of(probe: LayerProbe) -> dict[str, frozenset[str]]:
+    """Return the names of the network's layers that read each tensor; those that none reads are left out."""
+    found = {
+        name: frozenset(one for layer in probe.layers if name in layer.inputs for one in layer.layers)
+        for name in probe.tensors
+    }
+    return {name: layers for name, layers in found.items() if layers}
 
 
 def multiply_accumulates(network: Network) -> dict[str, int]:

@@ -22,7 +22,7 @@ from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge
-from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates, noise_of
+from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates, noise_of, readers_of
 from dryfit.answers.tuning.normalization import (
     Folding,
     analytic_biases,
@@ -43,6 +43,7 @@ from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
 from dryfit.calibration.worker_processes import WorkerProcesses
 from dryfit.errors import ConfigError, UnknownNameError
+from dryfit.estimate_text import two_digits
 from dryfit.network.network import Network
 from dryfit.onnx.model_file import read_model, write_model
 from dryfit.plugins import registry
@@ -331,6 +332,7 @@ def tune(
         marked = None if labels is None else [labels[index] for index, name in enumerate(names) if name in inside]
         return [feeds for _, feeds in source.samples(part, subject.network)], marked
 
+    learning, learning_labels = of(parts.learning)
     selecting, selecting_labels = of(parts.selecting)
     assert subject.options is not None  # noqa: S101  there is no config
     shapes = {name: array.shape for name, array in selecting[0].items()}
@@ -356,12 +358,14 @@ def tune(
             runs=runs,
             away=attrs.evolve(runs, threads=threads or threads_per_job(jobs)),
             trials=trials,
-            collected=of(parts.learning)[0],
+            collected=learning,
+            collected_labels=learning_labels,
             held=selecting,
             metric=chosen,
             labels=selecting_labels,
         )
-        tuner = _Tuner(judge, proto, _wanted(chosen.name, judge.measured(judge.exact), max_loss, target), max_macs)
+        wanted = _wanted(chosen.name, judge.measured(judge.exact), max_loss, target)
+        tuner = _Tuner(judge, proto, wanted, max_macs, steps)
         tuner.begin()
         count.advance(1, 1)
         for step in STEPS:
@@ -471,6 +475,27 @@ class _Proposal:
     origin: ModelProto | None = None
 
 
+@attrs.frozen(eq=False)
+class _Mixture:
+    """A network with layers in FP16.
+
+    Attributes:
+        candidate: the quantized network.
+        what: what was done.
+        tries: number of networks that this one was chosen from by the samples that select.
+        verdict: what it is worth.
+    """
+
+    candidate: Candidate
+    what: str
+    tries: int
+    verdict: Verdict
+
+    def after(self, other: _Mixture, what: str) -> _Mixture:
+        """Return this one as what was found behind another one, and what is different in it."""
+        return attrs.evolve(self, what=f"{self.what}, {what}", tries=self.tries + other.tries)
+
+
 class _Tuner:
     """A plan while steps change it.
 
@@ -482,11 +507,12 @@ class _Tuner:
         segments: number of segments of the first engine.
     """
 
-    def __init__(self, judge: Judge, model: Any, wanted: float, max_macs: float) -> None:
+    def __init__(self, judge: Judge, model: Any, wanted: float, max_macs: float, steps: Sequence[str] = STEPS) -> None:
         self._judge = judge
         self.original = model
         self._wanted = wanted
         self._max_macs = max_macs
+        self._steps = steps
         folding = fold_batch_normalizations(model, judge.external)
         # A model that FP32 makes another one of by folding stays as it is.
         if folding.statistics and worst_sqnr_db(judge.exact, judge.real_outputs(folding.model)) < LEAST_EXACT_DB:
@@ -559,7 +585,16 @@ class _Tuner:
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
 
     def _is_taken(self, verdict: Verdict, brought: Gain) -> bool:
-        return brought.is_convincing and verdict.sqnr_db >= self._verdict.sqnr_db - TOLERATED_LOSS_DB
+        return brought.is_convincing and self._is_harmless(self._verdict, verdict)
+
+    def _is_harmless(self, before: Verdict, after: Verdict) -> bool:
+        """Return whether the metric over all samples stays, which the mean of the samples does not tell.
+
+        SQNR may fall by `TOLERATED_LOSS_DB`, another metric by its standard error.
+        """
+        if self._judge.metric.name == "sqnr":
+            return after.sqnr_db >= before.sqnr_db - TOLERATED_LOSS_DB
+        return after.metric >= before.metric - max(before.metric_error, after.metric_error)
 
     def _report(
         self,
@@ -576,7 +611,7 @@ class _Tuner:
         if difference is not None and not is_taken:
             what += ", which is too far for an exact edit"
         elif brought is not None and not is_taken and brought.is_convincing:
-            what += "; the SQNR over all samples falls too far"
+            what += f"; the {self._judge.metric.name} over all samples falls too far"
         elif brought is not None and not is_taken and brought.mean > 0:
             what += (
                 f"; {brought.needed:.1f} dB would convince"
@@ -731,14 +766,13 @@ class _Tuner:
         if not tried:
             return _Proposal(None, "no mean error is sure")
         # A mean that is taken back before an activation can still cost: where others of its values pass than err.
-        seen = judge.over(self.original, samples)
+        labels = None if judge.collected_labels is None else judge.collected_labels[: len(samples)]
+        seen = judge.over(self.original, samples, labels)
         now, *others = seen.verdicts([candidate, *tried.values()])
         verdicts = dict(zip(tried, others, strict=True))
         gains = {name: then.score - now.score for name, then in verdicts.items()}
         told = ", ".join(f"{each:+.1f} dB {name}" for name, each in gains.items())
-        helping = [
-            name for name in tried if gains[name] > 0 and verdicts[name].sqnr_db >= now.sqnr_db - TOLERATED_LOSS_DB
-        ]
+        helping = [name for name in tried if gains[name] > 0 and self._is_harmless(now, verdicts[name])]
         if not helping:
             return _Proposal(None, f"taking mean errors back costs SQNR where they were learned: {told}")
         best = helping[0]
@@ -751,23 +785,40 @@ class _Tuner:
     def _mixed(self) -> _Proposal:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
-        found, verdict = self._mixed_from(self.now)
+        found = self._mixed_from(self.now)
         # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
-        if not self._is_reached(verdict) and self._uncorrected is not None:
-            other, other_verdict = self._mixed_from(self._uncorrected)
-            if (other_verdict.metric, other_verdict.score) > (verdict.metric, verdict.score):
-                what = f"{other.what}, without rounded weights and corrected biases"
-                found = attrs.evolve(other, what=what, tries=found.tries + other.tries)
-                verdict = other_verdict
+        if not self._is_reached(found.verdict) and self._uncorrected is not None:
+            other = self._mixed_from(self._uncorrected)
+            # By the samples' mean, which tells more than a share of few samples does.
+            if other.verdict.score > found.verdict.score:
+                found = other.after(found, "without rounded weights and corrected biases")
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
-        if found.candidate is not None and not self._is_reached(verdict):
-            candidate, name, count = self._ranged_anew(found.candidate, verdict)
+        if not self._is_reached(found.verdict):
+            candidate, name, count = self._ranged_anew(found.candidate, found.verdict)
             if name:
-                other, other_verdict = self._mixed_from(attrs.evolve(candidate, half=frozenset()))
-                count += other.tries
-                if gain(verdict, other_verdict, count).is_convincing:
-                    return attrs.evolve(other, what=f"{other.what}, ranges by {name}", tries=found.tries + count)
-        return found
+                other = self._mixed_from(attrs.evolve(candidate, half=frozenset()))
+                other = attrs.evolve(other, tries=other.tries + count)
+                if gain(found.verdict, other.verdict, other.tries).is_convincing:
+                    found = other.after(found, f"ranges by {name}")
+        if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
+            found = self._corrected_mixture(found)
+        return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
+
+    def _corrected_mixture(self, found: _Mixture) -> _Mixture:
+        """Return the mixture with the mean errors taken back that its INT8 layers leave, if that convinces."""
+        corrected = self._corrected(found.candidate)
+        if corrected.candidate is None:
+            return found
+        verdict = self._judge.verdict(corrected.candidate)
+        if not gain(found.verdict, verdict).is_convincing or not self._is_harmless(found.verdict, verdict):
+            return found
+        return _Mixture(corrected.candidate, found.what, 1, verdict).after(found, corrected.what)
+
+    def _latencies(self, candidate: Candidate) -> str:
+        """Return the estimated latencies before and after, in words; empty where a target estimates none."""
+        times = [self._judge.latency_microseconds(one) for one in (self.now, candidate)]
+        known = [two_digits(one) for one in times if one is not None]
+        return f"; estimated latency {known[0]} -> {known[1]} us" if len(known) == len(times) else ""
 
     def _ranged_anew(self, candidate: Candidate, verdict: Verdict) -> tuple[Candidate, str, int]:
         """Return the network with the ranges of the best calibrator, its name, and how many were tried.
@@ -781,14 +832,8 @@ class _Tuner:
         return (others[name], name, len(others)) if best > verdict.score else (candidate, "", len(others))
 
     def _is_reached(self, verdict: Verdict) -> bool:
-        """Return whether the metric is reached, and few samples do not reach it by chance.
-
-        Of a share of samples, one more that is right and one that is wrong are counted: Laplace's rule of succession.
-        """
-        metric, count = verdict.metric, len(verdict.by_sample)
-        if self._judge.metric.unit == "%":
-            metric = (metric * count + 100) / (count + 2)
-        return metric >= self._wanted
+        """Return whether the metric is reached, and few samples do not reach it by chance."""
+        return verdict.reaches(self._wanted, is_share=self._judge.metric.unit == "%")
 
     def _keeps_segments(self, candidate: Candidate) -> bool:
         return len(self._judge.engine(candidate).plan.segments) <= self.segments
@@ -799,14 +844,17 @@ class _Tuner:
         count = min(MOST_LOOKED_AT, max(FEWEST_LOOKED_AT, int(MOST_WORK / max(1.0, work))))
         return self._judge.collected[:: max(1, len(self._judge.collected) // count)][:count]
 
-    def _mixed_from(self, start: Candidate) -> tuple[_Proposal, Verdict]:
-        """Return a network with layers in FP16, and its verdict."""
+    def _mixed_from(self, start: Candidate) -> _Mixture:
+        """Return a network with layers in FP16: the cheapest for the device that reaches the metric.
+
+        If none does within the limit of multiply-accumulates, layers are chosen by what they take of that limit.
+        """
         judge = self._judge
         network, probe = judge.network(start.model), judge.probe(start)
         samples = self._few_samples(network, MOST_MIXTURES * (len(probe.tensors) + len(probe.layers)))
         macs = multiply_accumulates(network)
         noise = noise_of(probe, samples, judge.probabilities)
-        affordable = choices(network, probe, noise, macs, start.half, self._max_macs * sum(macs.values()))
+        most = self._max_macs * sum(macs.values())
         verdicts: dict[frozenset[str], Verdict] = {}
 
         def is_enough(candidate: Candidate) -> bool:
@@ -814,14 +862,20 @@ class _Tuner:
                 verdicts[candidate.half] = judge.verdict(candidate)
             return self._is_reached(verdicts[candidate.half])
 
-        found = mixed(judge, start, affordable, is_enough)
-        if not is_enough(found):
+        found = start
+        costs = judge.added_microseconds(start, readers_of(probe))
+        for microseconds in ([costs] if costs is not None else []) + [None]:
+            affordable = choices(network, probe, noise, macs, start.half, most, microseconds)
+            found = mixed(judge, start, affordable, is_enough)
+            if is_enough(found):
+                break
+        else:
             ordered = sorted(verdicts, key=lambda half: -verdicts[half].score)
             whole = (half for half in ordered if self._keeps_segments(attrs.evolve(found, half=half)))
             found = attrs.evolve(found, half=next(whole, ordered[0]))
         share = sum(macs.get(name, 0) for name in found.half) / max(1, sum(macs.values()))
         what = f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates"
-        return _Proposal(found, what, len(verdicts)), verdicts[found.half]
+        return _Mixture(found, what, len(verdicts), verdicts[found.half])
 
 
 def _written(answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, *, qdq: bool) -> TuneAnswer:

@@ -44,16 +44,44 @@ class Verdict:
         sqnr_db: SQNR of the worst output over all samples, in dB.
         metric: the user's metric.
         by_sample: SQNR of each sample's worst output in dB, with logits in the place of softmax outputs: float64[N].
+        metric_error: standard error of the metric, by the jackknife.
     """
 
     sqnr_db: float
     metric: float
     by_sample: Array
+    metric_error: float = 0.0
 
     @property
     def score(self) -> float:
         """Mean of the samples' SQNR in dB."""
         return float(self.by_sample.mean())
+
+    def reaches(self, wanted: float, *, is_share: bool) -> bool:
+        """Return whether the metric reaches a value, and few samples do not reach it by chance.
+
+        The metric less its error, at the 5 % of `CHANCE`, must. Of a share of samples, one more that is right and one
+        that is wrong are counted too (Laplace's rule of succession), since the error of 100 % is none.
+
+        Args:
+            wanted: the value.
+            is_share: whether the metric is a share of the samples, in percent.
+        """
+        count = len(self.by_sample)
+        sure = self.metric
+        if self.metric_error:
+            sure -= self.metric_error * student_quantile(1 - CHANCE, count - 1)
+        if is_share:
+            sure = min(sure, (self.metric * count + 100) / (count + 2))
+        return sure >= wanted
+
+
+def jackknife_error(without: Sequence[float]) -> float:
+    """Return the standard error of an estimate, from what it is without each of the samples; 0 if one is infinite."""
+    values = np.asarray(without, np.float64)
+    if len(values) < 2 or not np.isfinite(values).all():
+        return 0.0
+    return float(np.sqrt((len(values) - 1) * values.var()))
 
 
 @attrs.frozen
