@@ -52,6 +52,10 @@ MOST_OUTPUT_BYTES = 1 << 31
 """Outputs of all changes are kept for metrics other than SQNR and agreement; more than this is refused. Our choice."""
 
 
+class NoInt8LayerError(ConfigError):
+    """No layer of a network runs in INT8 between tensors that do."""
+
+
 @attrs.frozen
 class MeasuredLayer:
     """A layer of the INT8 engine.
@@ -224,7 +228,7 @@ class LayerProbe:
             if layer.output_scale:
                 self.tensors[layer.output] = layer.output_scale
         if not self.layers:
-            raise ConfigError(
+            raise NoInt8LayerError(
                 "No layer runs in INT8 on this device, so there is no INT8 loss to measure",
                 where=f"network {self._work.name!r}",
                 remedy="Add --precision int8, a calibration cache, or another device; `dryfit explain --quantization` "

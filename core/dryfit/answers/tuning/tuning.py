@@ -18,6 +18,7 @@ from dryfit.answers.asked import EXAMPLE_INPUTS, Asked, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import Options
+from dryfit.answers.sensitivity.measurement import NoInt8LayerError
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
@@ -753,7 +754,11 @@ class _Tuner:
         """Return a network with corrected biases, by each way that corrects any."""
         judge = self._judge
         samples = judge.collected[: 2 * MOST_LOOKED_AT]
-        network, probe = judge.network(candidate.model), judge.probe(candidate)
+        network = judge.network(candidate.model)
+        try:
+            probe = judge.probe(candidate)
+        except NoInt8LayerError:  # all of them left it
+            return []
         found = {
             "by data, each layer alone": corrected_biases(network, probe, samples),
             "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
