@@ -677,8 +677,7 @@ def test_a_model_with_batch_normalizations_is_tuned_without_them(samples, tmp_pa
     onnx.save(normalized(), path)
     answer = dryfit.tune(path, samples, tmp_path / "plan", steps=["bias-correction"], threads=1)
     assert "2 batch normalizations folded into convolutions" in answer.steps[0].what
-    assert answer.steps[-1].what.startswith("biases of 2 layers corrected by ")
-    assert "the best of 3" in answer.steps[-1].what, "one of them by batch normalization"
+    assert "by batch normalization" in answer.steps[-1].what
     x = np.load(samples)[:1]
     written = onnx.load(tmp_path / "plan" / "model.onnx")
     assert not any(node.op_type == "BatchNormalization" for node in written.graph.node)

@@ -173,6 +173,7 @@ class Judge:
         held: samples to judge by; none of `collected` is among them.
         metric: what the user wants to keep.
         labels: labels of the held-back samples for the metric; None for nothing.
+        collected_labels: labels of `collected`.
         exact: FP32 outputs of the original model for the samples held back.
         probabilities: names of the outputs that a softmax gives.
     """
@@ -186,6 +187,7 @@ class Judge:
     metric: Metric
     labels: Any
     exact: Sequence[Mapping[str, Array]]
+    collected_labels: Any = None
     probabilities: frozenset[str] = frozenset()
 
     @classmethod

@@ -333,6 +333,7 @@ def tune(
         marked = None if labels is None else [labels[index] for index, name in enumerate(names) if name in inside]
         return [feeds for _, feeds in source.samples(part, subject.network)], marked
 
+    learning, learning_labels = of(parts.learning)
     selecting, selecting_labels = of(parts.selecting)
     assert subject.options is not None  # noqa: S101  there is no config
     shapes = {name: array.shape for name, array in selecting[0].items()}
@@ -358,7 +359,8 @@ def tune(
             runs=runs,
             away=attrs.evolve(runs, threads=threads or threads_per_job(jobs)),
             trials=trials,
-            collected=of(parts.learning)[0],
+            collected=learning,
+            collected_labels=learning_labels,
             held=selecting,
             metric=chosen,
             labels=selecting_labels,
@@ -661,8 +663,7 @@ class _Tuner:
             return None
         verdicts = self._judge.verdicts([one.candidate for one in tried if one.candidate is not None])
         best = tried[int(np.argmax([one.score for one in verdicts]))]
-        among = f", the best of {len(tried)}" if len(tried) > 1 else ""
-        return attrs.evolve(best, what=f"{best.what}{among}", tries=len(tried))
+        return attrs.evolve(best, what=f"{best.what}, the best of {len(tried)}", tries=len(tried))
 
     def _centered(self) -> _Proposal:
         judge, model = self._judge, self.now.model
@@ -743,15 +744,13 @@ class _Tuner:
         candidate = attrs.evolve(self.now, model=model)
         what = f"weights of {len(found.kernels)} layers rounded by their effect"
         # Codes that are chosen for the energy of the error may leave a mean, which biases take back.
-        corrected = [attrs.evolve(one, what=f"{what}, and {one.what}") for one in self._corrections(candidate)]
-        return self._best([_Proposal(candidate, what), *corrected]) or _Proposal(candidate, what)
+        corrected = self._corrected(candidate)
+        if corrected.candidate is not None:
+            return _Proposal(corrected.candidate, f"{what}, and {corrected.what}")
+        return _Proposal(candidate, what)
 
     def _corrected(self, candidate: Candidate) -> _Proposal:
-        """Return a network with corrected biases, by the way that the samples that select gain most from."""
-        return self._best(self._corrections(candidate)) or _Proposal(None, "no mean error is sure")
-
-    def _corrections(self, candidate: Candidate) -> list[_Proposal]:
-        """Return a network with corrected biases, by each way that corrects any."""
+        """Return a network with corrected biases, by the way that convinces on the samples to learn from."""
         judge = self._judge
         samples = judge.collected[: 2 * MOST_LOOKED_AT]
         network = judge.network(candidate.model)
@@ -764,14 +763,29 @@ class _Tuner:
             "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
             "by data, in sequence": biases_corrected_in_sequence(network, probe, samples),
         }
-        return [
-            _Proposal(
-                attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, one)),
-                f"biases of {count_text(len(one.biases), 'layer')} corrected {name}",
-            )
+        tried = {
+            name: attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, one))
             for name, one in found.items()
             if one.biases
-        ]
+        }
+        if not tried:
+            return _Proposal(None, "no mean error is sure")
+        # A mean that is taken back before an activation can still cost: where others of its values pass than err.
+        labels = None if judge.collected_labels is None else judge.collected_labels[: len(samples)]
+        seen = judge.over(self.original, samples, labels)
+        now, *others = seen.verdicts([candidate, *tried.values()])
+        verdicts = dict(zip(tried, others, strict=True))
+        gains = {name: then.score - now.score for name, then in verdicts.items()}
+        told = ", ".join(f"{each:+.1f} dB {name}" for name, each in gains.items())
+        helping = [name for name in tried if gains[name] > 0 and self._is_harmless(now, verdicts[name])]
+        if not helping:
+            return _Proposal(None, f"taking mean errors back costs SQNR where they were learned: {told}")
+        best = helping[0]
+        for name in helping[1:]:
+            if gain(verdicts[best], verdicts[name], len(tried)).is_convincing:
+                best = name
+        what = f"biases of {count_text(len(found[best].biases), 'layer')} corrected {best}"
+        return _Proposal(tried[best], f"{what} (where learned: {told})")
 
     def _mixed(self) -> _Proposal:
         if self._is_reached(self._verdict):
@@ -801,10 +815,9 @@ class _Tuner:
         if corrected.candidate is None:
             return found
         verdict = self._judge.verdict(corrected.candidate)
-        is_convincing = gain(found.verdict, verdict, corrected.tries).is_convincing
-        if not is_convincing or not self._is_harmless(found.verdict, verdict):
+        if not gain(found.verdict, verdict).is_convincing or not self._is_harmless(found.verdict, verdict):
             return found
-        return _Mixture(corrected.candidate, found.what, corrected.tries, verdict).after(found, corrected.what)
+        return _Mixture(corrected.candidate, found.what, 1, verdict).after(found, corrected.what)
 
     def _latencies(self, candidate: Candidate) -> str:
         """Return the estimated latencies before and after, in words; empty where a target estimates none."""
