@@ -756,8 +756,8 @@ class _Tuner:
         network = judge.network(candidate.model)
         try:
             probe = judge.probe(candidate)
-        except NoInt8LayerError:  # all of them left it
-            return []
+        except NoInt8LayerError:
+            return _Proposal(None, "no layer is left in INT8")
         found = {
             "by data, each layer alone": corrected_biases(network, probe, samples),
             "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
