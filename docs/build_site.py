@@ -6,6 +6,7 @@ has: the Python API, from the docstrings, and the rules of each device, one sect
 
 from __future__ import annotations
 
+import enum
 import importlib
 import inspect
 import re
@@ -28,7 +29,7 @@ COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", 
 RULED_DEVICES = ("DLA", "GPU")
 
 API_PAGES: Sequence[tuple[str, str, str, tuple[str, ...]]] = (
-    ("questions", "Questions and answers", "One function for each question that a command answers.", ("answers",)),
+    ("questions", "Questions and answers", "One function for each command.", ("answers",)),
     (
         "building",
         "Build engines",
@@ -41,7 +42,7 @@ API_PAGES: Sequence[tuple[str, str, str, tuple[str, ...]]] = (
     (
         "plugins",
         "Plugins and errors",
-        "Hooks, the records of a target, and the errors that dryfit raises.",
+        "Hooks, the records of a target, and the errors, which all derive from `DryfitError`.",
         ("plugins", "target", "errors"),
     ),
 )
@@ -82,7 +83,21 @@ def site_text(text: str, page: Path) -> str:
             return f"[{match['words']}]({up}{place.removeprefix('docs/')}{mark}{anchor})"
         return f"{match['words']} (`{place}` in the repository)"
 
-    return re.sub(r"\[(?P<words>[^\[\]]*)\]\((?P<target>[^()\s]+)\)", mended, text)
+    return unbroken(re.sub(r"\[(?P<words>[^\[\]]*)\]\((?P<target>[^()\s]+)\)", mended, text))
+
+
+def unbroken(text: str) -> str:
+    """A page whose tables keep a number and its unit, and two numbers of one quantity, on one line."""
+    number = re.compile(r"(?<=\d)( |(?: (?:to|of|x|\+-) ))(?=\d|[kMG]?i?B\b|[mun]s\b|dB\b|%)|(?<=[<>]=) (?=\d)")
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        if line.startswith("|"):
+            pieces = line.split("`")  # code, between backticks, is copied
+            pieces[::2] = [
+                number.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), one) for one in pieces[::2]
+            ]
+            lines[index] = "`".join(pieces)
+    return "\n".join(lines)
 
 
 def write_rule_pages(folder: Path) -> None:
@@ -106,11 +121,12 @@ def write_api_pages(folder: Path) -> None:
         names = [name for name, value in homes.items() if value.__module__.split(".")[1] in packages]
         (folder / f"{file}.md").write_text("".join(api_page(title, subject, names)), encoding="utf-8")
     (folder / "targets.md").write_text("".join(targets_page()), encoding="utf-8")
-    pages = [*API_PAGES, ("targets", "Declare a target", "What a package that brings a device imports.", ())]
+    pages = [*API_PAGES, ("targets", "Declare a target", "What a package that provides a device imports.", ())]
     listed = "".join(f"* [{title}]({file}.md). {subject}\n" for file, title, subject, _ in pages)
     tree = "\n".join(file for file, *_ in pages)
     (folder / "index.md").write_text(
-        f"# Python API\n\nFrom the docstrings. Import names from `dryfit`, except those of *Declare a target*.\n\n"
+        "# Python API\n\nGenerated from the docstrings. "
+        "Import these names from `dryfit`, except those on *Declare a target*.\n\n"
         f"{listed}\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n",
         encoding="utf-8",
     )
@@ -125,7 +141,7 @@ def api_page(title: str, subject: str, names: Sequence[str]) -> Iterator[str]:
 
 def targets_page() -> Iterator[str]:
     """The page of the names that a target is declared with, by module."""
-    yield "# Declare a target\n\nWhat a package that brings a device imports, and from where.\n"
+    yield "# Declare a target\n\nWhat a package that provides a device imports, and from where.\n"
     for place, names in STABLE_NAMES.items():
         yield f"\n## {place}\n"
         for name in names:
@@ -138,7 +154,9 @@ def directive(place: str, name: str) -> str:
     kind = "class" if inspect.isclass(value) else "function" if inspect.isroutine(value) else "data"
     heading = "##" if place == "dryfit" else "###"
     options = "   :no-index:\n" if place != "dryfit" else ""
-    return f"\n{heading} {name}\n\n```{{eval-rst}}\n.. auto{kind}:: {place}.{name}\n{options}```\n"
+    members = list(value.__members__) if inspect.isclass(value) and issubclass(value, enum.Enum) else []
+    listed = f"\nMembers: {', '.join(f'`{member}`' for member in members)}\n" if members else ""
+    return f"\n{heading} {name}\n\n```{{eval-rst}}\n.. auto{kind}:: {place}.{name}\n{options}```\n{listed}"
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ from dryfit.target.target import Target
 
 _HEAD = """# Overlays
 
-An overlay says what one board with one TensorRT version showed: rules that it does not have, limits that it sets
-elsewhere, rules that it was seen to obey, and parameters of the cost model that were fitted to its times. It is a TOML
-file of at most 1 MiB. Nothing in it runs. `dryfit board learn` writes it from [results of a
-kit](../how-to/to-the-board-and-back.md), people can write it by hand, and `--overlay` [applies
-it](../how-to/correct-with-overlays.md). [Its schema](overlay.schema.json) is that of the parsed file.
+An overlay records what one board with one TensorRT version showed: rules that do not apply to it, limits with other
+values, confirmed rules, and parameters of the cost model that were fitted to its latencies. It is a TOML file of at
+most 1 MiB and contains no code. `dryfit board learn` writes it from [the results of a
+kit](../how-to/to-the-board-and-back.md), or you write it by hand; `--overlay` [applies
+it](../how-to/correct-with-overlays.md). The [schema](overlay.schema.json) describes the parsed file.
 
 ```toml
 schema = 1
@@ -42,30 +42,29 @@ bytes_per_second = { value = 41.2e9, error = 0.04, measurements = 40 }
 "dla.convolution.stride" = { layers = 12 }
 ```
 
-| field | what it says |
+| field | meaning |
 |---|---|
-| `schema` | version of the form, 1. A file with another one is refused. Required |
+| `schema` | schema version, 1; any other is refused. Required |
 | `name` | shown wherever the overlay is active. Required |
-| `platform` | the board: the overlay holds for no other one. Required |
-| `software` | TensorRT version; without it, the overlay holds for all. `10.3` is also 10.3.0 |
-| `author`, `made`, `source` | who made it, when (a date), and of what; changed rules cite the source |
-| `rules` | by rule id: `enabled = false`, or new `limits` by name; `layers` that show it, and the `reason` |
+| `platform` | the only board that the overlay applies to. Required |
+| `software` | TensorRT version; default: all versions. `10.3` is also 10.3.0 |
+| `author`, `made`, `source` | who made it, on what date and from what; changed rules cite the source |
+| `rules` | by rule id: `enabled = false`, or new `limits` by name; number of `layers` that show it; `reason` |
 | `cost` | by device: parameters of its cost model: `value`, relative standard `error`, number of `measurements` |
-| `confirmed` | by rule id: number of `layers` that were refused for it alone; its fidelity becomes *confirmed* |
+| `confirmed` | by rule id: number of `layers` refused because of this rule alone; the rule becomes *confirmed* |
 
-What an overlay names must exist: a rule, limit or parameter that does not is an error with the closest name, and so is
-a value of another type. Two active overlays that say different things of one rule or parameter are an error that names
-both, with their sources. Rules that follow from other declarations (`dla.layer.kind`, `dla.precision`) cannot be
-changed.
+Rules, limits and parameters in an overlay must exist; otherwise an error names the closest one. A value of the wrong
+type is an error too. If two active overlays contradict each other about a rule or parameter, an error names both and
+their sources. Rules derived from other declarations (`dla.layer.kind`, `dla.precision`) cannot be changed.
 
 Generated pages and `dryfit explain-rule` show the documented rules; `dryfit targets show DLA --overlay my-board.toml`
-shows those of the board.
+shows the board's rules.
 """
 
 _LIMITS_HEAD = """
 ## Limits of {device}
 
-As documented. Rules that are not listed have no limit to move; each of them can be switched off.
+The documented limits. Rules that are not listed have no limit to change, but can be disabled.
 
 | rule | limits |
 |---|---|
@@ -74,9 +73,9 @@ As documented. Rules that are not listed have no limit to move; each of them can
 _PARAMETERS_HEAD = """
 ## Cost parameters of {device}
 
-Values of `{platform}`. {model} `dryfit board learn` fits those with *yes* if the measured times depend on them, and
-sets the stated errors of the model. Of two parameters that only act together, such as two overheads of a step in one
-power mode, each has a large error though their sum is known.
+Values of `{platform}`. {model} `dryfit board learn` fits those marked *yes* if the measured times depend on them, and
+sets the stated errors of the model. If two parameters only act together, such as the two overheads of a step in one
+power mode, each has a large error although their sum is known.
 
 | parameter | value | fitted |
 |---|---|---|
@@ -84,8 +83,8 @@ power mode, each has a large error though their sum is known.
 
 _MODELS = {
     "DLA": "[The model](dla-cost-model.md) explains them.",
-    "GPU": "As documented, they are published peaks, and the estimate is a lower bound (an error factor of 0 is none). "
-    "With fitted parameters it is an estimate with their error.",
+    "GPU": "The documented values are published peaks, and the estimate is a lower bound (an error factor of 0 means "
+    "that none is stated). With fitted parameters it is an estimate with their error.",
 }
 
 _FIELD = {"type": "string", "minLength": 1}

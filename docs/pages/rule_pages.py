@@ -8,9 +8,9 @@ from dryfit.answers.explain_rule import RuleExplanation, RuleFamily, all_rules
 
 _HEAD = """# Rules of the {device}
 
-From the limit table of the target. `dryfit explain-rule ID` prints the same, and
+Generated from the target's limit table. `dryfit explain-rule ID` prints the same facts, and
 [Supported layers](../supported-layers.md) has all rules in tables. *Just inside* and *just outside* are values on both
-sides of a limit; tests hold the rule to them.
+sides of a limit, which the tests use.
 """
 
 
@@ -28,7 +28,9 @@ def rule_page(device: str) -> str:
 
 
 def _section(rule: RuleExplanation) -> Iterator[str]:
-    yield f'\n<a id="{rule.rule}"></a>\n\n### {rule.rule}\n\n{rule.text[:1].upper()}{rule.text[1:]}.\n\n'
+    is_name = "_" in rule.text.split(maxsplit=1)[0]  # a parameter, such as num_groups
+    text = rule.text if is_name else f"{rule.text[:1].upper()}{rule.text[1:]}"
+    yield f'\n<a id="{rule.rule}"></a>\n\n### {rule.rule}\n\n{text}.\n\n'
     limit = rule.limit
     if limit:
         yield f"* Applies to: {limit.scope or 'every platform, version and precision'}.\n"

@@ -37,9 +37,10 @@ default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "inherited-members": False, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 python_maximum_signature_line_length = 80
 napoleon_google_docstring = True
+napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
@@ -75,6 +76,20 @@ def markdown_to_sphinx(lines: list[str]) -> None:
         lines[index] = "".join(pieces)
 
 
+def one_sentence(app, what, name, obj, options, lines) -> None:  # noqa: ANN001, ARG001  called by Sphinx
+    """Rewrite the docstring of a property for napoleon, which takes words before a colon for a type."""
+    if what in {"property", "attribute"} and lines:
+        lines[0] = f": {lines[0]}"
+
+
+_OBJECT = re.compile(r"<(?:class '(?:\w+\.)*(\w+)'|function (\w+))>|\bNOTHING\b")
+
+
+def readable_defaults(app, what, name, obj, options, signature, returns):  # noqa: ANN001, ANN201, ARG001
+    """Write defaults as Python would be written: otherwise Sphinx cannot read the signature, and shows it raw."""
+    return (signature and _OBJECT.sub(lambda found: found[1] or found[2] or "...", signature)), returns
+
+
 def titles_only(toc):  # noqa: ANN001, ANN201  docutils has no types
     """A copy of a page's table of contents without the headings below its title, but with the pages below it."""
     kept = toc.deepcopy()
@@ -104,7 +119,16 @@ def navigate_by_titles(app, pagename, templatename, context, doctree):  # noqa: 
     context["toctree"] = toctree
 
 
+def keep_words_whole(app, pagename, templatename, context, doctree) -> None:  # noqa: ANN001, ARG001  called by Sphinx
+    """Mark the short words of inline code, which a line does not break at their hyphens: `--every-layer`."""
+    if "body" in context:
+        context["body"] = re.sub(r'<span class="pre">(?=[^<]{1,26}<)', '<span class="pre short">', context["body"])
+
+
 def setup(app):  # noqa: ANN001, ANN201  called by Sphinx
     """Connect what is ours: before napoleon, which reads the sections of the docstring, and before Furo."""
     app.connect("autodoc-process-docstring", lambda *event: markdown_to_sphinx(event[-1]), priority=100)
+    app.connect("autodoc-process-docstring", one_sentence, priority=200)
+    app.connect("autodoc-process-signature", readable_defaults)
     app.connect("html-page-context", navigate_by_titles, priority=100)
+    app.connect("html-page-context", keep_words_whole)

@@ -38,7 +38,7 @@ def top_1(outputs: Outputs, labels: Any) -> float:
     """Return the percentage of samples whose largest output is that of the label, an index."""
     if labels is None:
         raise ConfigError(
-            "The metric requires a label for each sample", where="metric 'top-1'", remedy="Give --labels FILE"
+            "The metric requires a label for each sample", where="metric 'top-1'", remedy="Pass --labels FILE"
         )
     classes, right = _classes(outputs, "top-1"), np.asarray(labels).reshape(-1)
     if len(classes) != len(right):
@@ -47,7 +47,7 @@ def top_1(outputs: Outputs, labels: Any) -> float:
             where="metric 'top-1'",
             found=len(right),
             allowed=len(classes),
-            remedy="Give a label for each sample, in the order of the samples",
+            remedy="Provide one label per sample, in sample order",
         )
     return 100 * float((classes == right).mean())
 
@@ -85,7 +85,7 @@ def mean_average_precision(outputs: Outputs, labels: Any) -> float:
             "The metric requires outputs boxes, scores and labels, and the true boxes of each sample",
             where="metric 'mean-average-precision'",
             found=", ".join(outputs) if missing else "no labels",
-            remedy="Give --labels FILE.json, or decode the outputs yourself: --metric file.py:function",
+            remedy="Pass --labels FILE.json, or decode the outputs yourself: --metric file.py:function",
         )
     if len(labels) != len(outputs["boxes"]):
         raise ConfigError(
@@ -93,7 +93,7 @@ def mean_average_precision(outputs: Outputs, labels: Any) -> float:
             where="metric 'mean-average-precision'",
             found=len(labels),
             allowed=len(outputs["boxes"]),
-            remedy="Give them for each sample, in the order of the samples",
+            remedy="Provide one per sample, in sample order",
         )
     for name, measure in (("pycocotools.coco", _by_pycocotools), ("torchmetrics.detection", _by_torchmetrics)):
         try:

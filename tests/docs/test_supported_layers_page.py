@@ -21,7 +21,7 @@ def test_every_rule_of_every_device_is_on_the_page():
 
 def test_a_row_is_the_rule():
     page = supported_layers_page()
-    assert "</a>`dla.convolution.kernel` | each value of kernel_size_nd is 1 to 32 | all | documented |" in page
+    assert "</a>`dla.convolution.kernel` | kernel_size_nd must be 1 to 32 | all | documented |" in page
     assert "</a>`dla.softmax.accurate_8_4` |" in page
     assert "| up to 8.4 | documented | TensorRT 8.4 developer guide" in page
     assert "(warning only) | from 8.5 |" in page

@@ -282,7 +282,7 @@ layer = network.add_pooling_nd(x, dryfit.PoolingType.MAX, (7, 7))
 network.mark_output(layer.get_output(0))
 verdict = dryfit.BuilderConfig().can_run_on(layer, "DLA")
 assert "dla.pooling.narrow" in [one.rule for one in verdict.violations], verdict
-assert "window_size_nd is 1 to 5" in str(dryfit.explain_rule("dla.pooling.narrow"))
+assert "window_size_nd must be 1 to 5" in str(dryfit.explain_rule("dla.pooling.narrow"))
 """,
     ),
     "a kernel": (

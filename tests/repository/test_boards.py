@@ -88,7 +88,7 @@ def test_a_report_that_the_rules_contradict_is_shown_as_such() -> None:
     wrong = boards.Prediction(report, layer, ["dla.batch"])
     assert not wrong.agrees
     assert "**differs**" in boards._compared([wrong])
-    assert "the rules say of 0 what the board did" in boards._compared([wrong])
+    assert "for 0 of them the rules predict what the board did" in boards._compared([wrong])
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,10 @@ def anonymous(model: Model, options: Mapping[str, Any]) -> Iterator[tuple[onnx.M
     renames = model_importers()[kind].without_names if kind else None
     if isinstance(source, Network) or named or (renames is None and kind != DEFAULT_FORMAT):
         raise ConfigError(
-            "A report without names needs a model whose importer replaces names, and no options that name layers",
+            "An anonymous report requires a model format with replaceable names, and no options that name layers",
             where="anonymous",
             found=", ".join(named) or form_of(source),
-            remedy="Leave out the options, or the anonymity",
+            remedy="Omit these options, or the option --anonymous",
         )
     renamed = _onnx_without_names(source) if renames is None else renames(source)
     names = dict(zip(_names(source, folder, kind), _names(renamed, None, kind), strict=True))

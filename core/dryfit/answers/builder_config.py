@@ -291,7 +291,7 @@ def _run(path: Path, step: Callable[[], object]) -> None:
             "The placement script failed",
             where=where,
             found=reason,
-            remedy="Fix the script at this line; it gets the network and the config",
+            remedy="Fix the script at this line; it receives the network and the config",
         ) from error
 
 

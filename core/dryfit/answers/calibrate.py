@@ -126,7 +126,7 @@ def calibrate(
             raise CalibrationError(
                 "The calibrator must run the network on samples to judge its outputs",
                 where=f"calibrator {asked.chosen.name!r}",
-                remedy="Give --data, or choose another calibrator to solve a state",
+                remedy="Pass --data, or choose another calibrator to solve a state",
             )
         kept, run = kept_state(asked), None
     elif asked.chosen.judges_outputs:

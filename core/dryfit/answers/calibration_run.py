@@ -89,7 +89,7 @@ def data_source(asked: CalibrationRequest) -> SampleSource:
         CalibrationError: No samples were given, or the place has none.
     """
     if asked.data is None:
-        raise CalibrationError("No samples were given", remedy="Give --data")
+        raise CalibrationError("No samples were given", remedy="Pass --data")
     if isinstance(asked.data, str | os.PathLike):
         return source_of(os.fspath(asked.data), asked.preparation)
     return asked.data

@@ -178,14 +178,16 @@ def compare_devices(model: Model, devices: Sequence[str], **options: Unpack[Opti
     names = [name.lower() for name in devices]
     if not names or len(set(names)) != len(names):
         raise ConfigError(
-            "Devices must be given once each", found=", ".join(devices), remedy="Give at least one device, each once"
+            "Each device must be listed once",
+            found=", ".join(devices),
+            remedy="List at least one device, each only once",
         )
     given = [name for name in ("device", "platform", "software") if options.get(name)]
     if given:
         raise ConfigError(
-            "The device is that of each compared side",
+            "--device, --platform and --software must be part of a compared side",
             found=", ".join(f"--{name}" for name in given),
-            remedy="Leave it out, or give it with the side: `--against dla@orin-nx-16,cpu`",
+            remedy="Add them to the side: `--against dla@orin-nx-16,cpu`",
         )
     loaded, others = loaded_model(model, options)
     given_overlays = NetworkOptions.said({"overlays": others.pop("overlays", ())}).overlays

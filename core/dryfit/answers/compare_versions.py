@@ -251,7 +251,9 @@ def _check(apis: Sequence[str], options: Mapping[str, Any]) -> None:
             raise UnknownNameError("TensorRT version", api, VERSIONS)
     if not apis or len(set(apis)) != len(apis):
         raise ConfigError(
-            "Versions must be given once each", found=", ".join(apis), remedy="Give at least one version, each once"
+            "Each version must be listed once",
+            found=", ".join(apis),
+            remedy="List at least one version, each only once",
         )
     if options.get("software"):
         raise ConfigError(

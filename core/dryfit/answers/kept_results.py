@@ -49,6 +49,6 @@ def kept_results(data: bytes, fingerprint: Mapping[str, str], where: str) -> tup
             where=where,
             found=", ".join(name for name, text in fingerprint.items() if found.get(name) != text),
             allowed="results of this model, these samples and these options",
-            remedy="Name another file, or remove this one",
+            remedy="Choose another file, or remove this one",
         )
     return head, arrays

@@ -161,7 +161,7 @@ def write_placement(path: Path, network: Network, answer: PlaceAnswer) -> None:
             where=f"--output {path}",
             found="the suffix .py",
             allowed="a suffix other than .py",
-            remedy="Give the file the suffix .json, or .txt for rules",
+            remedy="Use the suffix .json, or .txt for rules",
         )
     if path.suffix == ".json":
         text = json.dumps(dict(devices), indent=2) + "\n"
@@ -186,7 +186,7 @@ def _require_same(path: Path, text: str, network: Network, devices: Mapping[str,
             "These layer names cannot be written as rules",
             where=f"--output {path}",
             found=", ".join(map(repr, odd)),
-            remedy="Give the file the suffix .json",
+            remedy="Use the suffix .json",
         )
 
 
@@ -206,6 +206,6 @@ def _file_heading(answer: PlaceAnswer) -> str:
     return (
         f"Devices for {answer.objective} on {answer.device} ({variant}{mode}) and {answer.fallback}.\n"
         f"All other layers stay on the default device, {answer.device}.\n"
-        f"Estimated, not measured: {two_digits(answer.after.value)} {answer.unit}; without this file "
-        f"{two_digits(answer.before.value)}."
+        f"Estimated, not measured: {_value(answer.after, answer.unit)}; without this file "
+        f"{_value(answer.before, answer.unit)}."
     )

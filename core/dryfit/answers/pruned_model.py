@@ -181,7 +181,7 @@ def _require_free(model: Model, output: Path, *, force: bool) -> None:
     where = f"--output {output}"
     if isinstance(model, Network):
         raise ConfigError(
-            "Pruned models can only be written for ONNX models", where=where, remedy="Take PruneAnswer.pruned_model"
+            "Pruned models can only be written for ONNX models", where=where, remedy="Use PruneAnswer.pruned_model"
         )
     is_file = isinstance(model, str | os.PathLike)
     if is_file and output.exists() and output.samefile(model):

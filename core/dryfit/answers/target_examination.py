@@ -63,7 +63,7 @@ def examine_target(record: Target, target: Target, entry: EntryPoint, plugins: P
         plugins: plugins that provide the target.
     """
     for problem in _problems(record, target):
-        remedy = problem.remedy or f"Correct it in {problem.place or 'the package'}"
+        remedy = problem.remedy or f"Fix it in {problem.place or 'the package'}"
         trace = "" if problem.error is None else plugin_traceback(problem.error)
         plugins.fail(entry, problem.message, trace, remedy=remedy, part=problem.part, place=problem.place)
 

@@ -185,7 +185,7 @@ def _require_scales(options: NetworkOptions, to: str) -> None:
     has_scales = options.calibration_cache is not None or options.ranges is not None
     if to == "qdq" and not has_scales:
         raise ConfigError(
-            "A translation to qdq requires scales", found="none", remedy="Give --calibration-cache or --ranges"
+            "A translation to qdq requires scales", found="none", remedy="Pass --calibration-cache or --ranges"
         )
     if to == "implicit" and has_scales:
         raise ConfigError(

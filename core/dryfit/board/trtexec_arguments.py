@@ -142,7 +142,7 @@ def read_arguments(arguments: Sequence[str], software: Version) -> TrtexecArgume
             raise ConfigError(
                 "An option must not be repeated: trtexec uses only one of them",
                 where=option,
-                remedy="Give the option once",
+                remedy="Pass the option only once",
             )
         place[option] = f"{place[option]},{value}" if option in place else value
     return TrtexecArguments(values, [one for one in profiles if one], software)
@@ -189,7 +189,7 @@ def _start_profile(profiles: list[dict[str, str]], value: str) -> None:
             where="--profile",
             found=value,
             allowed=index,
-            remedy="Number the profiles from 0 in steps of 1",
+            remedy="Number the profiles 0, 1, 2, ...",
         )
     if profiles[-1]:
         profiles.append({})

@@ -216,7 +216,7 @@ def _formats(
             where=option,
             found=f"{len(entries)} entries",
             allowed=f"1 or {len(tensors)}",
-            remedy="Give one entry for all, or one for each input or output of the model",
+            remedy="Specify one entry for all, or one for each input or output of the model",
         )
     return tuple(entries * len(tensors))[: len(tensors)]
 

@@ -88,7 +88,7 @@ def shards_of(names: Sequence[str], samples_per_shard: int = SAMPLES_PER_SHARD) 
             where="samples_per_shard",
             found=samples_per_shard,
             allowed="1..",
-            remedy="Set `samples_per_shard`",
+            remedy="Set `samples_per_shard` to at least 1",
         )
     parts = [tuple(names[start : start + samples_per_shard]) for start in range(0, len(names), samples_per_shard)]
     return [Shard(number, len(parts), part) for number, part in enumerate(parts, 1)]

@@ -116,7 +116,7 @@ def compare_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _check_sources(data: str | None, inputs: Sequence[str], seed: int | None) -> None:
     if sum((data is not None, bool(inputs), seed is not None)) > 1:
-        raise click.UsageError("Give one of --data, --input and --random")
+        raise click.UsageError("Pass one of --data, --input and --random")
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (

@@ -20,9 +20,9 @@ from dryfit.cli.network_options import network_options
 @network_options
 @json_option
 def loadables(model: Path, output: Path, force: bool, options: Options, as_json: bool) -> None:
-    """Write the loadables of an ONNX MODEL, one file for each segment of a device that has such files.
+    """Write the loadables of an ONNX MODEL, one file per segment of a device that supports them.
 
-    Those of the DLA are dryfit's own and run here, by emulation; no board takes them.
+    DLA loadables use dryfit's own format and run here by emulation; boards cannot load them.
     """
     from dryfit.answers.export_loadables import export_loadables
 

@@ -61,11 +61,10 @@ def trtexec(
     options: Options,
     as_json: bool,
 ) -> None:
-    """Write trtexec's command line, or a Python script, for an ONNX MODEL with the config that the options describe.
+    """Write a trtexec command line, or a Python script, that builds an ONNX MODEL with these options on the board.
 
-    MODEL may be an engine file of dryfit's with --onnx: it says itself what it was built with.
-    Devices, precisions, formats, pools, shapes and scales are told. What was written is read back and compared before
-    it is given out. Nothing is built.
+    With --onnx, MODEL may be a dryfit engine file, which records its build settings. The output covers devices,
+    precisions, formats, pools, shapes and scales. It is read back and verified before it is written. Nothing is built.
     """
     from dryfit.answers.export_trtexec import export_trtexec
 

@@ -32,8 +32,8 @@ def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         type=NamedKernel(),
         metavar="LAYER=NAME",
-        help="Host kernel of a layer, instead of the fastest. LAYER is a name or a pattern, as in --placement; of "
-        "several that fit, the last holds.",
+        help="Host kernel of a layer, instead of the fastest. LAYER is a name or a pattern, as in --placement; the "
+        "last match wins.",
     )
     forbidden = click.option(
         "--forbid-kernel",

@@ -1,4 +1,4 @@
-"""Groups of commands that are imported at first use, so that `--help` is quick."""
+"""Groups of commands: with whole sentences in their help, and imported at first use, so that `--help` is quick."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from dryfit.cli.trtexec_names import COMMAND_ADVICE, COMMANDS
 from dryfit.errors import UnknownNameError
 
 
-class LazyGroup(click.Group):
+class CommandGroup(click.Group):
+    """A group whose help lists each command with its whole first sentence, which click would cut off."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, with lines wrapped."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, one.get_short_help_str(limit=300)) for name, one in found if one is not None and not one.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class LazyGroup(CommandGroup):
     """A group whose commands are imported when they are asked for.
 
     Args:

@@ -70,7 +70,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, asked: b
     help="Do not load plugins of other packages.",
 )
 def dryfit() -> None:
-    """See where the layers of a network can run, why, and run it here with a device's rules. No device is needed."""
+    """Check where the layers of a network can run and why, and run it here in a device's arithmetic."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

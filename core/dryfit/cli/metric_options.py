@@ -52,7 +52,7 @@ def state_options(command: Callable[..., Any]) -> Callable[..., Any]:
     state = click.option(
         "--state", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Keep the results in FILE."
     )
-    resume = click.option("--resume", is_flag=True, help="Continue with what the file of --state does not have.")
+    resume = click.option("--resume", is_flag=True, help="Skip the results that the file of --state already has.")
     return state(resume(command))
 
 

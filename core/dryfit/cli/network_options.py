@@ -122,8 +122,8 @@ overlay_option: Callable[[Any], Any] = click.option(
     multiple=True,
     type=_FILE,
     metavar="FILE",
-    help="What a board showed, as corrections of rules and cost parameters: a file of `dryfit board learn`. May be "
-    "repeated. Without --platform and --software, those of the overlay hold.",
+    help="Corrections of rules and cost parameters from a board: a file written by `dryfit board learn`. May be "
+    "repeated. Without --platform and --software, the overlay's apply.",
 )
 
 _device_options: tuple[Callable[[Any], Any], ...] = (
@@ -184,8 +184,7 @@ _precision_options: tuple[Callable[[Any], Any], ...] = (
         "--precision-constraints",
         "--precisionConstraints",
         type=click.Choice(tuple(CONSTRAINTS)),
-        help="What happens if a layer's precision cannot be used, as in trtexec: obey makes it an error, "
-        "prefer a warning.",
+        help="Action if a layer's precision cannot be used, as in trtexec: obey raises an error, prefer warns.",
     ),
     click.option(
         "--no-tf32",
@@ -310,8 +309,8 @@ _engine_options: tuple[Callable[[Any], Any], ...] = (
         "--memPoolSize",
         "mem_pool_size",
         metavar="POOL:SIZE,...",
-        help="Limits of memory pools in MiB, as trtexec spells them, such as dlaSRAM:1,dlaGlobalDRAM:512. dlaSRAM is "
-        "rounded down to a power of two, as trtexec does; the others have to be one.",
+        help="Limits of memory pools in MiB, in trtexec's syntax, such as dlaSRAM:1,dlaGlobalDRAM:512. dlaSRAM is "
+        "rounded down to a power of two, as in trtexec; the others must be powers of two.",
     ),
     click.option(
         "--sparsity",
@@ -328,9 +327,9 @@ _engine_options: tuple[Callable[[Any], Any], ...] = (
         type=MethodOfLayers(),
         metavar="[LAYER=]NAME",
         shell_complete=completion.quantize_methods,
-        help="Compute quantized layers as a library or a device does, to the last code: all (tflite, onnx, ...), or "
-        "those of a pattern as in --placement (conv1=onnx; none for none). On this machine's CPU, unless --device says "
-        "otherwise. Also imports QLinear operators.",
+        help="Compute quantized layers exactly as a library or device does: all of them (tflite, onnx, ...), or "
+        "those that match a pattern as in --placement (conv1=onnx); none for no method. Runs on this "
+        "machine's CPU unless --device is given. Also imports QLinear operators.",
     ),
     click.option(
         "--strongly-typed",

@@ -57,7 +57,7 @@ class OpenGroup(LazyGroup):
         """The group's own commands, and then those of packages with their owners."""
         super().format_commands(ctx, formatter)
         added = [
-            (name, f"{command.get_short_help_str()} [{owner.package}]")
+            (name, f"{command.get_short_help_str(limit=300)} [{owner.package}]")
             for name, (command, owner) in self._added().items()
             if owner.is_foreign
         ]

@@ -46,7 +46,7 @@ _RUN_TIMES = "dryfit does not measure devices; see `dryfit estimate`, or repeat 
 _ONLY_EXEC = "`dryfit exec` takes trtexec's command lines"
 
 COUNTERPARTS: Mapping[str, Counterpart] = {
-    "--onnx": _other("every command", "MODEL", "Give the model without an option: `dryfit build MODEL.onnx`"),
+    "--onnx": _other("every command", "MODEL", "Pass the model without an option: `dryfit build MODEL.onnx`"),
     "--saveEngine": Counterpart("build, export trtexec", "--output", "In export trtexec it is the path on the board"),
     "--loadEngine": Counterpart("run", "MODEL", "Or without an option: `dryfit run ENGINE`"),
     "--calib": _shared("--calibration-cache"),

@@ -298,6 +298,6 @@ def host_schedule() -> CreateSchedule:
         raise PluginError(
             "The host target must have a schedule to run kernels",
             where=registry.host().device,
-            remedy="Give its Target record `create_schedule_at`",
+            remedy="Set `create_schedule_at` in its Target record",
         )
     return create_schedule

@@ -164,7 +164,7 @@ def chunks(
             found=f"a header of {len(header)} bytes",
             allowed=f"{LARGEST_HEADER} bytes",
             source="safetensors format: header size limit",
-            remedy="Split the network, or give its layers and tensors shorter names",
+            remedy="Split the network, or use shorter names for its layers and tensors",
         )
     yield len(header).to_bytes(8, "little")
     yield header
@@ -197,7 +197,7 @@ def canonical_header(
                 f"Array names of the {kind.noun} file must be unique",
                 where=where,
                 found=entry.name,
-                remedy="Give the arrays different names",
+                remedy="Use different names for the arrays",
             )
         end = position + entry.size
         place = Place(position, end, -end % ALIGNMENT)

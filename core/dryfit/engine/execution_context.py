@@ -434,7 +434,7 @@ class ExecutionContext(KnownAttributes):
             raise ExecutionError(
                 "The engine has no weights (stripped) and must be refitted before it runs",
                 where=f"engine {plan.network.name!r}",
-                remedy="Give it weights: `dryfit refit ENGINE --onnx MODEL -o OUT`, or Refitter and OnnxParserRefitter",
+                remedy="Restore its weights: `dryfit refit ENGINE --onnx MODEL -o OUT`, or with OnnxParserRefitter",
             )
         self._operations = resolve_operations(plan)
         self._operation_names = {one.group.name: one.operation.name for one in self._operations}

@@ -87,7 +87,7 @@ class OperationRunner:
             raise ExecutionError(
                 "The engine has no weights (stripped) and must be refitted before it runs",
                 where=f"engine {plan.network.name!r}",
-                remedy="Give it weights: `dryfit refit ENGINE --onnx MODEL -o OUT`",
+                remedy="Restore its weights: `dryfit refit ENGINE --onnx MODEL -o OUT`",
             )
         self._plan = plan
         self._num_threads = num_threads or usable_processors()

@@ -122,7 +122,7 @@ class _Level:
                 raise NetworkError(
                     "The tensor is inside a loop or conditional and is used outside",
                     where=f"tensor {tensor.name!r}",
-                    remedy="Take it out through a loop output, or an output of the conditional",
+                    remedy="Pass it out through a loop output, or an output of the conditional",
                 )
             else:
                 self.capture(tensor)

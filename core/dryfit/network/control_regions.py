@@ -140,7 +140,7 @@ def _nested(regions: list[Region]) -> list[Region]:
             raise NetworkError(
                 "Loops and conditionals must not overlap",
                 where=region.where,
-                found=f"each depends on the inside of the other: {overlapping.where}",
+                found=f"each depends on a tensor inside the other: {overlapping.where}",
                 remedy="Connect them through loop outputs, or outputs of the conditional",
             )
         region.parent = max(around, key=lambda other: len(_around(other, regions, inner)), default=None)
@@ -188,10 +188,10 @@ def _check_border(region: Region) -> None:
     for layer in (*region.entries, *region.inside.values()):
         if layer.kind == "assertion":
             raise NetworkError(
-                f"An assertion must not depend on the inside of {region.where}",
+                f"An assertion must not depend on a tensor inside {region.where}",
                 where=layer.where,
                 found=repr(layer.connected_input(0).name),
-                remedy="Take the condition out through an output layer, and check that",
+                remedy="Pass the condition out through an output layer, and assert it outside",
             )
         for tensor in layer.outputs:
             if tensor.is_network_output:

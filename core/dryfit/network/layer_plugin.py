@@ -233,7 +233,7 @@ def complete_fields(plugin: LayerPlugin, fields: Fields, where: str) -> Fields:
         raise NetworkError(
             f"The fields do not match the plugin {plugin.plugin_name!r}: {'; '.join(problems)}",
             where=where,
-            remedy="Give the fields as the plugin declares them",
+            remedy="Pass the fields that the plugin declares",
         )
     return complete
 

@@ -75,14 +75,14 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         Raises:
             NetworkError: The name is already used, or a dimension is less than -1.
         """
-        if any(extent < -1 for extent in shape):
+        if min(shape, default=0) < -1:
             raise NetworkError(
                 "A dimension must be -1 (dynamic) or at least 0",
                 where=f"input {name!r}",
                 found=tuple(shape),
                 remedy="Set -1 for a dynamic dimension",
             )
-        tensor = self._new_tensor(name, TensorSpec(tuple(int(extent) for extent in shape), dtype))
+        tensor = self._new_tensor(name, TensorSpec(tuple(map(int, shape)), dtype))
         self.inputs.append(tensor)
         return tensor
 

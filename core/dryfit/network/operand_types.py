@@ -36,7 +36,7 @@ def operand_type_problem(layer: Layer, inputs: Sequence[Tensor | None]) -> Netwo
         "In a strongly typed network, operands must have the same type",
         found=", ".join(f"{name} {dtype.text}" for _, name, dtype in found),
         allowed="the same type",
-        remedy="Add a cast layer after one of them, or give the weights in the type of the data",
+        remedy="Add a cast layer after one of them, or convert the weights to the type of the data",
     )
 
 

@@ -37,7 +37,7 @@ def positive_axis(node: Node, axis: int, rank: int) -> int:
             code=ErrorCode.INVALID_VALUE,
             found=axis,
             allowed=f"{-rank} to {rank - 1}",
-            remedy="Correct the axis",
+            remedy="Fix the axis",
         )
     return axis % rank
 

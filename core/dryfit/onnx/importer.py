@@ -159,7 +159,7 @@ class GraphImport:
                 "The value is neither a constant nor the output of a node",
                 found=operand.name,
                 allowed="a constant, an input of the graph or the output of an earlier node",
-                remedy="Correct the names of inputs in the model",
+                remedy="Fix the names of inputs in the model",
             )
         return operand.tensor
 
@@ -201,7 +201,7 @@ class GraphImport:
                     "The node is malformed",
                     code=ErrorCode.INVALID_NODE,
                     found=f"{type(error).__name__}: {error}",
-                    remedy="Correct the node, or export the model again",
+                    remedy="Fix the node, or export the model again",
                 )
                 self._refuse_node(proto, name, refusal)
             for output, operand in zip(names, outputs, strict=True):
@@ -225,7 +225,7 @@ class GraphImport:
         taken = [output for output in outputs if output in scope and output]
         if taken:
             raise NodeRefusedError(
-                "Every value must be produced by one node only",
+                "Every value must be produced by exactly one node",
                 code=ErrorCode.INVALID_GRAPH,
                 found=taken[0],
                 remedy="Rename the output of one of the nodes",
@@ -236,7 +236,7 @@ class GraphImport:
                 "Every input must be produced by another node, without a cycle",
                 code=ErrorCode.INVALID_GRAPH,
                 found=", ".join(missing),
-                remedy="Correct the inputs of the node",
+                remedy="Fix the inputs of the node",
             )
         if isinstance(meaning, FunctionProto):
             return self._import_function(meaning, proto, name, prefix, inputs)

@@ -220,7 +220,7 @@ class Node:
                 code=ErrorCode.INVALID_NODE,
                 found=AttributeProto.AttributeType.Name(attribute.type),
                 allowed=AttributeProto.AttributeType.Name(kind),
-                remedy="Correct the attribute, or export the model again",
+                remedy="Fix the attribute, or export the model again",
             )
         return getattr(attribute, field)
 

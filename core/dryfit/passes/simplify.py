@@ -52,14 +52,19 @@ def fold_layers(network: Network, kept: Container[str]) -> Sequence[Layer]:
     folded: list[Layer] = []
     values: dict[str, Array] = {}
     for layer in network.layers:
-        inputs = [None if tensor is None else changed.get(tensor.name) or tensor.spec for tensor in layer.inputs]
+        is_open = is_changed = False
+        for tensor in layer.inputs:
+            if tensor is not None and tensor.name in changed:
+                is_changed = True
+            elif tensor is not None and tensor.spec.value is None:
+                is_open = True
         outputs: Sequence[TensorSpec] = [tensor.spec for tensor in layer.outputs]
         # A layer that reads just what its outputs were inferred from gives the same again.
-        is_open = any(spec is not None and spec.value is None for spec in inputs)
-        if not is_open or (changed and any(t is not None and t.name in changed for t in layer.inputs)):
+        if is_changed or not is_open:
+            inputs = [None if tensor is None else changed.get(tensor.name) or tensor.spec for tensor in layer.inputs]
             outputs = infer_with_values(layer, inputs, 0 if layer.kind in kept else LARGEST_FOLDED_ELEMENTS)
             changed.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, outputs, strict=True))
-        if any(spec.value is None for spec in outputs):
+        if outputs and outputs[0].value is None:
             continue  # most layers
         known = {t.name: spec.value for t, spec in zip(layer.outputs, outputs, strict=True) if spec.value is not None}
         if layer.kind not in kept and 0 < len(outputs) == len(known):

@@ -29,7 +29,7 @@ def _of_type(*kinds: type) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
                 f"`{attribute.name}` of a {type(record).__name__} has the wrong type",
                 found=repr(value),
                 allowed=" or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds),
-                remedy="Give the field a value of an allowed type",
+                remedy="Set the field to a value of an allowed type",
             )
 
     return check

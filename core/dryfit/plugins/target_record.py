@@ -44,7 +44,7 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
             "The entry point and its target name different devices",
             found=f"{loaded.device} in the record, {device} by the entry point",
             allowed="one name",
-            remedy="Give the entry point the name of the device, in any case, `-` for `_`",
+            remedy="Name the entry point after the device, in any case, with `-` for `_`",
         )
     problems = _field_problems(loaded)
     if problems:
@@ -52,7 +52,7 @@ def usable_target(loaded: Any, device: str | None = None) -> Target:
             f"The record of the target {loaded.device} has fields of another type",
             found="; ".join(problems),
             allowed="the types that the record declares",
-            remedy="Give these fields values of the declared types",
+            remedy="Set these fields to values of the declared types",
         )
     if not loaded.platforms:
         raise PluginError(

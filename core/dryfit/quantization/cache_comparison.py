@@ -268,5 +268,5 @@ def _conflict_error(
         "The files have different scales for the same tensors",
         where=f"{count_text(len(conflicts), 'tensor')}",
         found="; ".join(told),
-        remedy=f"Say which counts: --on-conflict {words}",
+        remedy=f"Choose which scale to keep: --on-conflict {words}",
     )

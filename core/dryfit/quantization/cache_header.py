@@ -94,7 +94,7 @@ class CacheHeader:
                 "The cache of the legacy algorithm must have its regression cutoff and quantile in the first line",
                 found=f"{self.algorithm.name}, cutoff {self.cutoff}, quantile {self.quantile}",
                 allowed=f"two numbers from 0 to 1, or one of {', '.join(one.name for one in ALGORITHM_NAMES)}",
-                remedy="Give numbers, or choose another algorithm",
+                remedy="Use numbers, or choose another algorithm",
             )
         return f"0 {_bits(self.cutoff)} {_bits(self.quantile)}"
 

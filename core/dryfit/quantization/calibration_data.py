@@ -65,7 +65,7 @@ def _not_callable(place: str, purpose: str, error: Exception) -> CalibrationErro
         found=f"{type(error).__name__}: {error}",
         allowed="module:function, importable here, or file.py:function"
         + (", without arguments" if purpose == "samples" else ""),
-        remedy="Correct the name or the function",
+        remedy="Fix the name or the function",
     )
 
 

@@ -140,7 +140,7 @@ class Collector(abc.ABC):
                 "Only states of the same tensor can be merged",
                 where=f"tensor {self.tensor!r}",
                 found=f"tensor {other.tensor!r}",
-                remedy="Merge parts of the same network, tensor by tensor",
+                remedy="Merge states of the same network, tensor by tensor",
             )
         require_mergeable(type(self), where=f"tensor {self.tensor!r}")
         self.skipped += other.skipped

@@ -185,7 +185,7 @@ class DynamicRange:
                 found=f"{self.minimum} to {self.maximum}",
                 allowed="two finite values, minimum first, not both zero, whose larger magnitude divided by 127 "
                 "is a binary32 number",
-                remedy="Give a range that meets this",
+                remedy="Use a range that meets this requirement",
             )
 
     @property

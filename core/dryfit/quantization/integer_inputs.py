@@ -80,12 +80,12 @@ def check_unscaled_inputs(network: Network, computes_integers: Callable[[Layer],
 def unscaled_input(name: str, found: str) -> NetworkError:
     """The error for an INT8 input without a scale where a real number can only be meant."""
     return NetworkError(
-        "An INT8 input that is used as a real number must have a scale",
+        "An INT8 input used as a floating-point value must have a scale",
         where=f"input {name!r}",
         found=found,
         allowed="a dynamic range for the input, or a floating-point type",
         source='TensorRT "Working with Quantized Types", explicit vs implicit quantization',
-        remedy="State the input's dynamic range (--ranges, or a calibration cache), with the flag INT8 "
+        remedy="Set the input's dynamic range (--ranges, or a calibration cache), with the flag INT8 "
         "(--precision int8,fp16) where layers are to compute in INT8; or give the input in FP16",
     )
 

@@ -90,11 +90,11 @@ class PicturePreparation:
         for what, numbers in stated.items():
             if numbers != count and (what == "channels" or numbers != 1):
                 raise CalibrationError(
-                    "The preparation must have the channels of the input",
+                    "The preparation must match the number of input channels",
                     where=f"input {tensor.name!r}",
                     found=f"{what} for {numbers}",
                     allowed=f"{count}",
-                    remedy="Give one value per channel",
+                    remedy="Specify one value per channel",
                 )
         picture = self._resized(_opened(path, "L" if order == "GRAY" else "RGB"), height, width)
         pixels = np.asarray(picture, np.float32).reshape(height, width, count)

@@ -86,9 +86,9 @@ def _checked_feeds(network: Network, feeds: Mapping[str, Array]) -> dict[str, Ar
     missing = [tensor.name for tensor in network.inputs if tensor.name not in arrays]
     if missing:
         raise ExecutionError(
-            "All inputs must be given",
+            "Every input must have an array",
             where=f"network {network.name!r}",
-            found=f"no {', '.join(map(repr, missing))}",
+            found=f"none for {', '.join(map(repr, missing))}",
             remedy="Pass an array for each input",
         )
     checked_input_shapes(network, {name: array.shape for name, array in arrays.items()})

@@ -31,7 +31,7 @@ def from_start(layer: Layer, indices: Array, extent: int) -> Array:
             where=f"layer {layer.name!r} ({layer.kind})",
             found=int(wrong.flat[0]),
             allowed=f"{-extent} to {extent - 1}" if extent else "no index, as the axis is empty",
-            remedy="Correct the indices",
+            remedy="Fix the indices",
         )
     return np.where(indices < 0, indices + extent, indices)
 

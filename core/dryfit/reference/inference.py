@@ -57,8 +57,10 @@ def checked_input_shapes(network: Network, input_shapes: Mapping[str, Shape]) ->
         )
     shapes = {}
     for tensor in network.inputs:
-        declared = tensor.shape
-        shape = tuple(int(extent) for extent in input_shapes.get(tensor.name, declared))
+        declared = shapes[tensor.name] = tensor.shape
+        if tensor.name not in input_shapes:
+            continue
+        shape = tuple(map(int, input_shapes[tensor.name]))
         if len(shape) != len(declared) or any(d not in (-1, s) or s < -1 for s, d in zip(shape, declared, strict=True)):
             raise ExecutionError(
                 "The shape must match the input",
@@ -83,9 +85,10 @@ def infer_with_values(
         NetworkError: the layer's parameters do not fit its inputs.
     """
     specs = list(layer.infer_outputs(inputs))
+    for given in inputs:  # most layers end here
+        if given is not None and given.value is None:
+            return specs
     if all(spec.value is not None for spec in specs) or layer.kind == "plugin" or layer.bodies:
-        return specs
-    if any(spec is not None and spec.value is None for spec in inputs):
         return specs
     if isinstance(layer, Fill) and layer.operation is not FillOperation.LINSPACE:
         return specs

@@ -58,7 +58,7 @@ def reverse_sequence(layer: ReverseSequence, inputs: Sequence[Array]) -> list[Ar
             where=f"layer {layer.name!r} ({layer.kind})",
             found=lengths.tolist()[:16],
             allowed=f"0 to {longest}",
-            remedy="Correct the lengths",
+            remedy="Fix the lengths",
         )
     steps = np.arange(longest)
     source = np.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)  # [batch, sequence]
@@ -103,7 +103,7 @@ def slice_layer(layer: Slice, inputs: Sequence[Array | None]) -> list[Array]:
             raise ExecutionError(
                 "An empty axis cannot be extended",
                 where=f"layer {layer.name!r} ({layer.kind})",
-                remedy="Give the axis at least one element",
+                remedy="Use an axis with at least one element",
             )
         else:
             x = np.take(x, _inside(layer.mode, x.shape[axis], *positions), axis=axis)

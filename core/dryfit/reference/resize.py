@@ -93,7 +93,7 @@ def resize(layer: Resize, inputs: Sequence[Any]) -> list[Array]:
     is_nearest = layer.resize_mode is InterpolationMode.NEAREST
     if any(a.extent == 0 and a.output for a in axes):
         raise layer.problem(
-            "An empty axis cannot be extended", found=x.shape, remedy="Give the axis at least one element"
+            "An empty axis cannot be extended", found=x.shape, remedy="Use an axis with at least one element"
         )
     if _drops_fractions(layer, x):
         # ONNX Runtime blends INT32 in FP32 too.
@@ -131,13 +131,13 @@ def axes_of(layer: Resize, inputs: Sequence[Any]) -> list[ResizedAxis]:
                 f"`{name}` has the wrong number of values",
                 found=tuple(values),
                 allowed=count,
-                remedy="Give one value per axis",
+                remedy="Specify one value per axis",
             )
     if min(shape, default=0) < 0 or not all(math.isfinite(scale) and scale > 0 for scale in scales):
         raise layer.problem(
             "Dimensions must be at least 0, and scales finite and greater than 0",
             found=f"{tuple(shape)}, {tuple(scales)}",
-            remedy="Correct shape or scales",
+            remedy="Fix shape or scales",
         )
     outputs = layer.output_extents(x.shape, shape or None, scales or None, roi or None)
     lengths = [_F(output) for output in outputs]

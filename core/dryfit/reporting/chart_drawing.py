@@ -99,7 +99,7 @@ class ChartDrawer:
             pass
         if not line:
             raise DryfitError(
-                "The process that draws charts ended",
+                "The process that draws charts ended unexpectedly",
                 found=f"exit code {self._process.wait()}",
                 remedy="Its last messages are above; check the installation of vl-convert",
             )

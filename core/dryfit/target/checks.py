@@ -117,9 +117,17 @@ class ParameterCheck:
     @property
     def text(self) -> str:
         """The rule in words."""
-        subject = f"each value of {self.parameter}" if self.every else self.parameter
+        return f"{self.parameter} must be {self._words}"
+
+    @property
+    def condition(self) -> str:
+        """The check as the condition of another rule, in words."""
+        return f"{self.parameter} is {self._words}"
+
+    @property
+    def _words(self) -> str:
         several = isinstance(self.constraint, OneOf) and len(self.constraint.values) > 1
-        return f"{subject} is {'one of ' if several else ''}{self.constraint.text}"
+        return f"one of {self.constraint.text}" if several else self.constraint.text
 
     @property
     def boundaries(self) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -185,6 +193,11 @@ class FunctionCheck:
             return self.words
         return self.words.format(**{name: either(value) for name, value in self.limits.items()})
 
+    @property
+    def condition(self) -> str:
+        """The check as the condition of another rule, in words."""
+        return self.text
+
     def with_limits(self, limits: Mapping[str, Any]) -> FunctionCheck:
         """Return the check with other limits, by name."""
         return attrs.evolve(self, limits={**self.limits, **limits})
@@ -207,7 +220,7 @@ def software_is_at_least(version: str) -> FunctionCheck:
             return None
         return Finding(".".join(map(str, software)), f"{first} or newer")
 
-    words = "the software is {first} or newer"
+    words = "software must be {first} or newer"
     is_new_enough.__doc__ = words.format(first=version)
     return FunctionCheck(is_new_enough, "software version", words, {"first": version})
 

@@ -53,7 +53,7 @@ from dryfit.target.overlays import (
 LARGEST_FILE = 1 << 20
 """Bytes. Our choice: all rules of all targets take less."""
 
-_REMEDY = "Correct the file; docs/reference/overlays.md has all fields"
+_REMEDY = "Fix the file; docs/reference/overlays.md has all fields"
 
 
 def read_overlay(path: str | os.PathLike[str]) -> Overlay:
@@ -208,7 +208,7 @@ class _Reader:
 
     def _wrong(self, field: str, found: object, allowed: str) -> NoReturn:
         raise ConfigError(
-            "The field of the overlay has the wrong form",
+            "The overlay field has an invalid type",
             where=f"{self._origin}, {field}",
             found=repr(found) if isinstance(found, str) and found != "none" else found,
             allowed=allowed,

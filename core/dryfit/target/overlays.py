@@ -409,11 +409,11 @@ def with_numbers(record: Any, values: Mapping[str, float], where: str = "cost pa
         is_count = isinstance(known[name], int)
         if not math.isfinite(value) or value < 0 or (is_count and value != int(value)):
             raise ConfigError(
-                "The cost parameter has an impossible value",
+                "The cost parameter has an invalid value",
                 where=where,
                 found=f"{name} = {value:g}",
                 allowed="a whole number, at least 0" if is_count else "a finite number, at least 0",
-                remedy="Correct it, or remove it from the overlay",
+                remedy="Fix it, or remove it from the overlay",
             )
     return _replaced(record, values)
 

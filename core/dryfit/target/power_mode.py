@@ -40,7 +40,7 @@ class PowerMode:
                 where=f"power mode {self.name!r}",
                 found=f"clock_hz={self.clock_hz}, memory_clock_hz={self.memory_clock_hz}",
                 allowed="numbers greater than 0",
-                remedy="Give the clock frequencies in Hz",
+                remedy="Specify the clock frequencies in Hz",
             )
         if self.fidelity not in FIDELITIES:
             raise PluginError(

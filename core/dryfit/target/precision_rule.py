@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
+from dryfit.target.checks import either
 from dryfit.target.question import Finding, Question
 from dryfit.target.rule import LimitRule
 
@@ -23,7 +24,7 @@ _FLAGS = {
     DataType.INT8: "INT8 with a dynamic range for every tensor of the layer",
 }
 """Types that a builder flag asks for, and what the user sets."""
-_STATE_TYPES = "State the types that the plugin computes in: `formats` of `layer_plugin`, or `format_combinations`"
+_STATE_TYPES = "Declare the types that the plugin computes in: `formats` of `layer_plugin`, or `format_combinations`"
 
 
 def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> LimitRule:
@@ -52,10 +53,10 @@ def precision_rule(device: str, precisions: Sequence[DataType], source: str) -> 
         id=f"{device.lower()}.precision",
         kinds=frozenset(),
         check=check,
-        text=f"the layer is computed in {' or '.join(_texts(precisions))}",
+        text=f"the layer must be computed in {either(tuple(_texts(precisions)))}",
         parameter="precision",
         source=source or f"the record of the target {device}: precisions",
-        remedy=_remedy(precisions) or "Put the layer on another device",
+        remedy=_remedy(precisions) or "Move the layer to another device",
     )
 
 

@@ -231,11 +231,11 @@ def rule(
         raise PluginError(
             "A rule must have `text` and `parameter`",
             where=f"rule {id!r}",
-            remedy="Give `text` and `parameter`, or make the check with `dryfit.target.checks`",
+            remedy="Set `text` and `parameter`, or create the check with `dryfit.target.checks`",
         )
     conditions = [when] if isinstance(when, (ParameterCheck, FunctionCheck)) else list(when)
     if conditions:
-        text = f"where {' and '.join(condition.text for condition in conditions)}: {text}"
+        text = f"where {' and '.join(one.condition for one in conditions)}: {text}"
     words, looked_at = text, parameter
     caller = sys._getframe(1)  # noqa: SLF001  inspect.stack reads source files, for each of hundreds of rules
     place = f"{caller.f_code.co_filename}:{caller.f_lineno}"

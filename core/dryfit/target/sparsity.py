@@ -67,7 +67,7 @@ def zeros_follow(pattern: SparsePattern) -> FunctionCheck:
     @check(
         "zeros of the weights",
         f"of each {pattern.group} neighbouring weights along axis {pattern.axis}, at least "
-        f"{pattern.group - pattern.kept} are 0, as the device stores them",
+        f"{pattern.group - pattern.kept} must be 0, as the device stores them",
     )
     def holds(question: Question) -> Finding | None:
         weights = question.weights
@@ -75,7 +75,7 @@ def zeros_follow(pattern: SparsePattern) -> FunctionCheck:
         if weights is None or not dense:
             return None
         found = f"{dense} of {pattern.groups(weights.shape)} groups with more"
-        message = f"weights in groups of {pattern.group} along axis {pattern.axis}: {found}, allowed are {allowed}"
+        message = f"weights in groups of {pattern.group} along axis {pattern.axis}: {found}, allowed: {allowed}"
         return Finding(found, allowed, message=message)
 
     return holds

@@ -153,7 +153,7 @@ def _schedule(steps: Sequence[Any], num_threads: int) -> Any:
         raise PluginError(
             "The host target must have a schedule to run kernels",
             where=registry.host().device,
-            remedy="Give its Target record `create_schedule_at`",
+            remedy="Set `create_schedule_at` in its Target record",
         )
     return create_schedule(steps, num_threads)
 

@@ -53,7 +53,7 @@ class ConformanceKit:
             raise PluginError(
                 "; ".join(problems),
                 where=f"conformance kit {cls.__name__}",
-                remedy="Correct the attributes of the kit's class",
+                remedy="Fix the attributes of the kit's class",
             )
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:

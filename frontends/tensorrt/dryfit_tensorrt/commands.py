@@ -56,7 +56,7 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def tensorrt() -> None:
-    """Run TensorRT programs without TensorRT: in them, `import tensorrt` gives dryfit's module."""
+    """Run TensorRT programs without TensorRT: `import tensorrt` imports dryfit's module."""
 
 
 @tensorrt.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -65,9 +65,9 @@ def tensorrt() -> None:
 def run(program: tuple[str, ...], api: ApiLevel, platform: str | None, software: str | None) -> int:
     """Run a PROGRAM that imports TensorRT: a script, `-m module`, or a command such as polygraphy.
 
-    Options come before the program; `--` separates them from a program that begins with a hyphen.
+    Options come before the program; `--` separates them from a program that starts with a hyphen.
 
-    In it, and in the programs that it starts, `import tensorrt` gives the module of the chosen version, and the CUDA
+    In the program and its child processes, `import tensorrt` imports the module of the selected version, and the CUDA
     entry points for buffers (`cuda.bindings`, `cuda.cudart`, `pycuda`, Polygraphy's) use host memory.
     """
     from dryfit_tensorrt.running import run_program
@@ -77,9 +77,9 @@ def run(program: tuple[str, ...], api: ApiLevel, platform: str | None, software:
 
 @tensorrt.command()
 @settings_options
-@click.option("--off", is_flag=True, help="Print what undoes it.")
+@click.option("--off", is_flag=True, help="Print shell commands that undo it.")
 def env(api: ApiLevel, platform: str | None, software: str | None, *, off: bool) -> None:
-    """Print what makes `import tensorrt` give dryfit's module in a whole shell.
+    """Print shell commands that make `import tensorrt` import dryfit's module.
 
     Use it as `eval "$(dryfit tensorrt env --api 10.16)"`, and `eval "$(dryfit tensorrt env --off)"` to undo it.
     """
@@ -107,19 +107,24 @@ def checked_settings(api: ApiLevel, platform: str | None, software: str | None) 
 @click.command()
 @click.argument("script", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--from", "older", type=ApiVersion(), required=True, metavar="VERSION", help="Version that it was written for."
+    "--from",
+    "older",
+    type=ApiVersion(),
+    required=True,
+    metavar="VERSION",
+    help="Version that the script was written for.",
 )
-@click.option("--to", "newer", type=ApiVersion(), required=True, metavar="VERSION", help="Version that it moves to.")
+@click.option("--to", "newer", type=ApiVersion(), required=True, metavar="VERSION", help="Version to migrate to.")
 @fail_on_option(SUBJECTS, "removed,changed")
-@click.option("--verbose", is_flag=True, help="List uses that a test of the version guards, too.")
+@click.option("--verbose", is_flag=True, help="Also list uses that are guarded by a version check.")
 @json_option
 def migrate(
     script: Path, older: ApiLevel, newer: ApiLevel, fail_on: tuple[FailCondition, ...], *, verbose: bool, as_json: bool
 ) -> int:
-    """List each use in a SCRIPT that a newer TensorRT removed or changed, and what to write instead.
+    """List each use of the TensorRT API in a SCRIPT that a newer version removed or changed, and its replacement.
 
-    The script is read and does not run. What of it dryfit translates, such as the scales of a calibration cache into
-    Q/DQ nodes, is listed as well.
+    The script is only read, not run. The list also shows what dryfit can convert, such as the scales of a calibration
+    cache to Q/DQ nodes.
     """
     from dryfit_tensorrt.migrate import migrate as answer_of
 

@@ -185,10 +185,10 @@ def migrate(
     older, newer = api_level(from_version), api_level(to_version)
     if _numbers(older) >= _numbers(newer):
         raise ConfigError(
-            "A script moves to a newer version",
+            "--to must be a newer version than --from",
             found=f"from {older.name} to {newer.name}",
-            allowed="a version that is newer than that of --from",
-            remedy="Exchange --from and --to, or choose another version",
+            allowed="a version newer than --from",
+            remedy="Swap --from and --to, or choose another version",
         )
     conditions = SUBJECTS.conditions(fail_on)
     uses = _uses(Path(script))
@@ -213,7 +213,7 @@ def _uses(path: Path) -> list[Use] | None:
             "The file is not a Python script",
             where=f"{path}{place}",
             found=error.msg if isinstance(error, SyntaxError) else str(error),
-            remedy="Give a script of Python 3; scripts of Python 2 need 2to3 first",
+            remedy="Use a Python 3 script; convert Python 2 scripts with 2to3 first",
         ) from error
 
 

@@ -77,7 +77,7 @@ def command_of(program: Sequence[str]) -> list[str]:
         raise ConfigError(
             "A program to run is required",
             found="nothing after the options",
-            remedy="Give a script, `-m module` or a command, such as `-- polygraphy run model.onnx --trt`",
+            remedy="Pass a script, `-m module` or a command, such as `-- polygraphy run model.onnx --trt`",
         )
     name, *arguments = program
     if name in _PYTHON_NAMES:

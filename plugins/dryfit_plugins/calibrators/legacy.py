@@ -34,7 +34,7 @@ def solve(histogram: Histogram, *, quantile: float = 0.9999, regression_cutoff: 
                 where=f"tensor {histogram.tensor!r}",
                 found=value,
                 allowed="0 to 1",
-                remedy="Give a fraction, such as 0.9999",
+                remedy="Use a fraction, such as 0.9999",
             )
     if regression_cutoff == 1.0:
         return Solution.of_threshold(quantile_of(histogram, quantile), method="quantile", quantile=quantile)

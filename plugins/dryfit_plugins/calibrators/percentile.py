@@ -25,7 +25,7 @@ def solve(histogram: Histogram, *, percentile: float = 99.99) -> Solution:
             where=f"tensor {histogram.tensor!r}",
             found=percentile,
             allowed="greater than 0, at most 100",
-            remedy="Give a percentage, such as 99.99",
+            remedy="Use a percentage, such as 99.99",
         )
     threshold = quantile(histogram, percentile / 100.0)
     return Solution.of_threshold(threshold, percentile=percentile)

@@ -36,7 +36,7 @@ def export_segment(segment: PlannedSegment) -> bytes:
     where = f"segment {segment.index} of {segment.device}"
     if segment.host_run is None:
         raise BuildError(
-            "The segment does not state how the host runs it", where=where, remedy="Build the engine again"
+            "The segment does not record how the host runs it", where=where, remedy="Build the engine again"
         )
     _require_static(segment, where)
     network, arrays = network_to_dict(segment.network)

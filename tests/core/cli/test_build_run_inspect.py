@@ -125,8 +125,8 @@ def test_a_profile_has_the_hosts_time_of_every_engine_layer(dryfit_command: Any,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "Give one of --input, --data and --random"),
-        (("--random", "1", "--input", "image=x.npy"), "Give one of --input, --data and --random"),
+        ((), "Pass one of --input, --data and --random"),
+        (("--random", "1", "--input", "image=x.npy"), "Pass one of --input, --data and --random"),
         (("--input", "image=missing.npy"), "The input cannot be read"),
         (("--input", "image.txt"), "Inputs must be .npy or .npz files, or pictures"),
         (("--random", "1", "--threads", "0"), "'--threads'"),

@@ -83,11 +83,13 @@ def test_the_tables_tell_the_layers_to_look_at(dryfit_command: Any, engine: Path
     assert ended.code == 0
     fp32, same = ended.out.split("Against ")[1:]
     assert "First layer that adds an error: Reformatting CopyNode for Input Tensor 0 to conv1, to image" in fp32
-    assert "Layers that add most" in fp32
+    assert "Layers that add the most error" in fp32
     assert "0 of " in same
     assert "First layer that adds an error" not in same
     assert "inferred" in ended.out
     assert "Simulated: " in ended.out
+    assert "first difference" not in ended.out
+    assert "first difference" in dryfit_command("compare", engine, "--random", 1, "--verbose").out
 
 
 def test_too_little_signal_to_noise_ends_with_1(dryfit_command: Any, engine: Path) -> None:
@@ -175,8 +177,8 @@ def test_an_engine_without_its_network_is_compared_by_what_it_stores(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "Give one of --data, --input and --random"),
-        (("--random", 1, "--data", "x.npy"), "Give one of --data, --input and --random"),
+        ((), "Pass one of --data, --input and --random"),
+        (("--random", 1, "--data", "x.npy"), "Pass one of --data, --input and --random"),
         (("--random", 1, "--against", "gpu,GPU"), "is not a list such as gpu,fp32"),
         (("--random", 1, "--against", ","), "is not a list such as gpu,fp32"),
         (("--random", 1, "--against", "gpux"), "gpux"),

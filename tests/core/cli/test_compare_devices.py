@@ -23,4 +23,4 @@ def test_without_samples_devices_must_be_named(dryfit_command: Any, digits_model
     assert told.code == 2
     assert "or devices to compare with --against" in told.err
     told = dryfit_command("compare", digits_model, "--against", "dla", "--fail-below", "3", *OPTIONS)
-    assert "need samples" in told.err
+    assert "require samples" in told.err

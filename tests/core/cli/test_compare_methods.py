@@ -161,7 +161,7 @@ def test_an_output_with_too_little_signal_to_noise_ends_with_1(dryfit_command: A
     [
         (("--methods", "tflite"), "At least two different quantize methods are required"),
         (("--methods", "tflite,onx"), "onnx"),
-        (("--methods", "tflite,onnx", "--against", "gpu"), "Give only one of --against, --methods"),
+        (("--methods", "tflite,onnx", "--against", "gpu"), "Pass only one of --against, --methods"),
         (("--methods", "tflite,onnx", "--device", "GPU"), "Quantize methods are computed on the CPU"),
         (("--methods", "tflite,onnx", "--quantize-method", "gpu"), "names the methods of single layers"),
     ],

@@ -132,7 +132,7 @@ def test_without_a_rule_the_command_asks_for_one(dryfit_command: Any) -> None:
     for arguments in ((), ("dla.precision", "--list")):
         ended = dryfit_command("explain-rule", *arguments)
         assert ended.code == 2
-        assert "Give one RULE, or --list" in ended.err
+        assert "Pass one RULE, or --list" in ended.err
 
 
 def test_a_script_gets_the_explanation_that_the_command_prints(dryfit_command: Any) -> None:

@@ -245,7 +245,7 @@ def test_an_output_from_nowhere_is_refused() -> None:
 
 def test_a_value_with_two_producers_is_refused() -> None:
     nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Tanh", ["x"], ["y"])]
-    assert "Every value must be produced by one node only (found y)" in str(problems_of(named(nodes, ["y"])))
+    assert "Every value must be produced by exactly one node (found y)" in str(problems_of(named(nodes, ["y"])))
 
 
 @pytest.mark.parametrize(

@@ -569,7 +569,7 @@ def test_an_assertion_inside_a_conditional_is_refused_and_not_ignored():
     network, inside, _ = _conditional()
     is_equal = network.add_elementwise(inside, inside, ElementWiseOperation.EQUAL).get_output(0)
     network.rename_layer(network.add_assertion(is_equal, "equal"), "inner")
-    with pytest.raises(NetworkError, match="An assertion must not depend on the inside of conditional") as caught:
+    with pytest.raises(NetworkError, match="An assertion must not depend on a tensor inside conditional") as caught:
         Builder().build_engine(network, BuilderConfig())
     assert "inner" in str(caught.value)
 

@@ -95,6 +95,6 @@ def test_no_sample_is_an_error():
 
 def test_a_sample_that_does_not_fit_is_named():
     with pytest.raises(
-        ExecutionError, match=r"sample 'dog.png', network 'doubling': All inputs must be given .*no 'x'"
+        ExecutionError, match=r"sample 'dog.png', network 'doubling': Every input must have an array .*none for 'x'"
     ):
         calibrate_ranges(doubling_network(), CALIBRATOR, [SAMPLES[0], ("dog.png", {"z": 1})])

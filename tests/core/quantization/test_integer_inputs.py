@@ -117,7 +117,7 @@ def codes_for_real_numbers(*kinds):
     ids=["weights on DLA", "weights with the flag", "weights later", "no weights on DLA", "a network of real numbers"],
 )
 def test_codes_without_a_scale_are_refused_where_only_real_numbers_can_be_meant(network, config, words):
-    with pytest.raises(NetworkError, match="An INT8 input that is used as a real number must have a scale") as caught:
+    with pytest.raises(NetworkError, match="An INT8 input used as a floating-point value must have a scale") as caught:
         Builder().build_plan(network, config)
     assert caught.value.where == "input 'x'"
     assert words in str(caught.value)

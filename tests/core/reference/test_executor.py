@@ -89,7 +89,7 @@ def test_tensors_are_dropped_after_their_last_use():
 @pytest.mark.parametrize(
     ("feeds", "text"),
     [
-        ({}, "no 'x'"),
+        ({}, "none for 'x'"),
         ({"x": X.astype(np.float64)}, "found float64; allowed: float32"),
         ({"x": X[:, :1]}, r"found \(2, 1\); allowed: \(-1, 2\)"),
         ({"x": X[0]}, r"found \(2,\)"),

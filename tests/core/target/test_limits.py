@@ -216,7 +216,7 @@ def test_a_rule_may_have_conditions():
     )
     assert made.evaluate(ask(pooling((5, 5)))).supported
     assert not made.evaluate(ask(pooling((5, 5), PoolingType.AVERAGE))).supported
-    assert made.rules[0].text == "where pooling_type is AVERAGE: each value of window_size_nd is at most 4"
+    assert made.rules[0].text == "where pooling_type is AVERAGE: window_size_nd must be at most 4"
 
 
 @pytest.mark.parametrize(

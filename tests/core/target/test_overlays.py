@@ -95,7 +95,7 @@ def test_rules_are_switched_off_and_confirmed() -> None:
     stride = table.rule("dla.convolution.stride")
     assert stride.fidelity == "confirmed"
     assert stride.source.endswith("confirmed by 12 layers on orin-nx-16, TensorRT 10.3 (overlay my-board)")
-    assert table.rule("dla.unary.software").text == "the software is 8.5 or newer"
+    assert table.rule("dla.unary.software").text == "software must be 8.5 or newer"
 
 
 def test_cost_parameters_change_estimates_and_their_source() -> None:

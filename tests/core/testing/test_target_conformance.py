@@ -186,9 +186,7 @@ def lying_target(monkeypatch):
 )
 def test_a_limit_that_is_one_off_from_its_words_fails(test, monkeypatch):
     (failure,) = outcomes(kit_of(lying_target(monkeypatch)), test)
-    assert failure == (
-        "acme_npu.window: window_size_nd 7 is refused, and its text says: each value of window_size_nd is 1 to 7"
-    )
+    assert failure == ("acme_npu.window: window_size_nd 7 is refused, and its text says: window_size_nd must be 1 to 7")
 
 
 def layers_with_inputs(count):

@@ -136,7 +136,7 @@ LIMIT = [
     Wrong(
         "a limit that is one off from its words",
         AT_ITS_LIMITS,
-        "stride_nd 7 is refused, and its text says: each value of stride_nd is 1 to 7",
+        "stride_nd 7 is refused, and its text says: stride_nd must be 1 to 7",
         {"limits": wrong.limits_with(each("stride_nd", wrong.OneOff()))},
         also=(IN_A_LAYER,),
     ),

@@ -233,7 +233,7 @@ def test_every_form_of_import_is_understood(names, found_in):
 
 @pytest.mark.parametrize(("older", "newer"), [("11.1", "8.6"), ("10.16", "10")])
 def test_a_script_moves_to_a_newer_version(older, newer, tmp_path):
-    with pytest.raises(ConfigError, match=r"A script moves to a newer version \(found from"):
+    with pytest.raises(ConfigError, match=r"--to must be a newer version than --from \(found from"):
         migrate(tmp_path / "x.py", older, newer)
 
 

@@ -297,7 +297,9 @@ def _platform(given: Mapping[str, Any]) -> str:
         UnknownNameError: It does not exist.
     """
     if not given.get("platform"):
-        raise ConfigError("A kit is for a board", where="--platform", remedy="Name one, such as --platform orin-nx-16")
+        raise ConfigError(
+            "A kit requires a board", where="--platform", remedy="Specify one, such as --platform orin-nx-16"
+        )
     platform = registry.target(DLA).platform(given["platform"])
     if not platform.cores:
         raise ConfigError("The board has no DLA", where="--platform", found=platform.name, remedy="Name another board")

@@ -103,8 +103,8 @@ class CompareAnswer(PlacementHeading, Answer):
         """Return a tensor by its name in the engine."""
         return next(one for one in self.tensors if one.stored_as == stored_as)
 
-    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
-        """Return one table per side, with its notable findings."""
+    def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
+        """Return one table per side, with its notable findings; verbose: and where each tensor first differs."""
         yield Line(self._heading)
         yield from overlay_lines(self.overlays)
         if self.simulated:
@@ -120,7 +120,7 @@ class CompareAnswer(PlacementHeading, Answer):
             "Not compared (with all that depends on it), because the engine does not expose the weights of", unknown
         )
         for side in self.sides:
-            yield from self._side_blocks(side)
+            yield from self._side_blocks(side, verbose=verbose)
         if self.left_out:
             yield Line(f"Not compared, because they match no tensor of the model: {', '.join(self.left_out)}")
         yield from failed_blocks(self.conditions)
@@ -129,7 +129,7 @@ class CompareAnswer(PlacementHeading, Answer):
         """Return the number of tensors that differ from each side."""
         return ", ".join(f"{one.differing} of {one.compared} tensors differ from {one.name}" for one in self.sides)
 
-    def _side_blocks(self, side: ComparedSide) -> Iterator[Block]:
+    def _side_blocks(self, side: ComparedSide, *, verbose: bool) -> Iterator[Block]:
         """Return the blocks of one side: its tensors, and the layers to look at."""
         name = side.name
         yield Line()
@@ -140,13 +140,14 @@ class CompareAnswer(PlacementHeading, Answer):
             yield Line(f"Arithmetic of {name}: {meaning}, computed in the types of the model")
         # A conversion that adds nothing only says again what the tensor before it said.
         rows = [_row(one, one.differences[name]) for one in self.tensors if not one.is_conversion or _adds(one, name)]
-        yield Table(f"Against {name}", _COLUMNS, rows)
+        shown = len(_COLUMNS) if verbose else len(_COLUMNS) - 1  # the place of the first difference is wide
+        yield Table(f"Against {name}", _COLUMNS[:shown], [row[:shown] for row in rows])
         unfed = [
             (one.engine_layer, ", ".join(one.unfed[name]), "")
             for one in self.tensors
             if name in one.unfed and one.differences[name] is not None
         ]
-        yield Entries(f"No breakdown into own and inherited error: {name} computes inside a layer the inputs of", unfed)
+        yield Entries(f"No breakdown into own and inherited error, because {name} does not store the inputs of", unfed)
         yield Line(f"{side.differing} of {side.compared} tensors differ")
         if side.first_error is not None:
             first = self.tensor(side.first_error)
@@ -157,7 +158,7 @@ class CompareAnswer(PlacementHeading, Answer):
         yield from overflow_blocks(side.overflows, name)
         worst = [(one.engine_layer, one.differences[name]) for one in map(self.tensor, side.largest_errors)]
         ranked = [(layer, found.own_text, "") for layer, found in worst if found is not None]
-        yield Entries("Layers that add most error (signal-to-noise ratio, dB)", ranked)
+        yield Entries("Layers that add the most error (signal-to-noise ratio, dB)", ranked)
 
 
 def ratio_outcomes(outputs: Mapping[str, Mapping[str, Difference | None]], least: float) -> list[Outcome]:

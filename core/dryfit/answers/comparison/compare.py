@@ -209,7 +209,7 @@ class _Comparing:
     def result(self) -> Comparison:
         if not self._samples:
             raise ExecutionError(
-                "No samples were given to compare on",
+                "At least one sample is required for the comparison",
                 where=f"engine {self._engine.name!r}",
                 remedy="Pass at least one sample",
             )

@@ -94,7 +94,7 @@ class _ComparingMethods:
     def result(self) -> MethodComparison:
         if not self._samples:
             raise ExecutionError(
-                "No samples were given to compare on",
+                "At least one sample is required for the comparison",
                 where=f"quantize method {self._first.name!r}",
                 remedy="Pass at least one sample",
             )

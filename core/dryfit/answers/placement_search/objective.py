@@ -67,7 +67,7 @@ class Objective(enum.StrEnum):
                 where="--objective energy",
                 found="; ".join(f"{unit} for {device}" for unit, device in sorted(units.items())),
                 allowed="the same `unit` in the `Energy` of every device's target",
-                remedy="State all in joules, or each by the work of the same device (`Energy.of_work`)",
+                remedy="Express all in joules, or all by the work of the same device (`Energy.of_work`)",
             )
         return next(iter(units), "joules")
 

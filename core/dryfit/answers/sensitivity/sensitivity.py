@@ -270,7 +270,7 @@ def scales_of(
             raise ConfigError(
                 "Assumed scales have no values to judge",
                 where="--assume-scales",
-                remedy="Give --calibration-cache, or no scales",
+                remedy="Pass --calibration-cache, or omit the scales",
             )
         return {}, f"of {options.calibration_cache or options.ranges}"
     if any(layer.kind in ("quantize", "dequantize") for layer in network.layers):

@@ -320,7 +320,7 @@ def tune(
         )
     if any(layer.kind in ("quantize", "dequantize") for layer in subject.network.layers):
         raise ConfigError(
-            "A model with Q/DQ nodes has its scales",
+            "Tuning requires a model without Q/DQ nodes",
             where="model",
             remedy="Tune the FP32 model, or convert it: dryfit translate",
         )
@@ -443,7 +443,7 @@ def _finite(value: float) -> float | None:
 def _wanted(name: str, fp32: float, max_loss: float | None, target: float | None) -> float:
     if max_loss is not None and target is not None:
         raise ConfigError(
-            "max_loss and target cannot be combined", found=f"{max_loss} and {target}", remedy="Give one of them"
+            "max_loss and target cannot be combined", found=f"{max_loss} and {target}", remedy="Set one of them"
         )
     if target is not None:
         return target

@@ -220,7 +220,8 @@ def memory_bytes() -> int:
 def python_version() -> str:
     """Return the version of TensorRT's Python module; "" if there is none that can be loaded."""
     code = "import tensorrt; print('version=' + tensorrt.__version__)"
-    found = re.search(r"version=(\S+)", output_of([sys.executable, "-c", code], 120))
+    # At the start of a line: since Python 3.13, the traceback of a failed import quotes the code too.
+    found = re.search(r"^version=(\S+)", output_of([sys.executable, "-c", code], 120), re.MULTILINE)
     return found.group(1) if found else ""
 
 

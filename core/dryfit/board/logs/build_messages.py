@@ -283,7 +283,7 @@ BUILD_MESSAGES = (
         pattern=r"Parameter check failed at: (?P<text>.+)",
         versions="5 to 10",
         meaning="A call of TensorRT's interface has an argument that does not hold the condition in the line",
-        remedy="Correct the call; a program compiled against headers of another version also shows this",
+        remedy="Fix the call; a program compiled against headers of another version also shows this",
         source=threads("NVIDIA/TensorRT#1328", "jolibrain/deepdetect#948"),
     ),
     KnownMessage(
@@ -346,7 +346,7 @@ BUILD_MESSAGES = (
         versions="8.0 to 10",
         meaning="The model has a dynamic input and the command line has no shape for it, so 1 is used for each "
         "dynamic dimension",
-        remedy="Give the shape that you run (--shapes=NAME:1x3x224x224)",
+        remedy="Specify the shape to run (--shapes=NAME:1x3x224x224)",
         source=_SAMPLES,
     ),
     KnownMessage(

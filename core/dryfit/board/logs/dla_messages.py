@@ -316,7 +316,7 @@ REASON_MESSAGES = (
         versions="8.4 to 10",
         meaning="The layer has an operand of less than 4 dimensions; the reshape that TensorRT adds runs on the GPU",
         rules=("dla.elementwise.rank",),
-        remedy="Give the constant or tensor 4 dimensions (batch, channels, height, width) in the model",
+        remedy="Reshape the constant or tensor to 4 dimensions (batch, channels, height, width) in the model",
         source=threads(_YOLO_26),
     ),
     KnownMessage(

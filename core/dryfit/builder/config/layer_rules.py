@@ -296,8 +296,7 @@ class PlacementRules:
                 "The placement must match the network and the installed devices",
                 where=self.source,
                 found="; ".join(problems),
-                remedy="Correct these rules: `dryfit check --verbose` lists the layers, "
-                "`dryfit targets list` the devices",
+                remedy="Fix these rules: `dryfit check --verbose` lists the layers, `dryfit targets list` the devices",
             )
         # Later rules overwrite earlier ones.
         for rule, layers in matched:

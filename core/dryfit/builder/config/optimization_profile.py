@@ -169,7 +169,7 @@ def _checked(
             where=where,
             found=f"minimum {low}, optimum {middle}, maximum {high}",
             allowed=None if least is None else f"extents of at least {least}",
-            remedy="Give minimum, optimum and maximum in ascending order, with the same number of dimensions",
+            remedy="Specify minimum, optimum and maximum in ascending order, with the same number of dimensions",
         )
     return low, middle, high
 

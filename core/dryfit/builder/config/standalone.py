@@ -142,7 +142,7 @@ STANDALONE_RULES: Sequence[Rule] = (
         "standalone.fixed_shapes",
         "A standalone loadable must have fixed shapes",
         f"{CHAPTER}: general restrictions",
-        "Give the inputs one shape, or one profile whose minimum, optimum and maximum are equal",
+        "Set one shape for the inputs, or one profile whose minimum, optimum and maximum are equal",
         "SA-03",
         finder=open_shapes,
     ),
@@ -168,7 +168,7 @@ NO_REFORMATS = Rule(
     "standalone.no_reformats",
     "A standalone loadable must not need copies between types or formats",
     MODE,
-    "Give inputs and outputs the types and formats of the layers that read and write them",
+    "Set the types and formats of inputs and outputs to those of the layers that read and write them",
     "SA-01",
 )
 
@@ -189,7 +189,7 @@ def refuse_standalone_engine(config: BuilderConfig) -> None:
     """
     if is_standalone(config):
         raise BuildError(
-            "With the engine capability DLA_STANDALONE, a build makes a loadable and not an engine",
+            "With the engine capability DLA_STANDALONE, a build produces a loadable, not an engine",
             source=MODE,
             remedy="Call build_serialized_network, which returns the loadable's bytes, or set the capability STANDARD",
         )

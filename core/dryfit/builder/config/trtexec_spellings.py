@@ -66,7 +66,7 @@ class IoFormat:
         if not colon or word not in IO_TYPE_WORDS or not all(formats):
             allowed = f"TYPE:FORMAT+FORMAT, such as fp16:chw16; the types are {', '.join(IO_TYPE_WORDS)}"
             raise ConfigError(
-                "The entry is not a type and format",
+                "The entry must be a type and a format",
                 where=source,
                 found=repr(text),
                 allowed=allowed,
@@ -132,7 +132,7 @@ def set_io_formats(network: Network, inputs: Sequence[IoFormat], outputs: Sequen
                 f"The types and formats must match the network's {side}",
                 found=f"{len(entries)} entries: {io_formats_text(entries)}",
                 allowed=f"1, or one for each of {', '.join(repr(tensor.name) for tensor in tensors)}",
-                remedy=f"Give one entry for all, or one for each of the network's {side}",
+                remedy=f"Specify one entry for all, or one for each of the network's {side}",
             )
         for index, tensor in enumerate(tensors if entries else ()):
             entries[index % len(entries)].set_on(tensor)

@@ -67,7 +67,7 @@ NETWORK_INPUT = Rule(
     "reformat.network_input",
     "A network input has a type or format that the device that reads it does not accept",
     f"{_FORMATS}; one copy for each input is {_LOGS}",
-    "Give the input a type and format that the device reads (dtype and allowed_formats, or --input-io-formats)",
+    "Set a type and format that the device reads (dtype and allowed_formats, or --input-io-formats)",
     "RF-01",
     severity="note",
 )
@@ -75,8 +75,7 @@ NETWORK_OUTPUT = Rule(
     "reformat.network_output",
     "A network output has a type or format that the device that writes it does not produce",
     f"{_FORMATS}; one copy for each tensor is {_LOGS}",
-    "Take the output in a type and format that the device writes: its dtype and allowed_formats, or "
-    "--output-io-formats",
+    "Set a type and format that the device writes: dtype and allowed_formats, or --output-io-formats",
     "RF-02",
     severity="note",
 )
@@ -101,7 +100,7 @@ TYPE_CHANGE = Rule(
     "reformat.type_change",
     "Segments of one device exchange a tensor in a different type or format than it was computed in",
     "our choice: only copies convert between segments",
-    "Give the layers on both sides the same precision",
+    "Use the same precision for the layers on both sides",
     severity="note",
 )
 

@@ -24,7 +24,7 @@ from dryfit.builder.precision.chosen import Precisions
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Shape, Tensor
 from dryfit.rule import Rule
 from dryfit.target.formats import LINEAR, TensorFormat
 
@@ -72,6 +72,22 @@ class FormatSide:
     def forms(self) -> list[tuple[TensorForm, int]]:
         """Each form that can be given or taken, with its bytes inside the device."""
         return [(TensorForm(self.device, self.dtype, layout), cost) for layout, cost in self.layouts.items()]
+
+
+def _layouts(
+    variant: TargetVariant, shape: Shape, dtype: DataType, reader_kinds: frozenset[str]
+) -> dict[TensorFormat, int]:
+    """The formats that a device gives a tensor in, or takes it in for readers of these kinds, with the bytes inside."""
+    native = variant.native_format(shape, dtype)
+    if not reader_kinds:
+        formats = variant.output_formats(shape, dtype)
+        return {one: 0 if one.name == native.name else variant.size_bytes(one, shape, dtype) for one in formats}
+    return {
+        # What only some kinds of layer read, they read as it is.
+        one: 0 if one.name == native.name or one.reader_kinds else variant.size_bytes(native, shape, dtype)
+        for one in variant.input_formats(shape, dtype)
+        if not one.reader_kinds or reader_kinds <= one.reader_kinds
+    } or {native: 0}
 
 
 @attrs.frozen
@@ -125,6 +141,7 @@ class Sides:
         flags = {DataType.HALF: BuilderFlag.FP16, DataType.INT8: BuilderFlag.INT8, DataType.BF16: BuilderFlag.BF16}
         self._permitted = [dtype for dtype, flag in flags.items() if config.get_flag(flag)]
         self._neighbours = _neighbouring_devices(partition)
+        self._layouts: dict[tuple[str, Shape, DataType, frozenset[str]], Mapping[TensorFormat, int]] = {}
 
     @property
     def caller(self) -> str:
@@ -223,20 +240,12 @@ class Sides:
         self, tensor: Tensor, segment: int, dtype: DataType, who: str, readers: Sequence[Layer] = ()
     ) -> FormatSide:
         """What a segment gives, or takes for these of its layers; it has at least one reader of what it takes."""
-        is_giver = not readers
         variant = self._variants[self.partition.runs[segment].device]
-        shape = known_shape(self._specs[tensor.name])
-        native = variant.native_format(shape, dtype)
-        formats = variant.output_formats(shape, dtype) if is_giver else variant.input_formats(shape, dtype)
-        layouts = {
-            # What only some kinds of layer read, they read as it is.
-            one: 0
-            if one.name == native.name or (one.reader_kinds and not is_giver)
-            else variant.size_bytes(one if is_giver else native, shape, dtype)
-            for one in formats
-            if is_giver or not one.reader_kinds or all(reader.kind in one.reader_kinds for reader in readers)
-        }
-        return FormatSide(variant.device, dtype, layouts or {native: 0}, who, segment)
+        shape, kinds = known_shape(self._specs[tensor.name]), frozenset([reader.kind for reader in readers])
+        key = (variant.device, shape, dtype, kinds)
+        if key not in self._layouts:
+            self._layouts[key] = _layouts(variant, shape, dtype, kinds)
+        return FormatSide(variant.device, dtype, self._layouts[key], who, segment)
 
     def _caller_side(self, tensor: Tensor, dtype: DataType, who: str) -> FormatSide:
         """What the caller of the engine gives or takes.

@@ -100,10 +100,15 @@ def _whole_segment(layers: Sequence[Layer], places: Places) -> JoinedGroup:
     if load_segment is None:
         raise PluginError(
             f"The target {place.device} compiles segments and cannot load them",
-            remedy="Give its Target record `load_segment_at`, which loads what `compile_segment_at` makes",
+            remedy="Set `load_segment_at` in its Target record; it loads what `compile_segment_at` produces",
         )
     kernel = segment_kernel(place.device, lambda program: load_segment(program.tobytes()))
     return JoinedGroup(SegmentGroup(layers), [kernel], place)
+
+
+def _moves(layer: Layer) -> bool:
+    """Whether a layer's results are values of its first input, all of them or a part."""
+    return layer.only_moves_values or layer.kind == "slice"
 
 
 @attrs.frozen(eq=False)
@@ -263,7 +268,7 @@ class _Fuser:
         is_near = growing.place.is_beside(place) if growing.is_quantized else growing.place == place
         if not is_near or len(growing.group.layers) - len(growing.group.prologue) >= LONGEST_GROUP:
             return False
-        if layer.only_moves_values and growing.group.main.only_moves_values and place.device != registry.host().device:
+        if _moves(layer) and _moves(growing.group.main) and place.device != registry.host().device:
             return False  # on a device each is a layer with a cost of its own; here they are one copy
         # The other operand of a sum may be quantized too, or not.
         others = self._dequantizations(layer) if growing.is_quantized else []

@@ -288,7 +288,7 @@ def _nothing_serves(device: str, group: LayerGroup, specs: Specs, forbidden: Seq
         f"No kernel supports this {group.main.kind} layer on {device}",
         where=f"layer {group.name!r}",
         found=_described(group, specs),
-        remedy=f"Forbid fewer kernels than {', '.join(map(repr, forbidden))}" if forbidden else None,
+        remedy=f"Allow more kernels; forbidden: {', '.join(map(repr, forbidden))}" if forbidden else None,
     )
 
 

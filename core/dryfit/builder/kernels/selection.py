@@ -43,7 +43,7 @@ class KernelSelection:
             raise BuildError(
                 f"The kernel selector failed: {error or type(error).__name__}",
                 where=f"layer {group.name!r}",
-                remedy="Correct its method `select`",
+                remedy="Fix its method `select`",
             ) from error
         unknown = [name for name in found if name not in names]
         if unknown or (self.rejects_none and not found):
@@ -77,5 +77,5 @@ class KernelSelection:
             self.selector.report(self._chosen)
         except Exception as error:  # foreign code, as above
             raise BuildError(
-                f"The kernel selector failed: {error or type(error).__name__}", remedy="Correct its method `report`"
+                f"The kernel selector failed: {error or type(error).__name__}", remedy="Fix its method `report`"
             ) from error

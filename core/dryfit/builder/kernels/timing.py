@@ -83,7 +83,7 @@ class KernelTimes:
         known = {name: time for name, time in found.items() if time is not None}
         if not known:
             raise BuildError(
-                "All kernels of the layer fail",
+                "All kernels for the layer failed",
                 where=f"layer {group.name!r}",
                 found="; ".join(failures),
                 remedy="Report this to the maintainers of the kernels; meanwhile put the layer "
@@ -216,7 +216,7 @@ def _bound(
         raise PluginError(
             "The host target must have a schedule to run kernels",
             where=registry.host().device,
-            remedy="Give its Target record `create_schedule_at`",
+            remedy="Set `create_schedule_at` in its Target record",
         )
     arrays = {}
     for tensors, make in ((group.inputs, _filled), (group.outputs, new_array)):

@@ -107,7 +107,7 @@ def _require_types_of_devices(chooser: _Chooser, layers: Sequence[Layer], assign
         raise NetworkError(
             "Layers must be computed in types that their device supports",
             found="\n  ".join(["", *foreign]),
-            remedy="Put them on another device with set_device_type, or give their tensors scales",
+            remedy="Move them to another device with set_device_type, or set scales for their tensors",
         )
 
 

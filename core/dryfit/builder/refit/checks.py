@@ -52,7 +52,7 @@ def check_digests(record: RefitRecord, given: Mapping[str, Array], where: str) -
             "The weights must be the ones that the engine was built with",
             where=where,
             found=", ".join(map(repr, other[:_NUM_NAMES_SHOWN])) + more,
-            remedy="Give the weights of the model that the engine was built from, or build it with the flag REFIT",
+            remedy="Use the weights of the model that the engine was built from, or build it with the flag REFIT",
         )
 
 
@@ -78,7 +78,7 @@ def check_compared_scales(record: RefitRecord, network: Network, where: str) -> 
                     where=f"{where}: scales {first!r} and {name!r}, for {comparison.layer!r}",
                     found=f"{_shown(expected)} and {_shown(value)}",
                     allowed=f"equal values: the pass {comparison.pass_name!r} compared them when the engine was built",
-                    remedy="Give both the same value, or build an engine from the new weights",
+                    remedy="Set both to the same value, or build an engine from the new weights",
                 )
 
 

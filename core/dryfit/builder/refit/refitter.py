@@ -241,7 +241,7 @@ class Refitter(KnownAttributes):
                     "Weights are missing",
                     where=self._where,
                     found=f"{len(missing)}: {', '.join(map(repr, missing[:10]))}{', ...' if len(missing) > 10 else ''}",
-                    remedy="Give them with set_named_weights or set_weights, or all at once with OnnxParserRefitter",
+                    remedy="Set them with set_named_weights or set_weights, or all at once with OnnxParserRefitter",
                 )
             record = self._record
             if self._validates:

@@ -111,7 +111,7 @@ class SegmentCompilation:
                 where=where,
                 found=", ".join(unknown[:10]),
                 allowed="shapes that depend only on input shapes",
-                remedy="Put these layers on another device",
+                remedy="Move these layers to another device",
             )
 
     @functools.cached_property
@@ -201,7 +201,7 @@ def target_bytes(function: SegmentFunction, planned: PlannedSegment) -> bytes:
         raise PluginError(
             f"The target has no segment {function.noun}",
             where=where,
-            remedy=f"Put these layers on another device, or add a segment {function.noun} to the target",
+            remedy=f"Move these layers to another device, or add a segment {function.noun} to the target",
         )
     try:
         made = make(planned)
@@ -212,7 +212,7 @@ def target_bytes(function: SegmentFunction, planned: PlannedSegment) -> bytes:
             f"The target's {function.noun} could not {function.verb} a segment",
             where=where,
             found=f"{type(error).__name__}: {error}",
-            remedy="Put one of its layers on another device, or report it to the maintainers of the target",
+            remedy="Move one of its layers to another device, or report it to the maintainers of the target",
         ) from error
     if not isinstance(made, bytes):
         raise PluginError(

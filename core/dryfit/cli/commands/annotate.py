@@ -23,17 +23,17 @@ COLORS = ("none", "names", "domains", "operators")
     type=click.Choice(COLORS),
     default="none",
     show_default=True,
-    help="Tell devices apart by node names (the copy still runs); by domains, so that in Netron only nodes off the "
-    "default device have a color; or by operators, with a color for each device (both for viewing only).",
+    help="Show devices in node names (the copy still runs); in domains, so that Netron colors only nodes off the "
+    "default device; or in operators, with one color per device (the last two are for viewing only).",
 )
 @click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
 @network_options
 @json_option
 def annotate(model: Path, output: Path, color: str, force: bool, options: Options, as_json: bool) -> None:
-    """Write device, segment, precision, format, scale and estimate of each node into a copy of an ONNX MODEL.
+    """Write a copy of an ONNX MODEL with the device, segment, precision, format, scale and estimate of each node.
 
-    They are in the metadata of each node, which Netron shows, with keys that begin with `dryfit.`. The copy computes
-    the same. The defaults are those of `dryfit estimate`. How to read it: docs/how-to/look-at-a-model.md.
+    They are stored in the metadata of each node, which Netron shows, under keys that begin with `dryfit.`. The copy
+    computes the same results. The defaults are those of `dryfit estimate`. See docs/how-to/look-at-a-model.md.
     """
     from dryfit.answers.annotate import annotate as answer_of
 

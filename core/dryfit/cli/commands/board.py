@@ -9,15 +9,16 @@ import click
 
 from dryfit.answers.options import Options
 from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.lazy_group import CommandGroup
 from dryfit.cli.network_options import network_options, overlay_option
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _kits_option = functools.partial(click.option, "--kit", "kits", multiple=True, type=_FILE, metavar="FILE")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def board() -> None:
-    """Compare dryfit with a board, and correct it by what the board shows."""
+    """Compare dryfit's predictions with a board, and correct them."""
 
 
 @board.command()
@@ -36,23 +37,23 @@ def board() -> None:
     is_flag=False,
     flag_value="inferred",
     metavar="[inferred|all]",
-    help="Add generated networks that decide the rules that no document states, or all rules.",
+    help="Add generated networks that test the undocumented rules, or all rules.",
 )
 @click.option(
     "--after",
     multiple=True,
     type=_FILE,
     metavar="RESULTS",
-    help="Results of an earlier kit: add networks that find where the board has limits that it moved. May be repeated.",
+    help="Results of an earlier kit: add networks that narrow down limits that differ on the board. May be repeated.",
 )
-@_kits_option(help="The kit of --after: required if it has models of yours. May be repeated.")
+@_kits_option(help="The kit of --after: required if it contains your models. May be repeated.")
 @click.option(
     "--anonymous",
     "anonymously",
     is_flag=True,
     help="Number layers and tensors, and replace weights by random ones of the same ranges.",
 )
-@click.option("--verbose", is_flag=True, help="Also list the rules that probes decide.")
+@click.option("--verbose", is_flag=True, help="Also list the rules that the probes test.")
 @network_options
 @json_option
 def pack(
@@ -68,8 +69,8 @@ def pack(
 ) -> None:
     """Pack a kit that builds and measures MODELs on a board: copy it there, and run `sh run.sh`.
 
-    The kit needs trtexec of JetPack 4.6, 5 or 6 and Python 3.6 there, no root and no network. It packs results.zip,
-    which `dryfit board read` compares with what dryfit expects.
+    On the board, the kit needs trtexec of JetPack 4.6, 5 or 6 and Python 3.6, but no root and no network. It writes
+    results.zip, which `dryfit board read` compares with dryfit's predictions.
     """
     from dryfit.answers.board.pack import board_pack
 
@@ -79,7 +80,7 @@ def pack(
 
 @board.command()
 @click.argument("results", type=_FILE)
-@click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it has models of yours.")
+@click.option("--kit", type=_FILE, metavar="FILE", help="The kit: required if it contains your models.")
 @click.option("--no-outputs", is_flag=True, help="Do not run the models here to compare outputs.")
 @click.option("--verbose", is_flag=True, help="List all rules, layers, facts and times.")
 @overlay_option
@@ -87,11 +88,11 @@ def pack(
 def read(
     results: Path, kit: Path | None, no_outputs: bool, verbose: bool, overlays: tuple[Path, ...], as_json: bool
 ) -> None:
-    """Compare RESULTS, which a kit packed on a board, with what dryfit expects of the same builds.
+    """Compare the RESULTS of a kit from a board with dryfit's predictions for the same builds.
 
-    Lists for each rule how many layers agree with it on this board, layers with another verdict, loadables, copies and
-    formats that differ, measured times against estimates, and outputs. Board, TensorRT version and power mode are those
-    of the results.
+    Lists how many layers agree with each rule on this board, layers with a different verdict, differences in loadables,
+    copies and formats, measured and estimated latencies, and outputs. Board, TensorRT version and power mode come from
+    the results.
     """
     from dryfit.answers.board.read import board_read
 
@@ -109,19 +110,19 @@ def read(
     metavar="FILE",
     help="Write the overlay to this file (TOML).",
 )
-@_kits_option(help="The kit: required if it has models of yours. May be repeated for RESULTS of several kits.")
+@_kits_option(help="The kit: required if it contains your models. May be repeated for RESULTS of several kits.")
 @click.option("--name", default="", metavar="NAME", help="Name of the overlay (default: that of the file).")
-@click.option("--author", default="", metavar="TEXT", help="Author of the overlay, for people whom you share it with.")
+@click.option("--author", default="", metavar="TEXT", help="Author of the overlay, for people you share it with.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
 def learn(
     results: tuple[Path, ...], output: Path, kits: tuple[Path, ...], name: str, author: str, force: bool, as_json: bool
 ) -> None:
-    """Write what RESULTS of a board show as an overlay, for --overlay of other commands.
+    """Write an overlay from a board's RESULTS, to pass to other commands with --overlay.
 
-    The overlay switches rules off that the board does not have, moves limits that it sets elsewhere, confirms rules
-    that it was seen to obey, and has the cost model's parameters, fitted to the measured latencies with their errors.
-    Several RESULTS must be of the same board, TensorRT version and power mode.
+    The overlay disables rules that do not apply to the board, changes limits, confirms rules, and contains the
+    parameters of the cost model, fitted to the measured latencies, with their errors. Several RESULTS must come from
+    the same board, TensorRT version and power mode.
     """
     from dryfit.answers.board.learn import board_learn
 

@@ -26,7 +26,7 @@ from dryfit.cli.sample_options import SampleOptions, sample_options
     "--stripWeights",
     "stripped",
     is_flag=True,
-    help="Leave the weights out; `dryfit refit` adds them. With --refit any weights, otherwise those of MODEL only.",
+    help="Omit the weights; `dryfit refit` adds them: any weights with --refit, otherwise only those of MODEL.",
 )
 @click.option(
     "--dump-stages",
@@ -50,13 +50,13 @@ def build(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Build an engine file from an ONNX MODEL, or with `--engine-capability dla_standalone` one loadable.
+    """Build an engine file from an ONNX MODEL, or one loadable with `--engine-capability dla_standalone`.
 
-    The defaults are those of `dryfit check`, and are printed. Engines and loadables are dryfit's own files, which run
-    on this machine: NVIDIA's tools cannot read them; `dryfit export trtexec` writes what the board builds from.
+    The defaults are those of `dryfit check`, and are printed. Engines and loadables are dryfit's own files and run on
+    this machine; NVIDIA's tools cannot read them. Use `dryfit export trtexec` to build on the board.
 
-    With --data the engine then runs on samples, and layers whose results overflow FP16 are told. Scales for INT8 are
-    not found by this: see `dryfit calibrate`.
+    With --data, the engine then runs on samples, and layers whose results overflow FP16 are reported. This does not
+    calibrate INT8 scales: see `dryfit calibrate`.
     """
     from dryfit.answers.build import build as answer_of
     from dryfit.engine.progress import TerminalProgress

@@ -54,7 +54,7 @@ def cache() -> None:
 @click.option("--state", type=INPUT_FILE, metavar="FILE", help="State of the calibration: also show its histograms.")
 @json_option
 def show_file(file: Path, form: str | None, state: Path | None, as_json: bool) -> None:
-    """Show scale, range and origin of each tensor of a calibration cache FILE, and what found them."""
+    """Show the scale, range and origin of each tensor in a calibration cache FILE, and the algorithm."""
     from dryfit.answers.caches import show_cache
 
     show_answer(show_cache(file, form=form, state=state), as_json=as_json)
@@ -100,7 +100,7 @@ def check(
     shape: tuple[NamedShapes, ...],
     as_json: bool,
 ) -> None:
-    """Show what is wrong with a calibration cache FILE, and whether it fits an ONNX MODEL. All findings at once."""
+    """Check a calibration cache FILE, and whether it matches an ONNX MODEL. Shows all findings at once."""
     from dryfit.answers.caches import check_cache
 
     answer = check_cache(file, model, fail_on=fail_on, form=form, shape=flat_shapes(shape))
@@ -125,8 +125,8 @@ def check(
 def merge(files: tuple[Path, ...], output: Path, rule: str, to: str | None, form: str | None, as_json: bool) -> None:
     """Write one calibration cache of several FILES, which may have different forms.
 
-    The first line of the result is that of the first file, and tensors stand where they come first. A tensor with a
-    scale in one file and none in another has that scale.
+    The result has the first line of the first file, and tensors in order of first occurrence. If only one file has a
+    scale for a tensor, that scale is used.
     """
     from dryfit.answers.written_caches import merge_caches
 
@@ -148,9 +148,9 @@ def merge(files: tuple[Path, ...], output: Path, rule: str, to: str | None, form
 @click.option("--quantile", type=click.FloatRange(0, 1), help="The quantile in a legacy first line.")
 @json_option
 def convert(file: Path, output: Path, as_json: bool, **stated: Any) -> None:
-    """Write a calibration cache FILE in another form, or for another version of TensorRT.
+    """Convert a calibration cache FILE to another form, or to another TensorRT version.
 
-    The scales stay the same, bit for bit; what a form has no place for, such as both ends of a range, is lost.
+    Scales are preserved bit for bit; anything that the form cannot store, such as both ends of a range, is lost.
     """
     from dryfit.answers.written_caches import convert_cache
 

@@ -16,8 +16,8 @@ from dryfit.cli.console import print_line, print_note, show
 def calibrate(model: Path | None, options: CalibrateOptions) -> None:
     """Find the dynamic ranges of an ONNX MODEL's tensors for INT8, and write them as a calibration cache.
 
-    The model is shown samples (--data) and runs here, in FP32. What was gathered can be kept (--state), solved again by
-    another calibrator without running anything, and compared (--compare).
+    The model runs here on samples (--data), in FP32. The collected statistics can be saved (--state), solved again by
+    another calibrator without running the model, and compared (--compare).
     """
     if options.compare:
         _compare(options)

@@ -41,9 +41,9 @@ def check(
 ) -> None:
     """Show on which device each layer of an ONNX MODEL can run, and every rule that it violates. Builds nothing.
 
-    Defaults: with --platform the board's accelerator, else the GPU; FP16 on a device that does not compute FP32, and
-    INT8 too where scales are given; fallback of an accelerator to the GPU. check, build, explain and estimate share
-    them. A network that cannot be built exits with 0 unless --fail-on refusals or --fail-on unplaced is given.
+    Defaults, shared by check, build, explain and estimate: the accelerator of --platform, otherwise the GPU; FP16 on
+    devices without FP32, plus INT8 if scales are given; fallback from an accelerator to the GPU. A network that cannot
+    be built exits with 0 unless --fail-on refusals or --fail-on unplaced is given.
     """
     from dryfit.answers.check import check as answer_of
     from dryfit.answers.placement_text import outcome_lines

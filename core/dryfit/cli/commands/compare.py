@@ -24,19 +24,20 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model", metavar="MODEL|ENGINE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--verbose", is_flag=True, help="Also show where each tensor first differs.")
 @network_options
 @compare_options
-def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
+def compare(model: Path, verbose: bool, options: Options, comparing: CompareOptions) -> int:
     """Compare the results of a MODEL on a device with a reference, layer by layer, and show where they diverge.
 
-    MODEL is an ONNX model, built as the options say, or an engine file. An engine that was built with --refit has the
-    model's weights for the others to compute with; of any other they get the weights that it stores. Each layer's error
-    is split into what the layer adds itself, on the inputs that the other side has, and what it inherits.
+    MODEL is an ONNX model, which is built with the given options, or an engine file. The references use the model's
+    weights if the engine was built with --refit, and otherwise the weights that it stores. Each layer's error is split
+    into what the layer adds itself, given the reference's inputs, and what it inherits.
 
-    Without samples, the devices of --against are compared by where they run the operators of MODEL, and by estimates.
+    Without samples, compare where the devices of --against run the operators of MODEL, and the estimated cost.
 
-    With --methods a quantized MODEL is computed by quantize methods on this machine, and its codes are compared. With
-    --api a MODEL is placed, built and run as versions of TensorRT do it.
+    With --methods, compare the codes of a quantized MODEL under several quantize methods on this machine. With --api,
+    place, build and run MODEL as several TensorRT versions do.
     """
     context = click.get_current_context()
     given = [name for name in ("methods", "api") if getattr(comparing, name)]
@@ -44,9 +45,11 @@ def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
     if names_sides:
         given.append("against")
     if len(given) > 1:
-        raise click.UsageError("Give only one of --against, --methods and --api; the first of a list is the reference")
+        raise click.UsageError(
+            "Pass only one of --against, --methods and --api; the first entry of a list is the reference"
+        )
     if not comparing.has_samples and not (names_sides and set(comparing.against) - {"fp32"}):
-        raise click.UsageError("Give one of --data, --input and --random, or devices to compare with --against")
+        raise click.UsageError("Pass one of --data, --input and --random, or devices to compare with --against")
     with log_to_stderr(logging.ERROR):
         answer = _answer(model, options, comparing)
     for note in answer.notes:
@@ -54,7 +57,7 @@ def compare(model: Path, options: Options, comparing: CompareOptions) -> int:
     if comparing.as_json:
         print_line(answer.to_json())
     else:
-        show(answer.blocks())
+        show(answer.blocks(verbose=verbose))
     return int(any(one.failed for one in getattr(answer, "conditions", ())))
 
 
@@ -69,7 +72,7 @@ def _answer(
 
     if not comparing.has_samples:
         if comparing.fail_below is not None or comparing.tolerance:
-            raise click.UsageError("--fail-below and --tolerance need samples: --data, --input or --random")
+            raise click.UsageError("--fail-below and --tolerance require samples (--data, --input or --random)")
         return compare_devices(model, comparing.against, **options)
     asked = comparing.keywords
     if comparing.api:

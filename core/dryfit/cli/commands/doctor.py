@@ -13,7 +13,7 @@ from dryfit.cli.console import json_option, show_answer
 def doctor(context: click.Context, as_json: bool) -> None:
     """Check the installation: versions, processor, cache folder and plugins.
 
-    Ends with 1 where something is wrong. `dryfit plugins doctor` tries each plugin in a process of its own.
+    Exits with 1 if something is wrong. `dryfit plugins doctor` tests each plugin in a separate process.
     """
     from dryfit.answers import installation
 

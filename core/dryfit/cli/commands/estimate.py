@@ -17,16 +17,16 @@ from dryfit.cli.network_options import network_options
     "--trace",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the estimated course of an inference to FILE, as Chrome trace events, which Perfetto opens.",
+    help="Write the estimated timeline of an inference to FILE, as Chrome trace events for Perfetto.",
 )
 @network_options
 @json_option
 def estimate(model: Path, trace: Path | None, options: Options, as_json: bool) -> None:
-    """Estimate what an ONNX MODEL takes on a board: multiplier cycles, bytes, time and throughput. Measures nothing.
+    """Estimate the cost of an ONNX MODEL on a board: multiplier cycles, bytes, latency, throughput. Measures nothing.
 
-    The defaults are those of `dryfit check`; with INT8 every tensor is taken to have a scale, unless
-    --calibration-cache or --ranges gives them. Times have two digits and their error. Formula and parameters:
-    docs/reference/dla-cost-model.md.
+    The defaults are those of `dryfit check`; with INT8, every tensor is assumed to have a scale,
+    unless --calibration-cache or --ranges is given. Latencies have two digits and an error. For the formula and its
+    parameters, see docs/reference/dla-cost-model.md.
     """
     from dryfit.answers.estimate import estimate as answer_of
 

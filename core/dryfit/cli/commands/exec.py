@@ -43,8 +43,8 @@ def exec(  # noqa: A001  the name of the command
 ) -> int:
     """Execute a trtexec command line here: `dryfit exec --onnx=model.onnx --fp16 --saveEngine=model.engine`.
 
-    Every option of trtexec works, is ignored with a warning that says why, or is refused. The log has the form of
-    trtexec's, and the exit code is 0 or 1 as there. Times are those of this machine; with --platform and --useDLACore,
+    Every option of trtexec works, is ignored with a warning that says why, or is refused. The log and
+    the exit codes (0 or 1) match trtexec's. Times are those of this machine; with --platform and --useDLACore,
     the estimate for the board is shown beside them. Without options, or with -h after `--`, all options are listed.
     """
     from dryfit.answers.trtexec.log import ERROR, INFO

@@ -43,8 +43,8 @@ def explain(
 ) -> None:
     """Explain why layers of an ONNX MODEL, or one LAYER, cannot run on a device, and which edits would help.
 
-    Each edit, and each format of an input or output that would do without a reformat, is measured by applying it to
-    the model in memory. The defaults are those of `dryfit check`. --quantization shows precisions, scales and paths of
+    Each edit, and each input or output format that avoids a reformat, is verified by applying it to the model in
+    memory. The defaults are those of `dryfit check`. --quantization shows precisions, scales and paths of
     Q/DQ instead; its default precision for a model without Q/DQ is INT8.
     """
     from dryfit.answers.explain import ExplainAnswer

@@ -29,9 +29,9 @@ def explain_log(
 ) -> None:
     """Explain a LOG that trtexec, a builder or a runtime of TensorRT wrote on a board (- reads standard input).
 
-    Lists each layer that left the DLA with the rule behind it and what would help, the layers of each device, loadables
-    and their limit, memory, warnings and errors. With --model, also shows where dryfit would have expected something
-    else: precisions, DLA core, fallback, version and board come from the log; options override them.
+    Lists each layer that left the DLA with the rule and a remedy, the layers of each device, loadables
+    and their limit, memory, warnings and errors. With --model, also shows where dryfit expected a different
+    placement: precisions, DLA core, fallback, version and board come from the log; options override them.
     """
     from dryfit.answers.explain_log import explain_log as answer_of
     from dryfit.engine.progress import TerminalProgress

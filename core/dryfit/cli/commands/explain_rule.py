@@ -14,16 +14,16 @@ from dryfit.cli.console import json_option, show_answer
 @json_option
 @click.pass_context
 def explain_rule(context: click.Context, words: str | None, is_listed: bool, as_json: bool) -> None:
-    """Explain one RULE, such as dla.convolution.kernel: what it says, where it holds, who says so.
+    """Explain one RULE, such as dla.convolution.kernel: its requirement, scope and source.
 
-    The first words of ids, such as dla.convolution, list the rules that begin so. Rules of `dryfit qdq lint` begin
-    with qdq, those on modes with explicit, strongly_typed or standalone, those on copies with reformat, those on
-    limits of memory with memory_pool. A number by which documents cite rules, such as SS-02, finds them too.
+    A prefix, such as dla.convolution, lists all rules that start with it. Rules of `dryfit qdq lint` start with qdq,
+    mode rules with explicit, strongly_typed or standalone, rules on copies with reformat, and rules on memory limits
+    with memory_pool. Rule numbers in documents, such as SS-02, are accepted too.
     """
     from dryfit.answers.explain_rule import RulesAnswer, all_rules, find_rules
 
     if is_listed == (words is not None):
-        raise click.UsageError("Give one RULE, or --list", context)
+        raise click.UsageError("Pass one RULE, or --list", context)
     found = RulesAnswer(all_rules() if words is None else find_rules(words))
     is_one = words is not None and len(found.rules) == 1
     show_answer(found.rules[0] if is_one else found, as_json=as_json)

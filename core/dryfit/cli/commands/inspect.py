@@ -14,7 +14,7 @@ from dryfit.cli.console import json_option, show_answer
 @click.option("--verbose", is_flag=True, help="Also show every engine layer, why segments begin, and reformats.")
 @json_option
 def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
-    """Show what an ENGINE file has inside: inputs, outputs, segments, reformats, memory, layers."""
+    """Show the contents of an ENGINE file: inputs, outputs, segments, reformats, memory, layers."""
     from dryfit.answers.inspect_engine import inspect_engine
 
     show_answer(inspect_engine(engine_file), as_json=as_json, verbose=verbose)

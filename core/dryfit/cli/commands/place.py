@@ -35,12 +35,11 @@ def place(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Propose devices for the layers of an ONNX MODEL, by estimates, under the limits of loadables and memory pools.
+    """Propose devices for the layers of an ONNX MODEL from estimates, within the limits of loadables and memory.
 
-    Without --device it is asked about the accelerator of the platform, without --precision about all types that the
-    device computes in, with every tensor taken to have an INT8 scale, and without --fallback the other device is the
-    GPU. By its own model the proposal is never worse than what a build does by itself. How it is found:
-    docs/how-to/place-by-cost.md.
+    Defaults: --device is the platform's accelerator, --precision is every type that it computes in, with an assumed
+    INT8 scale for every tensor, and --fallback is the GPU. According to the cost model, the proposal is never worse
+    than the default placement. See docs/how-to/place-by-cost.md.
     """
     from dryfit.answers.place import place as answer_of
 

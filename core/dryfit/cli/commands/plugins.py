@@ -9,12 +9,12 @@ import click
 
 from dryfit.cli.console import json_option, print_line, show_answer
 from dryfit.cli.failure_notes import SECONDS, seconds_allowed
-from dryfit.cli.lazy_group import LazyGroup
+from dryfit.cli.lazy_group import CommandGroup, LazyGroup
 from dryfit.cli.new_package import KINDS
 from dryfit.plugins.loading import TIMEOUT_VARIABLE, WAITING_FACTOR
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def plugins() -> None:
     """The plugins of installed packages: devices, layers, importers, passes, calibrators, quantize methods, hooks."""
 
@@ -22,7 +22,7 @@ def plugins() -> None:
 @plugins.command(name="list")
 @json_option
 def list_plugins(as_json: bool) -> None:
-    """List every installed plugin with its package and its state. Nothing is imported; `doctor` tries them."""
+    """List every installed plugin with its package and state. Nothing is imported; `doctor` tests them."""
     from dryfit.answers.plugins import plugins as installed
 
     show_answer(installed(), as_json=as_json)
@@ -39,10 +39,9 @@ def list_plugins(as_json: bool) -> None:
 @json_option
 @click.pass_context
 def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None:
-    """Try every plugin that is not switched off, say what is wrong with it and what to do.
+    """Test every enabled plugin, and show what is wrong and how to fix it.
 
-    Ends with 0 where all is well, and with 1 where something was found: a broken plugin, or a switch that names nothing
-    that is installed.
+    Exits with 0 if there are no problems, and with 1 for a broken plugin or a switch that matches nothing installed.
     """
     from dryfit.answers.plugins import examine_plugins
 
@@ -68,9 +67,9 @@ def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None
     help="Folder in which to create the package (default: this folder).",
 )
 def new(kind: str, name: str, like: str | None, directory: Path) -> None:
-    """Write a new package NAME with a target, a layer or a calibrator in it.
+    """Create a new package NAME with a target, a layer or a calibrator.
 
-    It works as it is: install it, run its tests, then make it yours. The folder must not exist yet.
+    It works as generated: install it, run its tests, then adapt it. The folder must not exist yet.
     """
     from dryfit.cli.new_package import files_like, package_names, rendered_files, write_package
 

@@ -54,7 +54,7 @@ def lint(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Lint the Q/DQ placement of an ONNX MODEL against TensorRT's recommendations. Looks at the model as it is."""
+    """Check the Q/DQ placement of an ONNX MODEL against TensorRT's recommendations, without changing the model."""
     from dryfit.answers.lint import lint as answer_of
 
     form = chosen or ("json" if as_json else "text")

@@ -12,10 +12,10 @@ from dryfit.cli.console import json_option, show_answer
 @click.option("--operator", metavar="NAME", help="Only this operator, such as convolution.")
 @json_option
 def quantize_methods(name: str | None, operator: str | None, as_json: bool) -> None:
-    """List the quantize methods that are installed, or the rules of the one called NAME.
+    """List the installed quantize methods, or the rules of method NAME.
 
-    A method is the arithmetic of a library or a device for operators on quantized tensors; `--quantize-method` chooses
-    one. Formulas are in the notation of the reference page "Quantize methods".
+    A method is the arithmetic of a library or device for operators on quantized tensors; select one with
+    `--quantize-method`. The reference page "Quantize methods" explains the notation of the formulas.
     """
     from dryfit.answers.quantize_methods import quantize_methods as installed
 

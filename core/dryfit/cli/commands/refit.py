@@ -22,12 +22,12 @@ from dryfit.cli.console import json_option, output_option, print_line, show_answ
 @click.option("--list", "lists", is_flag=True, help="Only list the refittable weights.")
 @json_option
 def refit(engine_file: Path, model: Path | None, output: Path | None, lists: bool, as_json: bool) -> None:
-    """Exchange the weights of an ENGINE that was built with --refit or --stripped."""
+    """Replace the weights of an ENGINE that was built with --refit or --stripped."""
     from dryfit.answers.refit import refit as answer_of
     from dryfit.answers.refit import refittable_weights
 
     if lists == (model is not None or output is not None) or (model is None) != (output is None):
-        raise click.UsageError("Give either --list, or --onnx MODEL and --output FILE")
+        raise click.UsageError("Pass either --list, or --onnx MODEL and --output FILE")
     if model is None or output is None:
         show_answer(refittable_weights(engine_file), as_json=as_json)
         return

@@ -74,13 +74,13 @@ def report(
 ) -> None:
     """Write a report about an ONNX MODEL as one HTML file: placement, reasons, cost, memory. Builds nothing.
 
-    --platform, --software and --precision may be given several times: the report compares all combinations, and the
-    other parts are about the first. The other options and their defaults are those of `dryfit check`.
+    --platform, --software and --precision may be repeated: the report compares all combinations, and its other parts
+    cover the first. All other options and defaults are those of `dryfit check`.
 
-    With --data the report has parts about INT8 and arithmetic: the model is calibrated on these samples, and runs here.
+    With --data, the model is calibrated on these samples and runs here, and the report covers INT8 and arithmetic.
 
-    With several models, --output is a folder: it gets a page for each, and an index that sorts and filters and tells
-    what changed since the last run of the same folder. A model without a page makes the exit code 1.
+    With several models, --output is a folder with a page per model and an index that sorts, filters and shows what
+    changed since the last run. The exit code is 1 if a page cannot be written.
     """
     asked = {
         "edits": not no_edits,

@@ -78,16 +78,16 @@ def run(
 ) -> None:
     """Run an engine, a loadable or an ONNX MODEL on this machine. Times are this machine's, not the device's.
 
-    An ONNX MODEL is built for this run, with the options and defaults of `dryfit build`. Pictures are prepared as
-    `dryfit calibrate` does it; for them, and with --labels, the five most likely classes are shown.
+    An ONNX MODEL is built for this run, with the options and defaults of `dryfit build`. Images are prepared as in
+    `dryfit calibrate`; for images, or with --labels, the five most likely classes are shown.
     """
     from dryfit.answers.run import run as answer_of
     from dryfit.engine.progress import TerminalProgress
 
     if (model is None) == (load_engine is None):
-        raise click.UsageError("Give an engine, a loadable or an ONNX model: `dryfit run MODEL`")
+        raise click.UsageError("Pass an engine, a loadable or an ONNX model: `dryfit run MODEL`")
     if sum((bool(inputs), data is not None, seed is not None)) != 1:
-        raise click.UsageError("Give one of --input, --data and --random")
+        raise click.UsageError("Pass one of --input, --data and --random")
     with build_log():
         with TerminalProgress() as progress:
             answer = answer_of(

@@ -43,10 +43,10 @@ def sensitivity(
     options: Options,
     as_json: bool,
 ) -> None:
-    """Show what the quantization of each layer of an ONNX MODEL alone costs at the outputs, and why.
+    """Show how much quantizing each single layer of an ONNX MODEL changes the outputs, and why.
 
-    Layers run in the device's integer arithmetic on --data, the layers behind them in FP32. Without a calibration
-    cache, the model is calibrated by entropy2 first.
+    Each layer runs on --data in the device's integer arithmetic, and the layers after it in FP32. Without a calibration
+    cache, the model is first calibrated with entropy2.
     """
     from dryfit.answers.sensitivity.sensitivity import sensitivity as answer_of
     from dryfit.cli.calibration_progress import Interruption, SampleProgress

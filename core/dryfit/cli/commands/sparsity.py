@@ -40,9 +40,9 @@ def check(
     options: Options,
     as_json: bool,
 ) -> None:
-    """Show in which layers of an ONNX MODEL the device skips zeros of weights, and every rule against the others.
+    """Show which layers of an ONNX MODEL skip zero weights, and every rule that the other layers violate.
 
-    What counts are the weights as the device stores them. Defaults are those of `dryfit estimate`: the accelerator, all
+    The check uses the weights as the device stores them. Defaults are those of `dryfit estimate`: the accelerator, all
     its precisions, scales for every tensor, fallback to the GPU.
     """
     from dryfit.answers.sparsity import find_sparsity
@@ -61,10 +61,10 @@ def check(
 @network_options
 @json_option
 def prune(model: Path, output: Path, force: bool, options: Options, as_json: bool) -> None:
-    """Write a copy of an ONNX MODEL, pruned by magnitude where the device then skips the zeros.
+    """Write a copy of an ONNX MODEL, pruned by magnitude in the layers where the device can skip the zeros.
 
-    Of each four neighbors along the input channels the two largest stay; of equal ones the first. Pruned weights
-    compute something else: measure the accuracy, and train again.
+    Of each four neighbors along the input channels, the two largest are kept; of equal ones, the first. Pruning changes
+    the results: measure the accuracy, and retrain.
     """
     from dryfit.answers.pruned_model import prune as answer_of
 

@@ -8,20 +8,21 @@ import click
 
 from dryfit.cli import completion
 from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.lazy_group import CommandGroup
 from dryfit.cli.network_options import overlay_option
 from dryfit.plugins.failures import PluginFailure
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def targets() -> None:
-    """The devices that dryfit knows."""
+    """Show and compare the installed devices."""
 
 
 @targets.command(name="list")
 @json_option
 @click.pass_obj
 def list_targets(told: set[PluginFailure], as_json: bool) -> None:
-    """List every installed device with its platforms, and the plugins that bring devices and cannot be used."""
+    """List every installed device with its platforms, and device plugins that cannot be used."""
     from dryfit.answers.targets import targets as installed
 
     answer = installed()
@@ -41,7 +42,7 @@ def list_targets(told: set[PluginFailure], as_json: bool) -> None:
 @overlay_option
 @json_option
 def show(device: str, platform: str | None, software: str | None, overlays: tuple[Path, ...], as_json: bool) -> None:
-    """Show what is known of one DEVICE: platforms, formats, memory pools, arithmetic, limits."""
+    """Show one DEVICE: platforms, formats, memory pools, arithmetic, limits."""
     from dryfit.answers.targets import describe_target
 
     show_answer(describe_target(device, platform, software, overlays=overlays), as_json=as_json)
@@ -62,8 +63,8 @@ def show(device: str, platform: str | None, software: str | None, overlays: tupl
 def diff(first: str, second: str, device: str, as_json: bool) -> None:
     """Show how two platforms or versions of a device differ: rules, formats, memory pools, platforms.
 
-    Each side is a platform or a device, and may have a version: `orin xavier`, `orin@8.5 orin@10.3`,
-    `dla@8.4 dla@10.3`. A device with a version means the first of its platforms that has this version.
+    Each side is a platform or a device, optionally with a version: `orin xavier`, `orin@8.5 orin@10.3`, `dla@8.4
+    dla@10.3`. A device with a version selects its first platform with this version.
     """
     from dryfit.answers.targets import compare_targets
 

@@ -49,7 +49,7 @@ from dryfit.cli.network_options import network_options
 @click.option(
     "--every-rounding",
     is_flag=True,
-    help="To implicit: keep roundings inside of what devices fuse, by output types of layers.",
+    help="To implicit: keep roundings inside fused groups, by setting output types of layers.",
 )
 @click.option(
     "--unit-scales",
@@ -59,7 +59,7 @@ from dryfit.cli.network_options import network_options
 @click.option(
     "--real-precision",
     type=click.Choice(["fp32", "fp16"]),
-    help="To implicit: the precision of layers that are not INT8; fp32 where the device has it if absent.",
+    help="To implicit: precision of layers that are not INT8 (default: fp32 if the device supports it).",
 )
 @click.option("--tensorrt-version", default="8.6.0", show_default=True, help="To implicit: the version in the cache.")
 @click.option(
@@ -77,7 +77,7 @@ from dryfit.cli.network_options import network_options
     show_default=True,
     help="Number of samples to compare (random without --data); 0 skips the comparison.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of random samples.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random samples.")
 @fail_on_option(TRANSLATE_SUBJECTS, "codes>1,lost")
 @network_options
 @json_option
@@ -92,7 +92,7 @@ def translate(
 ) -> int:
     """Translate the quantization of an ONNX MODEL, and show how well both forms agree.
 
-    Both networks run here in integer arithmetic, and the largest difference of each tensor is printed.
+    Both networks run here in integer arithmetic, and the largest difference per tensor is printed.
     """
     from dryfit.answers.translate import translate as answer_of
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @metric_options
 @click.option("--max-loss", type=float, metavar="L", help="How far below its FP32 value the metric may be.")
-@click.option("--target", type=float, metavar="VALUE", help="Least value of the metric, instead of --max-loss.")
+@click.option("--target", type=float, metavar="VALUE", help="Minimum value of the metric, instead of --max-loss.")
 @click.option(
     "--step",
     "steps",
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     default=10.0,
     show_default=True,
     metavar="PERCENT",
-    help="Largest share of the multiply-accumulates that may be in FP16.",
+    help="Maximum share of the multiply-accumulates in FP16.",
 )
 @click.option("--qdq", is_flag=True, help="Also write a model with Q/DQ nodes, for TensorRT 11.")
 @state_options
@@ -69,12 +69,12 @@ def tune(
     options: Options,
     as_json: bool,
 ) -> None:
-    """Make a plan that gives an ONNX MODEL its accuracy back in INT8, from samples (--data).
+    """Plan how to recover the accuracy of an ONNX MODEL in INT8, from samples (--data).
 
-    Steps are tried in order, and taken if they raise the SQNR of samples that were not learned from by more than
-    chance, in the device's integer arithmetic: channels scaled and shifted in the model, ranges, weights rounded by
-    their effect, biases, and layers in FP16. Samples that nothing was chosen by report what to expect. The folder of
-    --output gets an edited model, a calibration cache, and a list of layer precisions.
+    Steps are tried in order in the device's integer arithmetic, and kept if they raise the SQNR of held-out samples by
+    more than chance: scaling and shifting channels in the model, ranges, rounding weights by their effect, biases, and
+    layers in FP16. Separate samples report the expected accuracy. The folder of --output receives an edited model, a
+    calibration cache, and a list of layer precisions.
     """
     from dryfit.answers.tuning.tuning import STEPS
     from dryfit.answers.tuning.tuning import tune as answer_of

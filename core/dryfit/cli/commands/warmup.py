@@ -17,8 +17,8 @@ from dryfit.cli.console import json_option, show_answer
 def warmup(tier: str | None, as_json: bool) -> None:
     """Compile all kernels for this machine's processor and keep them.
 
-    Without it a kernel is compiled when it is first needed: by the first build or run after an installation. Use it
-    when an image is made or a machine is set up. What is there already is not compiled again.
+    Otherwise a kernel is compiled at first use, by the first build or run after an installation. Use this when you
+    create an image or set up a machine. Kernels that are already compiled are skipped.
     """
     from dryfit.answers.warmup import warmup as answer_of
     from dryfit.engine.progress import TerminalProgress

@@ -87,7 +87,7 @@ class ParametricRelu(Layer):
             raise self.problem(
                 "Input and slopes must have the same type",
                 found=f"{x.dtype.text} and {slopes.dtype.text}",
-                remedy="Give the slopes in the type of the input",
+                remedy="Convert the slopes to the type of the input",
             )
         broadcast_shapes(self, x.shape, slopes.shape)
         if any(slope not in (-1, 1) and extent == 1 for extent, slope in zip(x.shape, slopes.shape, strict=True)):
@@ -174,7 +174,7 @@ class Scale(Layer):
                     f"`{name}` has the wrong number of values for mode {self.mode.name}",
                     found=weights.size,
                     allowed=math.prod(shape),
-                    remedy="Give the number of values that the mode requires, or change `mode`",
+                    remedy="Set as many values as the mode requires, or change `mode`",
                 )
         return [TensorSpec(x.shape, x.dtype)]
 

@@ -147,7 +147,7 @@ class Attention(CompositeLayer):
             raise self.problem(
                 "With grouped heads, the last axis of query and value must be static",
                 found=f"{query[3]} and {columns}",
-                remedy="Give query and value a fixed last dimension",
+                remedy="Use a fixed last dimension for query and value",
             )
 
     def _check_mask(self, inputs: Inputs, query: TensorSpec, scores: Shape) -> None:

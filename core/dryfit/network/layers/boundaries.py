@@ -141,7 +141,7 @@ class IteratorLayer(LoopBoundaryLayer):
                 "`axis` must be an axis of the input",
                 found=self.axis,
                 allowed=f"0 to {spec.rank - 1}" if spec.rank else "none, as the input is a scalar",
-                remedy="Set `axis`",
+                remedy="Set `axis` to one of these",
                 is_mendable=True,
             )
         return [TensorSpec((*spec.shape[: self.axis], *spec.shape[self.axis + 1 :]), spec.dtype)]
@@ -174,7 +174,7 @@ class LoopOutputLayer(LoopBoundaryLayer):
                 "`axis` must be an axis of the output",
                 found=self.axis,
                 allowed=f"0 to {spec.rank}",
-                remedy="Set `axis`",
+                remedy="Set `axis` to one of these",
                 is_mendable=True,
             )
         length = inputs[1] if len(inputs) > 1 else None

@@ -113,7 +113,7 @@ class Fill(Layer):
             shape = dimension_input(self, given, "The shape input")
         if any(extent < (0 if given is None or given.value is not None else -1) for extent in shape):
             raise self.problem(
-                "Every dimension must be at least 0", found=shape, remedy="Give the shape without negative values"
+                "Every dimension must be at least 0", found=shape, remedy="Use a shape without negative values"
             )
         self._check_parameters(inputs, len(shape))
         return [TensorSpec(shape, self.to_type)]
@@ -134,7 +134,7 @@ class Fill(Layer):
                     f"Input {index} ({name}) has the wrong shape",
                     found=spec.shape,
                     allowed=allowed,
-                    remedy="Give it the required shape",
+                    remedy="Use the required shape",
                 )
             scalar_beta = index == 2 and (spec is None or spec.shape in ((), (1,)))
             if self.operation is FillOperation.LINSPACE and scalar_beta and rank > 1:

@@ -94,7 +94,7 @@ class Gather(Layer):
             raise self.problem(
                 "The last dimension of the indices must be static",
                 found=indices,
-                remedy="Give the indices a fixed shape",
+                remedy="Use indices of a fixed shape",
             )
         used = len(shared) + indices[-1]
         if used > len(data):
@@ -255,7 +255,9 @@ class NonZero(Layer):
         """Return `[rank, -1]`: the number of indices depends on the data."""
         if self.indices_type not in INDEX_TYPES:
             raise self.problem(
-                "`indices_type` must be INT32 or INT64", found=self.indices_type.text, remedy="Set `indices_type`"
+                "`indices_type` must be INT32 or INT64",
+                found=self.indices_type.text,
+                remedy="Set `indices_type` to INT32 or INT64",
             )
         return [TensorSpec((self.required(inputs, 0).rank, -1), self.indices_type)]
 

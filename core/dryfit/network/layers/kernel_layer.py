@@ -71,7 +71,7 @@ def check_weights(
                 found=tuple(found),
                 allowed=f"{expected}{flat}",
                 is_mendable=name == "kernel" and any(_fits(found, shape) for shape in shapes_to_be),
-                remedy=f"Give the {name} in the required shape",
+                remedy=f"Reshape the {name} to the required shape",
             )
 
 

@@ -127,20 +127,20 @@ class Einsum(Layer):
                 raise self.problem(
                     "An einsum equation must consist of letters, commas, `...` and at most one `->`",
                     found=self.equation,
-                    remedy="Correct `equation`",
+                    remedy="Fix `equation`",
                 )
         outputs = right.replace(_ELLIPSIS, "")
         if len(set(outputs)) != len(outputs) or not set(outputs) <= set(left):
             raise self.problem(
                 "Every output letter must occur once in the output and in an input",
                 found=self.equation,
-                remedy="Correct `equation`",
+                remedy="Fix `equation`",
             )
         if _ELLIPSIS in right and _ELLIPSIS not in left:
             raise self.problem(
                 "The output must not have an ellipsis unless an input has one",
                 found=self.equation,
-                remedy="Correct `equation`",
+                remedy="Fix `equation`",
             )
         return inputs, right
 
@@ -152,7 +152,7 @@ class Einsum(Layer):
             raise self.problem(
                 "The equation must have one term per input",
                 found=f"{self.equation!r} for {len(specs)} inputs",
-                remedy="Correct `equation`",
+                remedy="Fix `equation`",
             )
         if len({spec.dtype for spec in specs}) != 1 or specs[0].dtype is DataType.BOOL:
             raise self.problem(
@@ -181,7 +181,7 @@ class Einsum(Layer):
                 f"The term {term!r} must have one letter per axis of its input",
                 found=shape,
                 allowed=f"rank {named}",
-                remedy="Correct `equation`, or reshape the input",
+                remedy="Fix `equation`, or reshape the input",
             )
         end = len(shape) - len(after)
         for letter, extent in (*zip(before, shape, strict=False), *zip(after, shape[end:], strict=True)):
@@ -190,7 +190,7 @@ class Einsum(Layer):
                 raise self.problem(
                     f"All dimensions named {letter!r} must be equal",
                     found=f"{known} and {extent}",
-                    remedy="Correct `equation`, or reshape the inputs",
+                    remedy="Fix `equation`, or reshape the inputs",
                 )
             extents[letter] = _broadcast(known, extent)
         return list(shape[len(before) : end])
@@ -205,7 +205,7 @@ class Einsum(Layer):
                 raise self.problem(
                     f"The ellipsis of {term!r} must broadcast with that of the other terms",
                     found=f"{a} and {b}",
-                    remedy="Correct `equation`, or reshape the inputs",
+                    remedy="Fix `equation`, or reshape the inputs",
                 )
             merged.append(_broadcast(a, b))
         return merged

@@ -79,7 +79,7 @@ class Quantize(Layer):
                 "The zero point must have the type of the output",
                 found=zero_point.dtype.text,
                 allowed=self.to_type.text,
-                remedy="Give the zero point in this type",
+                remedy="Convert the zero point to this type",
             )
         return [TensorSpec(x.shape, self.to_type)]
 
@@ -138,7 +138,7 @@ class Dequantize(Layer):
                 "The zero point must have the type of the input",
                 found=zero_point.dtype.text,
                 allowed=x.dtype.text,
-                remedy="Give the zero point in this type",
+                remedy="Convert the zero point to this type",
             )
         return [TensorSpec(x.shape, self.to_type)]
 
@@ -215,7 +215,7 @@ class DynamicQuantize(Layer):
                 "`axis` must be the last or the second-last axis",
                 found=self.axis,
                 allowed=f"from {x.rank - 2}",
-                remedy="Set `axis`",
+                remedy="Set `axis` to one of these",
             )
         extent = x.shape[self.axis]
         if extent >= 0 and extent % self.block_size:

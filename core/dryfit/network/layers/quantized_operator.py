@@ -98,7 +98,7 @@ class QuantizedOperator(Layer):
                 "Each quantized input must have a scale and a zero point",
                 found=f"{len(self.scales)} scales and {len(self.zero_points)} zero points",
                 allowed=f"{needed} to {len(inputs)}",
-                remedy="Give as many scales and zero points as quantized inputs",
+                remedy="Provide one scale and one zero point per quantized input",
             )
         inner = zip(self.zero_points, types, strict=False)
         for zero_point, dtype in (*inner, (self.output_zero_point, self.to_type)):
@@ -110,7 +110,7 @@ class QuantizedOperator(Layer):
                     "A zero point must be a value of the quantized type",
                     found=np.asarray(zero_point).ravel()[:8].tolist(),
                     allowed=f"{limits.min} to {limits.max}",
-                    remedy="Give a zero point in this range",
+                    remedy="Use a zero point in this range",
                 )
 
     def real_layer(self) -> Layer:
@@ -134,7 +134,7 @@ class QuantizedOperator(Layer):
             raise ConfigError(
                 "No quantize method is installed",
                 where=self.where,
-                remedy="Install a package that provides one, such as dryfit-plugins",
+                remedy="Enable the bundled plugins (unset DRYFIT_DISABLE_PLUGINS), or install a package with one",
             )
         return find_method(self.method)
 

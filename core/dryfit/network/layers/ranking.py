@@ -62,7 +62,9 @@ class TopK(Layer):
             )
         if self.indices_type not in (DataType.INT32, DataType.INT64):
             raise self.problem(
-                "`indices_type` must be INT32 or INT64", found=self.indices_type.text, remedy="Set `indices_type`"
+                "`indices_type` must be INT32 or INT64",
+                found=self.indices_type.text,
+                remedy="Set `indices_type` to INT32 or INT64",
             )
         k, least = self.k, 1
         if len(inputs) > 1 and inputs[1] is not None:
@@ -148,7 +150,9 @@ class Nms(Layer):
             )
         if self.indices_type not in (DataType.INT32, DataType.INT64):
             raise self.problem(
-                "`indices_type` must be INT32 or INT64", found=self.indices_type.text, remedy="Set `indices_type`"
+                "`indices_type` must be INT32 or INT64",
+                found=self.indices_type.text,
+                remedy="Set `indices_type` to INT32 or INT64",
             )
         for index, name in ((2, "number of boxes"), (3, "overlap threshold"), (4, "score threshold")):
             spec = inputs[index] if index < len(inputs) else None

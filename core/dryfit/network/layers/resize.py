@@ -253,14 +253,14 @@ class GridSample(Layer):
             raise self.problem(
                 "Input and grid must have the same batch size",
                 found=f"{x.shape[0]} and {grid.shape[0]}",
-                remedy="Give both the same batch size",
+                remedy="Use the same batch size for both",
             )
         if self.sample_mode not in (SampleMode.FILL, SampleMode.CLAMP, SampleMode.REFLECT):
             raise self.problem(
                 "This sample mode is not supported by grid sample",
                 found=self.sample_mode.name,
                 allowed="FILL, CLAMP, REFLECT",
-                remedy="Set `sample_mode`",
+                remedy="Set `sample_mode` to one of these",
             )
         if x.dtype is DataType.BOOL and self.interpolation_mode is not InterpolationMode.NEAREST:
             raise self.problem(

@@ -167,7 +167,7 @@ def block_extents(layer: Layer, shape: Shape, scale: Shape, axis: int, block_sha
                 found=axis,
                 allowed=f"-1 or 0 to {rank - 1}",
                 is_mendable=True,
-                remedy="Set `axis`",
+                remedy="Set `axis` to one of these",
             )
         if not _fits(scale, (shape[axis],)):
             raise layer.problem(

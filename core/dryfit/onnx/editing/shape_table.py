@@ -79,7 +79,7 @@ class ShapeTable:
                 "The shapes in the model are inconsistent",
                 where=f"graph {self._graph_name!r}",
                 found=error,
-                remedy="Correct the shapes, or export the model again",
+                remedy="Fix the shapes, or export the model again",
             ) from error
         for info in (*inferred.value_info, *inferred.output, *inferred.input):
             self._types[info.name] = info.type

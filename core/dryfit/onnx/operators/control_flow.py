@@ -154,7 +154,7 @@ def _settled(
                 "The body must have an output for each state",
                 code=ErrorCode.INVALID_NODE,
                 found=f"{len(body.specs)} outputs for {len(specs)} states",
-                remedy="Correct the body",
+                remedy="Fix the body",
             )
         if merged == specs:
             return body
@@ -181,7 +181,7 @@ def _require_inputs(node: Node, graph: GraphProto, count: int) -> None:
             code=ErrorCode.INVALID_NODE,
             found=f"{len(graph.input)} inputs",
             allowed=count,
-            remedy="Correct the body",
+            remedy="Fix the body",
         )
 
 
@@ -275,7 +275,7 @@ def _scan_parts(
             code=ErrorCode.INVALID_NODE,
             found=count,
             allowed=f"1 to {len(given)}",
-            remedy="Correct the attribute",
+            remedy="Fix the attribute",
         )
     return graph, given[: len(given) - count], given[len(given) - count :]
 
@@ -294,7 +294,7 @@ def _directions(node: Node, name: str, count: int) -> tuple[bool, ...]:
             code=ErrorCode.INVALID_NODE,
             found=directions,
             allowed=f"{count} directions",
-            remedy="Correct the attribute",
+            remedy="Fix the attribute",
         )
     return tuple(bool(one) for one in directions)
 

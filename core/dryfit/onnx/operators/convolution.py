@@ -68,7 +68,7 @@ def _list(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
             code=ErrorCode.INVALID_NODE,
             found=values,
             allowed=f"{count} values",
-            remedy="Give one value per spatial axis, two for pads",
+            remedy="Specify one value per spatial axis, two for pads",
         )
     return values
 

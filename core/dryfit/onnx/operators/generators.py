@@ -58,7 +58,7 @@ def constant_of_shape(node: Node) -> NodeInput:
             "This shape is not supported",
             code=ErrorCode.INVALID_VALUE,
             found=tuple(extents),
-            remedy="Correct the shape",
+            remedy="Fix the shape",
         )
     return node.array(np.broadcast_to(number.reshape(()), extents))
 
@@ -87,7 +87,7 @@ def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
     narrow = DataType.from_numpy(dtype).is_floating_point and dtype.itemsize < 4
     first, last, step = (value.reshape(()).astype(np.float32 if narrow else dtype) for value in (start, limit, delta))
     if not step:
-        raise node.refusal("The step of a range must not be 0", code=ErrorCode.INVALID_VALUE, remedy="Correct the step")
+        raise node.refusal("The step of a range must not be 0", code=ErrorCode.INVALID_VALUE, remedy="Fix the step")
     count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
     if count * dtype.itemsize > LARGEST_FOLDED_BYTES:
         raise node.refusal(

@@ -57,7 +57,7 @@ def flatten(node: Node) -> NodeInput:
     x, axis = node[0], node.get_int("axis", 1)
     if not -x.rank <= axis <= x.rank:
         raise node.refusal(
-            "The axis must be an axis of the input", code=ErrorCode.INVALID_VALUE, found=axis, remedy="Correct the axis"
+            "The axis must be an axis of the input", code=ErrorCode.INVALID_VALUE, found=axis, remedy="Fix the axis"
         )
     return flatten_to_matrix(node, x, axis + x.rank if axis < 0 else axis)
 

@@ -127,7 +127,7 @@ def _on_all_axes(
             code=ErrorCode.INVALID_VALUE,
             found=len(values),
             allowed=len(axes),
-            remedy="Give one value per axis",
+            remedy="Specify one value per axis",
         )
     merged = list(others)
     for axis, value in zip(axes, values, strict=True):

@@ -32,7 +32,7 @@ def split(node: Node) -> list[NodeInput]:
             code=ErrorCode.INVALID_VALUE,
             found=tuple(known),
             allowed=f"a sum of {length}",
-            remedy="Correct the lengths of the parts",
+            remedy="Fix the lengths of the parts",
         )
     parts: list[NodeInput] = []
     start: Length = 0
@@ -50,7 +50,7 @@ def _equal_parts(node: Node, length: Length, count: int) -> list[Length]:
             "There must be at least one part",
             code=ErrorCode.INVALID_VALUE,
             found=count,
-            remedy="Correct the number of outputs",
+            remedy="Fix the number of outputs",
         )
     part = combine(node, op.FLOOR_DIV, combine(node, op.SUM, length, count - 1), count)
     sizes: list[Length] = []
@@ -76,7 +76,7 @@ def slice_operator(node: Node) -> NodeInput:
             "Starts, ends, axes and steps must have the same length",
             code=ErrorCode.INVALID_VALUE,
             found=f"{len(starts)}, {len(ends)}, {len(axes)}, {steps}",
-            remedy="Give one value per axis in each",
+            remedy="Specify one value per axis in each",
         )
     lengths = lengths_of(node, x)
     bounds: dict[int, SliceBounds] = {}
@@ -134,7 +134,7 @@ def tile(node: Node) -> NodeInput:
             code=ErrorCode.INVALID_VALUE,
             found=len(repeats),
             allowed=x.rank,
-            remedy="Give one value per axis",
+            remedy="Specify one value per axis",
         )
     bounds: dict[int, SliceBounds] = {
         axis: (0, combine(node, ElementWiseOperation.PROD, length, repeat), 1)
@@ -168,7 +168,7 @@ def pad(node: Node) -> NodeInput:
             code=ErrorCode.INVALID_VALUE,
             found=len(pads),
             allowed=2 * len(axes),
-            remedy="Give a begin and an end for each axis",
+            remedy="Specify a begin and an end for each axis",
         )
     lengths = lengths_of(node, x)
     bounds: dict[int, SliceBounds] = {}

@@ -141,7 +141,7 @@ class OperatorCall:
             raise NetworkError(
                 "The output must have a scale and a zero point",
                 where=self.where,
-                remedy="Give it as a quantized output",
+                remedy="Declare it as a quantized output",
             )
         return self.output_scale, self.output_zero_point
 

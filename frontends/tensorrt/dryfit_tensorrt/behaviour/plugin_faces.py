@@ -167,7 +167,7 @@ class Face:
     def failure_of(self, method: Any, what: str) -> dryfit.PluginError:
         """Return the error that a method of the program failed."""
         name = getattr(method, "__qualname__", None) or getattr(method, "__name__", repr(method))
-        return dryfit.PluginError(f"The plugin failed in {name}", found=what, remedy="Correct the plugin")
+        return dryfit.PluginError(f"The plugin failed in {name}", found=what, remedy="Fix the plugin")
 
     # Building ---------------------------------------------------------------------------------------------------------
 

@@ -260,9 +260,9 @@ def _created(creator: Any, make: Callable[..., Any], *arguments: Any) -> Any:
     plugin = called_back(make, *arguments, otherwise=None)
     if plugin is None:
         raise dryfit.PluginError(
-            f"The creator of the plugin {creator.name!r} returned no plugin from {make.__name__}",
+            f"The creator of plugin {creator.name!r} returned no plugin from {make.__name__}",
             found="None, or an exception, which was printed on stderr",
-            remedy="Correct the creator, or the fields",
+            remedy="Fix the creator, or the fields",
         )
     return plugin
 

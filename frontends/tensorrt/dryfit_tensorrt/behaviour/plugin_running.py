@@ -164,7 +164,7 @@ class Run:
                     where=f"size tensor, output {node[1]}",
                     found=sizes[node[1]],
                     allowed=f"0 to {upper}",
-                    remedy="Correct the plugin, or the upper bound that it declares",
+                    remedy="Fix the plugin, or the upper bound that it declares",
                 )
         found = []
         for index, places in enumerate(record.shapes):
@@ -199,7 +199,7 @@ def _shape(steps: Sequence[int | None], places: Sequence[int]) -> Shape:
         raise dryfit.PluginError(
             "The plugin's output has an impossible shape",
             found=shape,
-            remedy="Correct get_output_shapes, or the shapes of the inputs",
+            remedy="Fix get_output_shapes, or the shapes of the inputs",
         )
     return tuple(int(extent or 0) for extent in shape)
 

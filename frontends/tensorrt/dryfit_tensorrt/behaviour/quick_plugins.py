@@ -200,6 +200,9 @@ def _num_outputs(plugin_id: str, hints: Mapping[str, Any]) -> int:
 
 def _array_type(kind: Any) -> Any:
     """The numpy type of an annotation `NDArray[type]`; numpy.ndarray without a type; None for anything else."""
+    alias = typing.get_origin(kind) or kind
+    if hasattr(alias, "__value__"):  # NumPy 2.5 declares NDArray by a `type` statement
+        kind = alias.__value__[typing.get_args(kind)] if typing.get_args(kind) else alias.__value__
     if kind is np.ndarray:
         return np.ndarray
     if typing.get_origin(kind) is not np.ndarray:

@@ -46,8 +46,8 @@ _WORKSPACE = "config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, size)"
 _EXPLICIT_BATCH = (
     "Make the batch the first dimension of each input, dynamic (-1) with an optimization profile if it varies"
 )
-_TYPED_MODEL = "State the types in the model: cast its tensors to FP16 or BF16, for example with ModelOpt AutoCast"
-_QDQ_MODEL = "State INT8 in the model, by QuantizeLinear and DequantizeLinear nodes"
+_TYPED_MODEL = "Define the types in the model: cast its tensors to FP16 or BF16, for example with ModelOpt AutoCast"
+_QDQ_MODEL = "Define INT8 in the model, with QuantizeLinear and DequantizeLinear nodes"
 _NAMES = "Use tensor names: `engine.get_tensor_name(i)` for i below `engine.num_io_tensors`"
 _RNN = "Build the recurrence with `network.add_loop()`, or import the ONNX model"
 _ONNX = "Convert the model to ONNX, and read it with `trt.OnnxParser`"

@@ -197,6 +197,20 @@ def store_int32(builder: Builder, address: Value, value: Value) -> None:
     emit.store(builder, builder.trunc(value, INT), address, 4)
 
 
+def _mover(size: int) -> Any:
+    value = ir.IntType(8 * size)
+
+    @operation(types.void, types.int64, types.int64)
+    def move(builder: Builder, destination: Value, source: Value) -> None:
+        """Copy one value of so many bytes."""
+        emit.store(builder, emit.load(builder, value, source, 1), destination, 1)
+
+    return move
+
+
+move_byte, move_short, move_word = (_mover(size) for size in (1, 2, 4))
+
+
 @operation(types.void, types.int64, types.int64, types.int64)
 def copy_bytes(builder: Builder, destination: Value, source: Value, count: Value) -> None:
     """Copy so many bytes between pieces of memory that do not overlap."""

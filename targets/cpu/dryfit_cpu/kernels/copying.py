@@ -22,6 +22,8 @@ from dryfit_cpu.kernels.operands import element_code, require_extents
 _POINTWISE = NativeFunction("pointwise", "pointwise")
 TRANSPOSE = NativeFunction("transposition", "transpose")
 _AXES = 4
+_SHORT_ROW = 8
+"""Elements of a row that take longer to begin than to copy."""
 _CHUNK_ELEMENTS = 4096
 """Elements that are worth a chunk of their own: about a microsecond's work."""
 
@@ -58,7 +60,19 @@ def copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
     turned = transposition_work(np.broadcast_to(source, destination.shape), destination, threads)
     if turned is not None:
         return [turned]
-    return pointwise_work(FIRST, [source], destination, threads)
+    arrays = {"output": destination, "a": np.broadcast_to(source, destination.shape)}
+    return [
+        _POINTWISE.work(
+            chunks,
+            operation=FIRST,
+            inner=NO_FUNCTION,
+            outer=NO_FUNCTION,
+            **arguments,
+            b=arguments["a"],
+            c=arguments["a"],
+        )
+        for chunks, arguments in placed_arguments(arrays, threads, has_long_rows=source.dtype == destination.dtype)
+    ]
 
 
 _COPIED_AS: Mapping[np.dtype[Any], np.dtype[Any]] = {
@@ -134,7 +148,7 @@ def chunks_for(elements: int, threads: int) -> int:
 
 
 def placed_arguments(
-    arrays: Mapping[str, Array], threads: int, *, has_kinds: bool = True
+    arrays: Mapping[str, Array], threads: int, *, has_kinds: bool = True, has_long_rows: bool = False
 ) -> Iterator[tuple[int, dict[str, Elements | Extents]]]:
     """(chunks, arguments) of each call of a native function that goes through arrays of one shape together.
 
@@ -142,7 +156,8 @@ def placed_arguments(
     Axes over which all arrays step evenly are joined; what is left beyond four axes is a call for each index. The
     arguments are `extents`, and the arrays by their names.
 
-    The first array decides the order of the axes. A function without `has_kinds` need not know the types of elements.
+    The first array decides the order of the axes; with `has_long_rows` a short last axis changes places with the one
+    before. A function without `has_kinds` need not know the types of elements.
     """
     shape = next(iter(arrays.values())).shape
     for name, array in arrays.items():
@@ -150,6 +165,8 @@ def placed_arguments(
     if not all(array.size for array in arrays.values()):
         return
     axes = joined_axes(list(arrays.values()))
+    if has_long_rows and len(axes) > 1 and axes[-1][0] < min(_SHORT_ROW, axes[-2][0]):
+        axes[-2:] = axes[:-3:-1]
     outer, inner = axes[:-_AXES], axes[-_AXES:]
     padded = [(1, [0] * len(arrays))] * (_AXES - len(inner)) + inner
     extents = Extents(*(extent for extent, _ in padded))

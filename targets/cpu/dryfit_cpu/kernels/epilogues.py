@@ -128,7 +128,7 @@ def require_one_shape(binding: Binding) -> None:
             where=f"layer {group.name!r}",
             found=output,
             allowed=main,
-            remedy="Give both tensors the same extents",
+            remedy="Use tensors of the same shape",
         )
 
 

@@ -204,7 +204,7 @@ _MOVES = ("shuffle", "slice", "squeeze", "unsqueeze")
 def _moves_on(group: LayerGroup, layer: Layer) -> bool:
     """Whether a layer moves what the group gives, and reads it in no other place."""
     places = [index for index, tensor in enumerate(layer.inputs) if tensor is group.layers[-1].outputs[0]]
-    return places == [0] and layer.only_moves_values and group.layers[-1].only_moves_values and _is_move(layer)
+    return places == [0] and _is_move(layer)
 
 
 def _with_extents_of(layer: Shuffle, output: Shape) -> Shuffle:

@@ -12,7 +12,19 @@ from numba import float32
 from dryfit_cpu.codes import FIRST, FP32, HALF_TO_EVEN, INT8, MULTIPLY_ADD, NONE, SELECT, SUM
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
 from dryfit_cpu.compiler.integer_memory import PACKED_VALUES, store_packed
-from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, copy_bytes, load, read, stack_memory, store, write
+from dryfit_cpu.compiler.memory import (
+    STACK_BYTES,
+    VECTOR_BYTES,
+    copy_bytes,
+    load,
+    move_byte,
+    move_short,
+    move_word,
+    read,
+    stack_memory,
+    store,
+    write,
+)
 from dryfit_cpu.compiler.vectors import LANES, nearest, splat
 from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function, RequantizationSteps
 from dryfit_cpu.native.functions import apply_to_run, combine_runs
@@ -22,6 +34,9 @@ from dryfit_cpu.native.requantization import last_limits, limited, requantized, 
 _FEW_BYTES = 4 * VECTOR_BYTES
 """Bytes that are copied before a call of the system's copy would have begun: such as a row of a packed panel."""
 _PIECE_BLOCKS = STACK_BYTES // VECTOR_BYTES
+_MOVED_TOGETHER = 256
+"""Values of a row that are copied before those of the next row. With a cache line for each value they take half of the
+first-level cache."""
 
 
 @native
@@ -54,8 +69,7 @@ def pointwise(
         operation != FIRST and is_dense and is_plain and not has_function and _is_simple(b)
         and (operation not in (MULTIPLY_ADD, SELECT) or _is_simple(c))
     )  # fmt: skip
-    if is_copy and _is_one_run(a.kind, a.stride3, output.kind, output.stride3) and _is_few(extents.axis3, a.kind):
-        _copy_rows(chunk, extents, a, output)
+    if is_copy and a.kind == output.kind and _copy_pieces(chunk, extents, a, output):
         return
     blocks = (extents.axis3 + LANES - 1) // LANES
     block, stop = share(chunk, blocks_of(extents, LANES))
@@ -137,6 +151,47 @@ def _copy_rows(chunk: Chunk, extents: Extents, source: Elements, output: Element
             at, to = at + source.stride2, to + output.stride2
         row += together
         i0, i1, i2 = _next_row(i0, i1, extents.axis2, extents)
+
+
+@inlined
+def _copy_pieces(chunk: Chunk, extents: Extents, source: Elements, output: Elements) -> bool:
+    """Copy values of one type whose runs are short; returns False, and copies nothing, where they are long."""
+    if not _is_one_run(source.kind, source.stride3, output.kind, output.stride3):
+        _copy_values(chunk, extents, source, output)
+        return True
+    if _is_few(extents.axis3, source.kind):
+        _copy_rows(chunk, extents, source, output)
+        return True
+    return False
+
+
+@inlined
+def _copy_values(chunk: Chunk, extents: Extents, source: Elements, output: Elements) -> None:
+    """Copy values of one type that do not lie together on both sides, one by one: a gather takes longer.
+
+    A piece of the rows of the third axis is copied before the next piece is: what lies together across these rows, such
+    as the channels of pixels, is then still in the first-level cache.
+    """
+    pieces = (extents.axis3 + _MOVED_TOGETHER - 1) // _MOVED_TOGETHER
+    for index in range(*share(chunk, extents.axis0 * extents.axis1 * pieces)):
+        row = index // pieces
+        i0, i1, first = row // extents.axis1, row % extents.axis1, (index - row * pieces) * _MOVED_TOGETHER
+        count = min(_MOVED_TOGETHER, extents.axis3 - first)
+        for i2 in range(extents.axis2):
+            at, to = element(source, i0, i1, i2, first), element(output, i0, i1, i2, first)
+            if output.kind == FP32:
+                _move(move_word, at, source.stride3, to, output.stride3, count)
+            elif output.kind == INT8:
+                _move(move_byte, at, source.stride3, to, output.stride3, count)
+            else:
+                _move(move_short, at, source.stride3, to, output.stride3, count)
+
+
+@inlined
+def _move(move: Any, source: int, stride: int, output: int, output_stride: int, count: int) -> None:
+    for _ in range(count):
+        move(output, source)
+        source, output = source + stride, output + output_stride
 
 
 @inlined

@@ -184,7 +184,7 @@ def input_channels_fit(kind: str, source: str, name: str = "input_channels") -> 
 
 def weights_are_known(kind: str, source: str, fidelity: str = "documented") -> RuleOfKinds:
     """The rule that the kernel of a layer is constant."""
-    remedy = "Give the kernel as constant weights; fold a Q/DQ pair into scales"
+    remedy = "Use constant weights; fold a Q/DQ pair into scales"
     return rule(f"{kind}.constant_weights", weights_are_constant, source=source, fidelity=fidelity, remedy=remedy)
 
 

@@ -205,7 +205,7 @@ SLICE = rules(
         bounds_are_constant,
         source=_SLICE,
         text="start, shape, stride and axes must be known at build time",
-        remedy="Give the bounds as parameters or constants",
+        remedy="Set the bounds as parameters or constants",
     ),
     rule("slice.rank", each(quantities.input_rank, equals(4)), source=_SLICE, remedy=RESHAPE),
     rule("slice.batch", batch_is_whole, when=bounds_are_constant, source=_SLICE, remedy=FALL_BACK),

@@ -116,7 +116,7 @@ RESIZE = rules(
         "resize.scales",
         parameter(scale_count, equals(4)),
         source=_RESIZE,
-        remedy="Give scales, or output extents that are known at build time",
+        remedy="Specify scales, or output extents that are known at build time",
     ),
     rule("resize.outer_scales", each(outer_scales, equals(1)), source=_RESIZE, remedy=FALL_BACK),
     rule("resize.mode", parameter("resize_mode", one_of("NEAREST", "LINEAR")), source=_RESIZE, remedy=FALL_BACK),
@@ -169,7 +169,7 @@ RESIZE = rules(
         "resize.one_size",
         size_is_given_once,
         source="TensorRT IResizeLayer accepts only one of them",
-        remedy="Give scales or extents, not both",
+        remedy="Specify scales or output extents, not both",
     ),
     rule(
         "resize.antialias",

@@ -232,5 +232,5 @@ def test_an_unknown_device_is_refused_with_those_that_there_are():
 
 def test_without_samples_there_is_nothing_to_compare():
     plan = plan_of(averages())
-    with pytest.raises(ExecutionError, match="No samples"):
+    with pytest.raises(ExecutionError, match="At least one sample is required"):
         compare(EngineSide("engine", plan, declared_types(averages()), 1), [DefinitionSide(averages())], [])

@@ -109,7 +109,7 @@ def test_the_script_of_a_kit_can_be_run_and_the_readme_says_what_is_in_the_resul
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({}, ConfigError, "A kit is for a board"),
+        ({}, ConfigError, "A kit requires a board"),
         ({"platform": "orin-nano"}, ConfigError, "has no DLA"),
         ({"platform": "orin-nx-17"}, UnknownNameError, "orin-nx-16"),
         ({"platform": "orin-nx-16", "device": "GPU"}, ConfigError, "A kit is for the DLA"),

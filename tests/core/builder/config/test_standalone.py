@@ -205,7 +205,7 @@ def test_two_batches_are_two_loadables_and_refused():
 
 def test_a_standalone_loadable_is_no_engine():
     with pytest.raises(
-        BuildError, match="With the engine capability DLA_STANDALONE, a build makes a loadable and not an engine"
+        BuildError, match="With the engine capability DLA_STANDALONE, a build produces a loadable, not an engine"
     ):
         Builder().build_engine(standalone_network(), standalone_config())
 

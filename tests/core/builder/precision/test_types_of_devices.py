@@ -91,7 +91,7 @@ def test_a_table_without_rules_has_the_rule_on_types(install):
     table = LimitTable("ACME_NPU", [], supported_kinds={"activation"}, source="a manual")
     assert [one.id for one in table.all_rules] == ["acme_npu.layer.kind"]
     known = install(attrs.evolve(HALF_ONLY)).limits
-    assert known.rule("acme_npu.precision").text == "the layer is computed in FP16"
+    assert known.rule("acme_npu.precision").text == "the layer must be computed in FP16"
     assert known is HALF_ONLY.limits
 
 

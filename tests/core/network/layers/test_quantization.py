@@ -128,7 +128,7 @@ def test_the_axis_may_be_set_after_the_layer_was_added():
     x = network.add_input("x", DataType.FLOAT, (2, 3))
     scale = network.add_constant((3,), np.ones(3, np.float32)).get_output(0)
     layer = network.add_quantize(x, scale)
-    with pytest.raises(UnfinishedLayerError, match="Set `axis`"):
+    with pytest.raises(UnfinishedLayerError, match="Set `axis` to the axis of the channels"):
         layer.get_output(0).spec  # noqa: B018
     layer.axis = 1
     assert layer.get_output(0).dtype is DataType.INT8

@@ -178,11 +178,21 @@ def test_movements_in_a_row_are_copied_once_where_views_meet(chain, layout):
     assert len(work) <= copies or layout != "linear"
 
 
+def slices_of(network, x):
+    """Every other row of an image, then every other column."""
+    images, channels, height, width = x.shape
+    rows = network.add_slice(x, (0, 0, 1, 0), (images, channels, height // 2, width), (1, 1, 2, 1))
+    extents = (images, channels, height // 2, width // 2)
+    return [rows, network.add_slice(rows.outputs[0], (0,) * 4, extents, (1, 1, 1, 2))]
+
+
 @pytest.mark.parametrize("device", ["CPU", "GPU"])
-def test_only_the_host_runs_movements_in_a_row_as_one(device):
+@pytest.mark.parametrize("chain", ["a channel shuffle", "slices"])
+def test_only_the_host_runs_movements_in_a_row_as_one(chain, device):
     network = Network("shuffle")
     shape, steps, _ = CHAINS["a channel shuffle"]
-    added = chain_of(network, network.add_input("x", DataType.FLOAT, shape), *steps)
+    tensor = network.add_input("x", DataType.FLOAT, shape)
+    added = slices_of(network, tensor) if chain == "slices" else chain_of(network, tensor, *steps)
     network.mark_output(added[-1].outputs[0])
     config = BuilderConfig()
     config.default_device_type = device
@@ -190,4 +200,15 @@ def test_only_the_host_runs_movements_in_a_row_as_one(device):
     assert (engine.num_layers == 1) == (device == "CPU")
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     (found,) = engine.create_execution_context(1).run(x).values()
-    np.testing.assert_array_equal(found, x.reshape(2, 3, 4, 5, 7).swapaxes(1, 2).reshape(shape))
+    expected = x.reshape(2, 3, 4, 5, 7).swapaxes(1, 2).reshape(shape)
+    np.testing.assert_array_equal(found, x[:, :, 1:4:2, 0:6:2] if chain == "slices" else expected)
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, DataType.BF16, DataType.INT64])
+@pytest.mark.parametrize("layouts", [("linear", "channels_last"), ("channels_last", "linear")])
+@pytest.mark.parametrize("shape", [(1, 3, 6, 1200), (2, 7, 40, 9)])
+def test_values_that_lie_together_on_neither_side_are_copied_one_by_one(shape, layouts, dtype):
+    network = Network()
+    layers = slices_of(network, network.add_input("x", dtype, shape))
+    feeds = random_feeds(network, np.random.default_rng(0), layouts[0])
+    assert_like_reference(network, layers, feeds, kernel_name="cpu.movement", layout=layouts[1], tolerance=0)
