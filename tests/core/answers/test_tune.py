@@ -341,7 +341,7 @@ def test_mean_errors_that_fp16_leaves_are_taken_back(samples, monkeypatch):
     start = attrs.evolve(tuner.now, half=frozenset({"node_of_y"}))
     better = attrs.evolve(start, model=four("Relu(a)"))
     found = tuning._Mixture(start, "1 layer in FP16", 3, Verdict(20.0, 20.0, np.arange(6.0)))
-    monkeypatch.setattr(tuner, "_corrected", lambda one: tuning._Proposal(better, "biases of 2 layers corrected"))
+    monkeypatch.setattr(tuner, "_corrected", lambda *_: tuning._Proposal(better, "biases of 2 layers corrected"))
     every = attrs.evolve(found, candidate=attrs.evolve(start, half=frozenset(f"node_of_{name}" for name in "ardsety")))
     assert tuner._corrected_mixture(every) is every, "nothing is left in INT8"
     for sqnr, brought, is_taken in ((20.0, 1.0, True), (20.0, 0.01, False), (19.0, 1.0, False)):
@@ -351,6 +351,19 @@ def test_mean_errors_that_fp16_leaves_are_taken_back(samples, monkeypatch):
         assert (after.candidate is better) == is_taken
         assert after.what == f"1 layer in FP16{', biases of 2 layers corrected' if is_taken else ''}"
         assert after.tries == 3 + is_taken
+
+
+def test_a_way_of_correction_replaces_the_one_before_only_by_more_than_chance(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.1)
+    verdicts = [Verdict(20.0, 20.0, np.array(one, np.float64)) for one in ([0] * 6, [9, 1, 0, 2, -1, 1])]
+    monkeypatch.setattr(Judge, "verdicts", lambda *_: verdicts)
+    tried = [tuning._Proposal(tuner.now, name) for name in ("alone", "by one sample")]
+    found = tuner._best(tried, prefers_first=True)
+    assert (found.what, found.tries) == ("alone, the best of 2", 2)
+    assert tuner._best(tried).what == "by one sample, the best of 2"
+    verdicts[1] = Verdict(20.0, 20.0, np.array([1.8, 2.0, 1.9, 2.1, 2.0, 1.8]))
+    assert tuner._best(tried, prefers_first=True).what == "by one sample, the best of 2"
 
 
 def test_one_sample_of_a_share_does_not_outweigh_a_gain(samples):

@@ -271,7 +271,8 @@ def tune(
     One sample in five, at most 16, reports what to expect; of the others one in three, at most 32, selects, and the
     rest is learned from. A step is taken if the mean gain of the selecting samples' SQNR, in the device's integer
     arithmetic, is more than chance: a t-test of the paired gains at 5 %, divided by the number of variants tried;
-    and if the SQNR over all of them together does not fall by more than half a dB.
+    and if the SQNR over all of them together does not fall by more than half a dB, or another metric by more than its
+    standard error.
 
     Args:
         model: a path or an ONNX model.
@@ -659,14 +660,23 @@ class _Tuner:
         ]
         return self._best(tried) or _Proposal(None, "no channels can be scaled")
 
-    def _best(self, tried: Sequence[_Proposal]) -> _Proposal | None:
-        """Return the proposal whose samples have the highest mean SQNR; None if there are none."""
+    def _best(self, tried: Sequence[_Proposal], *, prefers_first: bool = False) -> _Proposal | None:
+        """Return the proposal whose samples have the highest mean SQNR; None if there are none.
+
+        Args:
+            tried: the proposals.
+            prefers_first: whether one replaces another before it only if its gain over that is more than chance.
+        """
         if not tried:
             return None
         verdicts = self._judge.verdicts([one.candidate for one in tried if one.candidate is not None])
-        best = tried[int(np.argmax([one.score for one in verdicts]))]
+        best = 0
+        for index, verdict in enumerate(verdicts):
+            brought = gain(verdicts[best], verdict, len(tried))
+            if brought.is_convincing if prefers_first else brought.mean > 0:
+                best = index
         among = f", the best of {len(tried)}" if len(tried) > 1 else ""
-        return attrs.evolve(best, what=f"{best.what}{among}", tries=len(tried))
+        return attrs.evolve(tried[best], what=f"{tried[best].what}{among}", tries=len(tried))
 
     def _centered(self) -> _Proposal:
         judge, model = self._judge, self.now.model
@@ -748,11 +758,13 @@ class _Tuner:
         what = f"weights of {len(found.kernels)} layers rounded by their effect"
         # Codes that are chosen for the energy of the error may leave a mean, which biases take back.
         corrected = [attrs.evolve(one, what=f"{what}, and {one.what}") for one in self._corrections(candidate)]
-        return self._best([_Proposal(candidate, what), *corrected]) or _Proposal(candidate, what)
+        tried = [_Proposal(candidate, what), *corrected]
+        return self._best(tried, prefers_first=True) or tried[0]
 
     def _corrected(self, candidate: Candidate) -> _Proposal:
-        """Return a network with corrected biases, by the way that the samples that select gain most from."""
-        return self._best(self._corrections(candidate)) or _Proposal(None, "no mean error is sure")
+        """Return a network with corrected biases: each layer alone, unless another way convinces on what selects."""
+        found = self._best(self._corrections(candidate), prefers_first=True)
+        return found or _Proposal(None, "no mean error is sure")
 
     def _corrections(self, candidate: Candidate) -> list[_Proposal]:
         """Return a network with corrected biases, by each way that corrects any."""
