@@ -52,7 +52,7 @@ _CLASSES = {"metric": "agreement", "max_loss": 3.0}
 SETTINGS = (
     Setting("mobilenetv2-fp32.onnx", {**_CLASSES, "max_macs": 0.05}),
     Setting("mobilenetv2-fp32.onnx", {**_CLASSES, "max_macs": 0.0}),
-    Setting("squeezenet1.1-fp32.onnx", {**_CLASSES}),
+    Setting("squeezenet1.1-fp32.onnx", _CLASSES),
     Setting("clothing_mobilenetv2_fp32.onnx", {"target": 22.0}),
     Setting("yolox_nano_416.onnx"),
     Setting("yunet_n_320.onnx"),
@@ -102,7 +102,7 @@ def plan_of(setting: Setting, device: str, pictures: Pictures, folder: Path) -> 
 
 def _tune(setting: Setting, device: str, pictures: Pictures, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
-    samples = place / "samples.npy"
+    samples = place.parent / f"{Path(setting.file).stem}-samples.npy"
     np.save(samples, np.concatenate(pictures.calibration))
     before = time.process_time()
     answer = dryfit.tune(
@@ -111,7 +111,8 @@ def _tune(setting: Setting, device: str, pictures: Pictures, place: Path) -> Non
         place,
         device=device,
         fallback="GPU",
-        state=place / "trials.state",
+        # What does not depend on the limit of multiply-accumulates is tried once.
+        state=place.parent / f"{Path(setting.file).stem}-{device}-{setting.options.get('metric', 'sqnr')}.state",
         resume=True,
         **setting.options,
     )

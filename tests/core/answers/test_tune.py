@@ -341,7 +341,9 @@ def test_mean_errors_that_fp16_leaves_are_taken_back(samples, monkeypatch):
     start = attrs.evolve(tuner.now, half=frozenset({"node_of_y"}))
     better = attrs.evolve(start, model=four("Relu(a)"))
     found = tuning._Mixture(start, "1 layer in FP16", 3, Verdict(20.0, 20.0, np.arange(6.0)))
-    monkeypatch.setattr(tuner, "_corrected", lambda one: tuning._Proposal(better, "biases of 2 layers corrected"))
+    monkeypatch.setattr(tuner, "_corrected", lambda *_: tuning._Proposal(better, "biases of 2 layers corrected"))
+    every = attrs.evolve(found, candidate=attrs.evolve(start, half=frozenset(f"node_of_{name}" for name in "ardsety")))
+    assert tuner._corrected_mixture(every) is every, "nothing is left in INT8"
     for sqnr, brought, is_taken in ((20.0, 1.0, True), (20.0, 0.01, False), (19.0, 1.0, False)):
         verdict = Verdict(sqnr, sqnr, np.arange(6.0) + brought)
         monkeypatch.setattr(Judge, "verdict", lambda *_, verdict=verdict: verdict)
@@ -349,6 +351,42 @@ def test_mean_errors_that_fp16_leaves_are_taken_back(samples, monkeypatch):
         assert (after.candidate is better) == is_taken
         assert after.what == f"1 layer in FP16{', biases of 2 layers corrected' if is_taken else ''}"
         assert after.tries == 3 + is_taken
+
+
+def test_a_way_of_correction_replaces_the_one_before_only_by_more_than_chance(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.1)
+    verdicts = [Verdict(20.0, 20.0, np.array(one, np.float64)) for one in ([0] * 6, [9, 1, 0, 2, -1, 1])]
+    monkeypatch.setattr(Judge, "verdicts", lambda *_: verdicts)
+    tried = [tuning._Proposal(tuner.now, name) for name in ("alone", "by one sample")]
+    found = tuner._best(tried, prefers_first=True)
+    assert (found.what, found.tries) == ("alone, the best of 2", 2)
+    assert tuner._best(tried).what == "by one sample, the best of 2"
+    verdicts[1] = Verdict(20.0, 20.0, np.array([1.8, 2.0, 1.9, 2.1, 2.0, 1.8]))
+    assert tuner._best(tried, prefers_first=True).what == "by one sample, the best of 2"
+
+
+def test_one_sample_of_a_share_does_not_outweigh_a_gain(samples):
+    small = four("Relu(a)")
+    judge = attrs.evolve(judge_of(small, np.load(samples)[:6]), metric=metric_of("agreement"))
+    tuner = tuning._Tuner(judge, small, 97.0, 0.1)
+
+    def share(right):
+        values = np.array([100.0] * right + [0.0] * (17 - right))
+        without = [np.delete(values, index).mean() for index in range(17)]
+        return Verdict(20.0, float(values.mean()), np.zeros(17), jackknife_error(without))
+
+    assert tuner._is_harmless(share(17), share(16))
+    assert tuner._is_harmless(share(14), share(15))
+    assert not tuner._is_harmless(share(17), share(14))
+
+
+def test_an_int8_layer_whose_readers_are_in_fp16_is_judged_too(samples):
+    """Its sums are converted to FP16, so that no tensor of the engine has the name of its output."""
+    judge = judge_of(four("Relu(a)"), np.load(samples))
+    ranges = judge.range_sets([four("Relu(a)")])[0]["minmax"]
+    probe = judge.probe(Candidate(four("Relu(a)"), ranges, half=frozenset({"node_of_y", "node_of_s", "node_of_e"})))
+    assert {"d", "r"} <= {layer.output for layer in probe.layers}
 
 
 def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatch):
@@ -677,7 +715,8 @@ def test_a_model_with_batch_normalizations_is_tuned_without_them(samples, tmp_pa
     onnx.save(normalized(), path)
     answer = dryfit.tune(path, samples, tmp_path / "plan", steps=["bias-correction"], threads=1)
     assert "2 batch normalizations folded into convolutions" in answer.steps[0].what
-    assert "by batch normalization" in answer.steps[-1].what
+    assert answer.steps[-1].what.startswith("biases of 2 layers corrected by ")
+    assert "the best of 3" in answer.steps[-1].what, "one of them by batch normalization"
     x = np.load(samples)[:1]
     written = onnx.load(tmp_path / "plan" / "model.onnx")
     assert not any(node.op_type == "BatchNormalization" for node in written.graph.node)

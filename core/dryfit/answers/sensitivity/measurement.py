@@ -48,12 +48,11 @@ CHANNEL = ("largest", "error", "squared error", "clipped")
 """Values of a tensor's channel: the largest magnitude; the sum of the rounding errors and that of their squares, with
 the part of it from values beyond the range."""
 
+_CONVERSIONS = ("quantize", "dequantize", "cast", "identity")
+"""Layers of an engine that hold the same values in another type."""
+
 MOST_OUTPUT_BYTES = 1 << 31
 """Outputs of all changes are kept for metrics other than SQNR and agreement; more than this is refused. Our choice."""
-
-
-class NoInt8LayerError(ConfigError):
-    """No layer of a network runs in INT8 between tensors that do."""
 
 
 @attrs.frozen
@@ -228,7 +227,7 @@ class LayerProbe:
             if layer.output_scale:
                 self.tensors[layer.output] = layer.output_scale
         if not self.layers:
-            raise NoInt8LayerError(
+            raise ConfigError(
                 "No layer runs in INT8 on this device, so there is no INT8 loss to measure",
                 where=f"network {self._work.name!r}",
                 remedy="Add --precision int8, a calibration cache, or another device; `dryfit explain --quantization` "
@@ -373,7 +372,8 @@ class LayerProbe:
         outputs = group.outputs
         inputs = [tensor for tensor in group.inputs if tensor.name not in self._runner.known]
         is_int8 = any(tensor.dtype is DataType.INT8 for tensor in (*inputs, *outputs))
-        names = [self._user_name(tensor.name) for tensor in (*inputs, *outputs)]
+        names = [self._user_name(tensor.name) for tensor in inputs]
+        names += [self._written_name(tensor.name) for tensor in outputs]
         if not is_int8 or len(outputs) != 1 or None in names or names[-1] in names[:-1]:
             return None
         scales = [self._scale(tensor.name) if tensor.dtype is DataType.INT8 else 0.0 for tensor in (*inputs, *outputs)]
@@ -389,10 +389,18 @@ class LayerProbe:
         if self._work.find_tensor(name) is not None:
             return name
         producer = self._plan_tensors[name].producer
-        if producer is None or producer.kind not in ("quantize", "dequantize", "cast", "identity"):
+        if producer is None or producer.kind not in _CONVERSIONS:
             return None
         source = producer.inputs[0]
         return None if source is None else self._user_name(source.name)
+
+    def _written_name(self, name: str) -> str | None:
+        """Return the same for a tensor that a layer writes, which may be converted to what readers in FP16 take."""
+        found = self._user_name(name)
+        for reader, _ in self._plan_tensors[name].consumers if found is None else ():
+            if reader.kind in _CONVERSIONS and (found := self._written_name(reader.outputs[0].name)) is not None:
+                return found
+        return found
 
     def _scale(self, name: str, seen: frozenset[str] = frozenset()) -> float | None:
         """Return the scale of an INT8 tensor of the engine, from what writes or reads it; None if nothing tells."""

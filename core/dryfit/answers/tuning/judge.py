@@ -173,7 +173,6 @@ class Judge:
         held: samples to judge by; none of `collected` is among them.
         metric: what the user wants to keep.
         labels: labels of the held-back samples for the metric; None for nothing.
-        collected_labels: labels of `collected`.
         exact: FP32 outputs of the original model for the samples held back.
         probabilities: names of the outputs that a softmax gives.
     """
@@ -187,7 +186,6 @@ class Judge:
     metric: Metric
     labels: Any
     exact: Sequence[Mapping[str, Array]]
-    collected_labels: Any = None
     probabilities: frozenset[str] = frozenset()
 
     @classmethod
@@ -235,6 +233,10 @@ class Judge:
                 return None
             found[name] = after - before
         return found
+
+    def has_int8(self, candidate: Candidate) -> bool:
+        """Return whether the device computes any layer of a quantized network in INT8."""
+        return any(layer.precision is DataType.INT8 for layer in self.engine(candidate).plan.layers)
 
     def latency_microseconds(self, candidate: Candidate) -> float | None:
         """Return the estimated latency of a quantized network in us; None if a target does not estimate time."""

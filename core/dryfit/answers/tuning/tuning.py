@@ -18,7 +18,6 @@ from dryfit.answers.asked import EXAMPLE_INPUTS, Asked, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import Options
-from dryfit.answers.sensitivity.measurement import NoInt8LayerError
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
@@ -78,6 +77,9 @@ MOST_MIXTURES = 3
 TOLERATED_LOSS_DB = 0.5
 """The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
 few samples with large outputs."""
+
+ROUNDING = 1e-9
+"""Relative error of FP64 that a comparison allows for."""
 
 EXACT_STEPS = ("equalization", "centering")
 """Steps whose models compute the same in real arithmetic."""
@@ -269,7 +271,8 @@ def tune(
     One sample in five, at most 16, reports what to expect; of the others one in three, at most 32, selects, and the
     rest is learned from. A step is taken if the mean gain of the selecting samples' SQNR, in the device's integer
     arithmetic, is more than chance: a t-test of the paired gains at 5 %, divided by the number of variants tried;
-    and if the SQNR over all of them together does not fall by more than half a dB.
+    and if the SQNR over all of them together does not fall by more than half a dB, or another metric by more than its
+    standard error.
 
     Args:
         model: a path or an ONNX model.
@@ -333,7 +336,6 @@ def tune(
         marked = None if labels is None else [labels[index] for index, name in enumerate(names) if name in inside]
         return [feeds for _, feeds in source.samples(part, subject.network)], marked
 
-    learning, learning_labels = of(parts.learning)
     selecting, selecting_labels = of(parts.selecting)
     assert subject.options is not None  # noqa: S101  there is no config
     shapes = {name: array.shape for name, array in selecting[0].items()}
@@ -359,8 +361,7 @@ def tune(
             runs=runs,
             away=attrs.evolve(runs, threads=threads or threads_per_job(jobs)),
             trials=trials,
-            collected=learning,
-            collected_labels=learning_labels,
+            collected=of(parts.learning)[0],
             held=selecting,
             metric=chosen,
             labels=selecting_labels,
@@ -595,7 +596,9 @@ class _Tuner:
         """
         if self._judge.metric.name == "sqnr":
             return after.sqnr_db >= before.sqnr_db - TOLERATED_LOSS_DB
-        return after.metric >= before.metric - max(before.metric_error, after.metric_error)
+        # Of a share, one sample is just its standard error.
+        error = max(before.metric_error, after.metric_error)
+        return after.metric >= before.metric or before.metric - after.metric <= error * (1 + ROUNDING)
 
     def _report(
         self,
@@ -657,13 +660,23 @@ class _Tuner:
         ]
         return self._best(tried) or _Proposal(None, "no channels can be scaled")
 
-    def _best(self, tried: Sequence[_Proposal]) -> _Proposal | None:
-        """Return the proposal whose samples have the highest mean SQNR; None if there are none."""
+    def _best(self, tried: Sequence[_Proposal], *, prefers_first: bool = False) -> _Proposal | None:
+        """Return the proposal whose samples have the highest mean SQNR; None if there are none.
+
+        Args:
+            tried: the proposals.
+            prefers_first: whether one replaces another before it only if its gain over that is more than chance.
+        """
         if not tried:
             return None
         verdicts = self._judge.verdicts([one.candidate for one in tried if one.candidate is not None])
-        best = tried[int(np.argmax([one.score for one in verdicts]))]
-        return attrs.evolve(best, what=f"{best.what}, the best of {len(tried)}", tries=len(tried))
+        best = 0
+        for index, verdict in enumerate(verdicts):
+            brought = gain(verdicts[best], verdict, len(tried))
+            if brought.is_convincing if prefers_first else brought.mean > 0:
+                best = index
+        among = f", the best of {len(tried)}" if len(tried) > 1 else ""
+        return attrs.evolve(tried[best], what=f"{tried[best].what}{among}", tries=len(tried))
 
     def _centered(self) -> _Proposal:
         judge, model = self._judge, self.now.model
@@ -744,48 +757,33 @@ class _Tuner:
         candidate = attrs.evolve(self.now, model=model)
         what = f"weights of {len(found.kernels)} layers rounded by their effect"
         # Codes that are chosen for the energy of the error may leave a mean, which biases take back.
-        corrected = self._corrected(candidate)
-        if corrected.candidate is not None:
-            return _Proposal(corrected.candidate, f"{what}, and {corrected.what}")
-        return _Proposal(candidate, what)
+        corrected = [attrs.evolve(one, what=f"{what}, and {one.what}") for one in self._corrections(candidate)]
+        tried = [_Proposal(candidate, what), *corrected]
+        return self._best(tried, prefers_first=True) or tried[0]
 
     def _corrected(self, candidate: Candidate) -> _Proposal:
-        """Return a network with corrected biases, by the way that convinces on the samples to learn from."""
+        """Return a network with corrected biases: each layer alone, unless another way convinces on what selects."""
+        found = self._best(self._corrections(candidate), prefers_first=True)
+        return found or _Proposal(None, "no mean error is sure")
+
+    def _corrections(self, candidate: Candidate) -> list[_Proposal]:
+        """Return a network with corrected biases, by each way that corrects any."""
         judge = self._judge
         samples = judge.collected[: 2 * MOST_LOOKED_AT]
-        network = judge.network(candidate.model)
-        try:
-            probe = judge.probe(candidate)
-        except NoInt8LayerError:
-            return _Proposal(None, "no layer is left in INT8")
+        network, probe = judge.network(candidate.model), judge.probe(candidate)
         found = {
             "by data, each layer alone": corrected_biases(network, probe, samples),
             "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
             "by data, in sequence": biases_corrected_in_sequence(network, probe, samples),
         }
-        tried = {
-            name: attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, one))
+        return [
+            _Proposal(
+                attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, one)),
+                f"biases of {count_text(len(one.biases), 'layer')} corrected {name}",
+            )
             for name, one in found.items()
             if one.biases
-        }
-        if not tried:
-            return _Proposal(None, "no mean error is sure")
-        # A mean that is taken back before an activation can still cost: where others of its values pass than err.
-        labels = None if judge.collected_labels is None else judge.collected_labels[: len(samples)]
-        seen = judge.over(self.original, samples, labels)
-        now, *others = seen.verdicts([candidate, *tried.values()])
-        verdicts = dict(zip(tried, others, strict=True))
-        gains = {name: then.score - now.score for name, then in verdicts.items()}
-        told = ", ".join(f"{each:+.1f} dB {name}" for name, each in gains.items())
-        helping = [name for name in tried if gains[name] > 0 and self._is_harmless(now, verdicts[name])]
-        if not helping:
-            return _Proposal(None, f"taking mean errors back costs SQNR where they were learned: {told}")
-        best = helping[0]
-        for name in helping[1:]:
-            if gain(verdicts[best], verdicts[name], len(tried)).is_convincing:
-                best = name
-        what = f"biases of {count_text(len(found[best].biases), 'layer')} corrected {best}"
-        return _Proposal(tried[best], f"{what} (where learned: {told})")
+        ]
 
     def _mixed(self) -> _Proposal:
         if self._is_reached(self._verdict):
@@ -811,13 +809,16 @@ class _Tuner:
 
     def _corrected_mixture(self, found: _Mixture) -> _Mixture:
         """Return the mixture with the mean errors taken back that its INT8 layers leave, if that convinces."""
-        corrected = self._corrected(found.candidate)
+        corrected = _Proposal(None, "")
+        if self._judge.has_int8(found.candidate):
+            corrected = self._corrected(found.candidate)
         if corrected.candidate is None:
             return found
         verdict = self._judge.verdict(corrected.candidate)
-        if not gain(found.verdict, verdict).is_convincing or not self._is_harmless(found.verdict, verdict):
+        is_convincing = gain(found.verdict, verdict, corrected.tries).is_convincing
+        if not is_convincing or not self._is_harmless(found.verdict, verdict):
             return found
-        return _Mixture(corrected.candidate, found.what, 1, verdict).after(found, corrected.what)
+        return _Mixture(corrected.candidate, found.what, corrected.tries, verdict).after(found, corrected.what)
 
     def _latencies(self, candidate: Candidate) -> str:
         """Return the estimated latencies before and after, in words; empty where a target estimates none."""
