@@ -44,3 +44,17 @@ def write_section(name: str, contents: str, path: Path = PAGE) -> None:
         ValueError: as `with_section`.
     """
     path.write_text(with_section(path.read_text(encoding="utf-8"), name, contents), encoding="utf-8")
+
+
+def section_rows(name: str, path: Path = PAGE) -> list[tuple[str, ...]]:
+    """The rows of the table of a section, without its head.
+
+    Raises:
+        ValueError: the page has no such section.
+    """
+    begin, end = f"<!-- {name} begins -->", f"<!-- {name} ends -->"
+    _, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    if not found or end not in rest:
+        raise ValueError(f"the page has no section between {begin!r} and {end!r}")
+    lines = [line for line in rest.partition(end)[0].splitlines() if line.startswith("|")]
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines[2:]]

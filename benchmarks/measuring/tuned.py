@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import attrs
 import numpy as np
 
 import dryfit
+from dryfit.atomic_file import write_atomically
 from dryfit.quantization.cache_forms import read_ranges, set_ranges
 from measuring.accuracy import FLAGS, Answers, Build, measured, network_of
 from measuring.accuracy_cases import CASES, SHARED, AccuracyCase, Pictures
@@ -52,10 +54,13 @@ _CLASSES = {"metric": "agreement", "max_loss": 3.0}
 SETTINGS = (
     Setting("mobilenetv2-fp32.onnx", {**_CLASSES, "max_macs": 0.05}),
     Setting("mobilenetv2-fp32.onnx", {**_CLASSES, "max_macs": 0.0}),
+    Setting("mobilenetv2-fp32.onnx", {**_CLASSES, "max_macs": 0.1}),
     Setting("squeezenet1.1-fp32.onnx", _CLASSES),
+    Setting("squeezenet1.1-fp32.onnx", {**_CLASSES, "max_macs": 0.5}),
     Setting("clothing_mobilenetv2_fp32.onnx", {"target": 22.0}),
     Setting("yolox_nano_416.onnx"),
     Setting("yunet_n_320.onnx"),
+    Setting("yunet_n_320.onnx", {"max_macs": 0.5}),
 )
 
 
@@ -103,7 +108,10 @@ def plan_of(setting: Setting, device: str, pictures: Pictures, folder: Path) -> 
 def _tune(setting: Setting, device: str, pictures: Pictures, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     samples = place.parent / f"{Path(setting.file).stem}-samples.npy"
-    np.save(samples, np.concatenate(pictures.calibration))
+    contents = io.BytesIO()
+    np.save(contents, np.concatenate(pictures.calibration))
+    # Another run may read the file at the same time.
+    write_atomically(samples, [contents.getvalue()])
     before = time.process_time()
     answer = dryfit.tune(
         SHARED / "models" / setting.file,

@@ -8,8 +8,9 @@ import attrs
 import pytest
 
 import networks
+import quantizers
 from measuring.bars import BARS, Comparison, Memory
-from measuring.page import PAGE, plain_table, table, with_section, write_section
+from measuring.page import PAGE, plain_table, section_rows, table, with_section, write_section
 
 FOUND = Comparison("resnet50", "int8", 1, 2, "openvino", "u8", 10.0, "50%", 12.0, 1.2, 1.2, 1.25)
 
@@ -84,3 +85,16 @@ def test_a_section_that_is_not_there_is_an_error():
 @pytest.mark.parametrize("name", ["networks", "kernels", "start-up"])
 def test_the_page_in_docs_has_every_section(name: str):
     assert "new text" in with_section(PAGE.read_text(encoding="utf-8"), name, "new text")
+
+
+def test_rows_of_other_quantizers_are_read_from_the_page(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n<!-- a begins -->\n<!-- a ends -->\n")
+    columns = quantizers.COLUMNS[:3]
+    dryfit, other = ("", "dryfit, INT8 GPU, entropy2", "1"), ("", "NNCF, default", "3")
+    rows = [("net", "FP32", ""), dryfit, other, ("second", "FP32", ""), dryfit]
+    write_section("a", table(columns, rows), page)
+    assert section_rows("a", page) == rows
+    assert quantizers.others_of(rows) == {"net": [other]}
+    with pytest.raises(ValueError, match="b begins"):
+        section_rows("b", page)

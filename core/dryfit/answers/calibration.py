@@ -70,8 +70,8 @@ class MixedCalibration:
     Attributes:
         held_back: names of the samples that were judged on; no histogram contains them.
         device: device in whose arithmetic the sets of ranges were compared.
-        sets: SQNR of the output that suffers most by set of ranges, in dB: that of each calibrator, and of the mixture,
-            if it is better than all of them.
+        sets: SQNR of a sample's worst output by set of ranges, the mean over the samples, in dB: that of each
+            calibrator, and of the mixture, if it is better than all of them by more than chance.
         start: calibrator whose ranges are kept where no other is named.
         left: tensors that got another range, those that gained most first.
         judged: number of tensors, or groups that share a range, that were judged.
@@ -92,9 +92,9 @@ class MixedCalibration:
         texts = ", ".join(f"{name} {value:.1f} dB" for name, value in sets)
         held = count_text(len(self.held_back), "sample")
         yield Line(f"Judged by the outputs on {held} held back: {self.judged} tensors, {self.roundings} ranges tried")
-        yield Line(f"SQNR of the worst output in INT8 on {self.device}: {texts}")
+        yield Line(f"Mean SQNR of a sample in INT8 on {self.device}: {texts}")
         if not self.left:
-            yield Line(f"No mixture was better: all ranges are those of {self.start}")
+            yield Line(f"No mixture is better by more than chance: all ranges are those of {self.start}")
             return
         rows = [
             (

@@ -10,16 +10,18 @@ from dryfit.answers.builder_config import config_of
 from dryfit.answers.calibration import MixedCalibration
 from dryfit.answers.calibration_run import CalibrationRequest, data_source
 from dryfit.answers.options import NetworkOptions
+from dryfit.answers.sample_gains import Verdict, by_sample_db, gain, probability_outputs, spread_evenly
 from dryfit.building import Builder
 from dryfit.calibration.executor import whole_network_config
 from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import (
     MIX,
-    best_mixture,
+    MixedTensor,
     changes_from,
     judged_tensors,
     roundings_of,
     solved_by_all,
+    with_changes,
 )
 from dryfit.calibration.output_noise import NoiseTask, OutputNoise, output_noise
 from dryfit.calibration.worker_processes import WorkerProcesses
@@ -59,11 +61,6 @@ def divided_samples(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return kept, [name for index, name in enumerate(names) if index in held]
 
 
-def spread_evenly(count: int, total: int) -> set[int]:
-    """Return `count` of the indices below `total`, spread evenly: what is sorted is met in all its kinds."""
-    return {(2 * index + 1) * total // (2 * count) for index in range(count)}
-
-
 def mixed_solutions(
     asked: CalibrationRequest,
     network: Network,
@@ -95,20 +92,50 @@ def mixed_solutions(
     noise = _noise(task, held, network, progress, asked.jobs) if roundings else None
     own = {one.name: found[one.name] for one in calibrators}
     with quiet_log():
-        sqnr_of = _device_sqnr(network, source, held, asked)
-        measured = {name: sqnr_of(solutions) for name, solutions in own.items()}
-        start = max(own, key=lambda name: measured[name])
+        verdict_of = _device_verdict(network, source, held, asked)
+        verdicts = {name: verdict_of(solutions) for name, solutions in own.items()}
+        start = max(own, key=lambda name: verdicts[name].score)
         changes = changes_from(own[start], judged, noise)
-        solutions, kept, best = best_mixture(own[start], measured[start], changes, sqnr_of)
+        solutions, kept, best = best_mixture(own[start], verdicts[start], changes, verdict_of)
+    scores = {name: one.score for name, one in verdicts.items()}
     return solutions, MixedCalibration(
         held_back=held,
         device=asked.device,
-        sets=measured | ({MIX: best} if kept else {}),
+        sets=scores | ({MIX: best.score} if kept else {}),
         start=start,
         left=kept,
         judged=len(judged),
         roundings=len(roundings),
     )
+
+
+def best_mixture(
+    start: Mapping[str, Solution],
+    start_verdict: Verdict,
+    changes: Sequence[MixedTensor],
+    verdict_of: Callable[[Mapping[str, Solution]], Verdict],
+) -> tuple[dict[str, Solution], Sequence[MixedTensor], Verdict]:
+    """Return the ranges with as many of the changes as do good together, these changes, and the verdict on them.
+
+    Errors of several tensors do not simply add up: two ranges that cut off the same values are worse than both. So the
+    first change is measured, the first two, four, and so on, and all of them. The best of these is taken if its gain is
+    more than chance.
+
+    Args:
+        start: ranges to improve.
+        start_verdict: verdict on them.
+        changes: those that gain most first.
+        verdict_of: judges ranges in a device's arithmetic.
+    """
+    counts = [1 << power for power in range(len(changes).bit_length()) if 1 << power < len(changes)]
+    counts += [len(changes)] if changes else []
+    best, kept, found = start_verdict, 0, dict(start)
+    for count in counts:
+        solutions = with_changes(start, changes[:count])
+        verdict = verdict_of(solutions)
+        if verdict.score > best.score and gain(start_verdict, verdict, len(counts)).is_convincing:
+            best, kept, found = verdict, count, solutions
+    return found, changes[:kept], best
 
 
 def _noise(
@@ -121,19 +148,20 @@ def _noise(
             return output_noise(task, held, workers, count, jobs)
 
 
-def _device_sqnr(
+def _device_verdict(
     network: Network, source: SampleSource, held: Sequence[str], asked: CalibrationRequest
-) -> Callable[[Mapping[str, Solution]], float]:
-    """Return the measurement of a set of ranges in the device's integer arithmetic, on the held-back samples."""
+) -> Callable[[Mapping[str, Solution]], Verdict]:
+    """Return the judgment of a set of ranges in the device's integer arithmetic, on the held-back samples."""
     samples = [feeds for _, feeds in source.samples(held, network)]
     fixed = copy_network(network)
     for tensor in fixed.inputs:
         tensor.shape = samples[0][tensor.name].shape
     plain = Builder().build_engine(copy_network(fixed), whole_network_config(fixed, samples[0]))
     exact = _outputs(plain, samples, asked.threads)
+    probabilities = probability_outputs(fixed)
     options = NetworkOptions(device=asked.device, precision="int8,fp16", fallback="GPU")
 
-    def sqnr_of(solutions: Mapping[str, Solution]) -> float:
+    def verdict_of(solutions: Mapping[str, Solution]) -> Verdict:
         copy = copy_network(fixed)
         for tensor in copy.tensors:
             one = solutions.get(tensor.name)
@@ -143,9 +171,11 @@ def _device_sqnr(
         config, _ = config_of(copy, options)
         config.builder_optimization_level = 0
         engine = Builder().build_engine(copy, config)
-        return worst_sqnr_db(exact, _outputs(engine, samples, asked.threads))
+        outputs = _outputs(engine, samples, asked.threads)
+        sqnr = worst_sqnr_db(exact, outputs)
+        return Verdict(sqnr, sqnr, by_sample_db(exact, outputs, probabilities))
 
-    return sqnr_of
+    return verdict_of
 
 
 def _outputs(engine: Engine, samples: Sequence[Mapping[str, Array]], threads: int | None) -> list[dict[str, Array]]:

@@ -2,13 +2,13 @@
 
 A calibrator looks at one tensor's values, and minimizes an error of that tensor. Here each range that some calibrator
 finds is judged by what it does to the outputs of the network, on samples that no histogram has seen. The search begins
-with the calibrator whose ranges together give the highest SQNR in the device's integer arithmetic, on the same samples,
-and takes changes only as long as that SQNR grows: the mixture is never worse there than any single calibrator.
+with the calibrator whose ranges together are the best ones for the mean of these samples, in the device's integer
+arithmetic, and takes changes only if they gain more than chance there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -181,30 +181,3 @@ def with_changes(start: Mapping[str, Solution], changes: Sequence[MixedTensor]) 
         solution = Solution.of_threshold(one.threshold, **{CHOSEN_BY: one.calibrator})
         solutions.update(dict.fromkeys(one.tensors, solution))
     return solutions
-
-
-def best_mixture(
-    start: Mapping[str, Solution],
-    start_sqnr: float,
-    changes: Sequence[MixedTensor],
-    sqnr_of: Callable[[Mapping[str, Solution]], float],
-) -> tuple[dict[str, Solution], Sequence[MixedTensor], float]:
-    """Return the ranges with as many of the changes as do good together, these changes, and the SQNR in dB.
-
-    Errors of several tensors do not simply add up: two ranges that cut off the same values are worse than both. So the
-    first change is measured, the first two, four, and so on, and all of them.
-
-    Args:
-        start: ranges to improve.
-        start_sqnr: their SQNR in dB.
-        changes: those that gain most first.
-        sqnr_of: measures ranges in a device's arithmetic.
-    """
-    counts = [1 << power for power in range(len(changes).bit_length()) if 1 << power < len(changes)]
-    best, kept, found = start_sqnr, 0, dict(start)
-    for count in [*counts, len(changes)] if changes else []:
-        solutions = with_changes(start, changes[:count])
-        sqnr = sqnr_of(solutions)
-        if sqnr > best:
-            best, kept, found = sqnr, count, solutions
-    return found, changes[:kept], best

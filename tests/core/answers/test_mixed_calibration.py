@@ -7,8 +7,9 @@ import pytest
 from tests.core.onnx.models import model, numbers
 
 import dryfit
-from dryfit.answers.mixed_calibration import divided_samples
-from dryfit.calibration.output_mix import MixedTensor, best_mixture
+from dryfit.answers.mixed_calibration import best_mixture, divided_samples
+from dryfit.answers.sample_gains import Verdict
+from dryfit.calibration.output_mix import MixedTensor
 from dryfit.errors import CalibrationError
 from dryfit.quantization.calibrator import Solution
 from dryfit.quantization.metric import worst_sqnr_db
@@ -67,17 +68,26 @@ def test_samples_are_held_back_evenly():
         divided_samples(["one"])
 
 
-def test_changes_are_taken_only_as_long_as_they_do_good():
+def test_changes_are_taken_only_if_they_gain_more_than_chance():
     start = {name: Solution.of_threshold(1.0) for name in "abc"}
     changes = [MixedTensor((name,), "minmax", 1.0, 2.0, 0.0, 0.0) for name in "abc"]
 
-    def sqnr_of(solutions):
-        return {1: 11.0, 2: 12.0, 3: 5.0}[sum(one.dynamic_range.threshold == 2.0 for one in solutions.values())]
+    def verdict(*by_sample):
+        return Verdict(0.0, 0.0, np.array(by_sample, np.float64))
 
-    solutions, kept, best = best_mixture(start, 10.0, changes, sqnr_of)
-    assert ([one.tensors for one in kept], best) == ([("a",), ("b",)], 12.0)
+    def mixture(before, by_count):
+        def verdict_of(solutions):
+            return by_count[sum(one.dynamic_range.threshold == 2.0 for one in solutions.values())]
+
+        return best_mixture(start, before, changes, verdict_of)
+
+    before = verdict(10, 20, 30, 15, 25, 12)
+    steady = verdict(12, 22.1, 31.9, 17.2, 26.8, 14)
+    solutions, kept, best = mixture(before, {1: verdict(11, 21, 31, 16, 26, 13), 2: steady, 3: verdict(*[5] * 6)})
+    assert ([one.tensors for one in kept], best) == ([("a",), ("b",)], steady)
     assert solutions["c"].dynamic_range.threshold == 1.0
-    assert best_mixture(start, 20.0, changes, sqnr_of)[1:] == ([], 20.0)
+    by_one = verdict(40, 19, 31, 14, 26, 11)
+    assert mixture(before, dict.fromkeys((1, 2, 3), by_one)) == (start, [], before), "one sample says so"
 
 
 def test_the_output_that_suffers_most_decides():

@@ -17,6 +17,17 @@ from tests.core.onnx.models import model, numbers
 
 import dryfit
 from dryfit.answers.options import NetworkOptions
+from dryfit.answers.sample_gains import (
+    LARGEST_DB,
+    Probability,
+    Verdict,
+    by_sample_db,
+    divided,
+    gain,
+    jackknife_error,
+    probability_outputs,
+    student_quantile,
+)
 from dryfit.answers.sensitivity.measurement import MeasuredLayer
 from dryfit.answers.tuning import tuning
 from dryfit.answers.tuning.centering import center, centered_tensors
@@ -32,15 +43,6 @@ from dryfit.answers.tuning.normalization import (
     shifted,
 )
 from dryfit.answers.tuning.trials import Trials
-from dryfit.answers.tuning.verdicts import (
-    LARGEST_DB,
-    Verdict,
-    by_sample_db,
-    divided,
-    gain,
-    jackknife_error,
-    student_quantile,
-)
 from dryfit.answers.tuning.weights import (
     Corrections,
     _descended,
@@ -822,16 +824,47 @@ def test_the_quantile_is_that_of_published_tables(freedom, exact):
 def test_probabilities_count_by_their_logits():
     logits = np.array([[4.0, 1.0, -2.0, 0.5]])
     exact = np.exp(logits) / np.exp(logits).sum()
+    softmax = {"p": Probability.SOFTMAX}
     # The same factor for all: the logits differ by a constant.
-    assert by_sample_db([{"p": exact}], [{"p": 0.5 * exact}], {"p"}) == pytest.approx(LARGEST_DB, abs=1e-6)
+    assert by_sample_db([{"p": exact}], [{"p": 0.5 * exact}], softmax) == pytest.approx(LARGEST_DB, abs=1e-6)
     moved = exact.copy()
     moved[0, 2] *= 2
-    (found,) = by_sample_db([{"p": exact}], [{"p": moved}], {"p"})
+    (found,) = by_sample_db([{"p": exact}], [{"p": moved}], softmax)
     gap = np.array([0, 0, np.log(2), 0]) - np.log(2) / 4
     centred = logits - logits.mean()
     assert found == pytest.approx(10 * np.log10((centred**2).sum() / (gap**2).sum()))
-    (plain,) = by_sample_db([{"p": exact}], [{"p": moved}], set())
+    (plain,) = by_sample_db([{"p": exact}], [{"p": moved}], {})
     assert plain > found + 20, "the energy of probabilities is that of the likely ones"
+
+
+def test_a_cell_without_an_object_counts_as_one_with_an_object():
+    """A constant that sigmoids are off by is an error, other than for a softmax."""
+    logits = np.array([[-9.0, -6.0, -7.0, 2.0]])
+
+    def sigmoid(values):
+        return 1 / (1 + np.exp(-values))
+
+    def found(changed):
+        (one,) = by_sample_db([{"p": sigmoid(logits)}], [{"p": sigmoid(changed)}], {"p": Probability.SIGMOID})
+        return one
+
+    cells = [found(logits + 0.25 * np.eye(4)[[index]]) for index in range(4)]
+    assert cells == pytest.approx([cells[0]] * 4)
+    assert found(logits + 0.125) == pytest.approx(cells[0])
+    far = np.array([[12.0, 0.0]])
+    exact, rounded = [{"p": sigmoid(far)}], [{"p": sigmoid(far).astype(np.float16)}]
+    assert by_sample_db(exact, rounded, {"p": Probability.SIGMOID}) > 60, "FP16 has no value between this and 1"
+
+
+def test_probabilities_are_found_behind_moves_of_values():
+    several = model(
+        "s = Sigmoid(x) a = Transpose<perm=[0,2,1]>(s) p = Softmax<axis=1>(x) b = Reshape(p, shape) c = Relu(s)",
+        inputs="float[1,4,6] x",
+        outputs="float[1,6,4] a, float[1,24] b, float[1,4,6] c",
+        weights={"shape": np.array([1, 24], np.int64)},
+    )
+    network = dryfit.network_from_onnx(several.SerializeToString())
+    assert probability_outputs(network) == {"a": Probability.SIGMOID, "b": Probability.SOFTMAX}
 
 
 def test_a_step_that_lowers_the_sqnr_of_all_samples_together_is_not_taken(samples, monkeypatch):

@@ -16,9 +16,9 @@ from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.network_cost import network_cost
 from dryfit.answers.options import NetworkOptions
+from dryfit.answers.sample_gains import Probability, Verdict, by_sample_db, jackknife_error, probability_outputs
 from dryfit.answers.sensitivity.measurement import LayerProbe
 from dryfit.answers.tuning.trials import Arrays, Trials, digest
-from dryfit.answers.tuning.verdicts import Verdict, by_sample_db, jackknife_error
 from dryfit.answers.tuning.weights import sums_of
 from dryfit.builder.build import build_plan
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -174,7 +174,7 @@ class Judge:
         metric: what the user wants to keep.
         labels: labels of the held-back samples for the metric; None for nothing.
         exact: FP32 outputs of the original model for the samples held back.
-        probabilities: names of the outputs that a softmax gives.
+        probabilities: what gives the outputs that count by their logits, by name.
     """
 
     external: ExternalData
@@ -186,14 +186,14 @@ class Judge:
     metric: Metric
     labels: Any
     exact: Sequence[Mapping[str, Array]]
-    probabilities: frozenset[str] = frozenset()
+    probabilities: Mapping[str, Probability] = attrs.field(factory=dict)
 
     @classmethod
     def of_model(cls, model: ModelProto, **fields: Any) -> Judge:
         """Return the judge of a model, which computes the exact outputs."""
         judge = cls(exact=(), **fields)
-        found = {name for node in model.graph.node if node.op_type == "Softmax" for name in node.output}
-        return attrs.evolve(judge, exact=judge.real_outputs(model), probabilities=frozenset(found))
+        found = probability_outputs(judge.network(model))
+        return attrs.evolve(judge, exact=judge.real_outputs(model), probabilities=found)
 
     def over(self, model: ModelProto, samples: Sequence[Feeds], labels: Any = None) -> Judge:
         """Return a judge by other samples, against the FP32 outputs of the original model."""
@@ -254,7 +254,7 @@ class Judge:
         """Return what quantized networks are worth on the samples held back."""
         samples = samples_digest(self.held)
         trials = [
-            (digest("verdict with error", one.digest, samples), partial(self.away.outputs, one, self.held))
+            (digest("verdict by logits", one.digest, samples), partial(self.away.outputs, one, self.held))
             for one in candidates
         ]
 

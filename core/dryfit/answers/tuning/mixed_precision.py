@@ -12,14 +12,14 @@ to the signal, with what was chosen so far. How many choices are needed is searc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import numpy as np
 
+from dryfit.answers.sample_gains import Probability, signal_and_noise
 from dryfit.answers.sensitivity.measurement import LayerProbe
 from dryfit.answers.tuning.judge import Candidate, Judge
-from dryfit.answers.tuning.verdicts import compared_values
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array
 from dryfit.quantization.sample_arrays import Feeds
@@ -62,30 +62,29 @@ class Noise:
     ratios: Array
 
 
-def noise_of(probe: LayerProbe, samples: Sequence[Feeds], probabilities: Collection[str]) -> Noise:
+def noise_of(probe: LayerProbe, samples: Sequence[Feeds], probabilities: Mapping[str, Probability]) -> Noise:
     """Return the noise of the rounding of each tensor, and of each layer's weights.
 
     Args:
         probe: engines of the quantized network.
         samples: inputs.
-        probabilities: names of the outputs that a softmax gives, which count by their logits.
+        probabilities: what gives the outputs that count by their logits, by name.
     """
     reading = readers_of(probe)
     readers = [reading.get(name, frozenset()) for name in probe.tensors]
     readers += [frozenset(layer.layers) for layer in probe.layers]
+    kinds = {name: probabilities.get(name) for name in probe.outputs}
     signal = np.zeros(len(probe.outputs))
     noise = np.zeros((len(readers), len(probe.outputs)))
     for feeds in samples:
         exact = {name: array.copy() for name, array in probe.run(feeds).items()}
-        real = [compared_values(exact, name, probabilities) for name in probe.outputs]
-        signal += [float((one**2).sum()) for one in real]
+        signal += [signal_and_noise(exact[name], exact[name], kinds[name])[0] for name in probe.outputs]
         for index in range(len(readers)):
             if index < len(probe.tensors):
                 found = probe.outputs_by_tensor(list(probe.tensors)[index])
             else:
                 found = probe.outputs_by_weights(probe.layers[index - len(probe.tensors)])
-            others = [compared_values(found, name, probabilities) for name in probe.outputs]
-            noise[index] += [float(((other - one) ** 2).sum()) for one, other in zip(real, others, strict=True)]
+            noise[index] += [signal_and_noise(exact[name], found[name], kinds[name])[1] for name in probe.outputs]
     return Noise(readers, noise / np.where(signal > 0, signal, np.inf))
 
 

@@ -18,6 +18,7 @@ from dryfit.answers.asked import EXAMPLE_INPUTS, Asked, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import Options
+from dryfit.answers.sample_gains import Gain, SampleParts, Verdict, divided, gain
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
@@ -31,7 +32,6 @@ from dryfit.answers.tuning.normalization import (
     shifted,
 )
 from dryfit.answers.tuning.trials import Trials, digest
-from dryfit.answers.tuning.verdicts import Gain, SampleParts, Verdict, divided, gain
 from dryfit.answers.tuning.weights import (
     biases_corrected_in_sequence,
     corrected_biases,

@@ -4,25 +4,31 @@ Few samples judge, and many networks are compared on the same ones. The best of 
 chance. So a network replaces another only if its mean gain per sample exceeds zero by as many standard errors as chance
 reaches in one search out of twenty, counting how many networks the search tried.
 
-A sample counts by its own SQNR in dB, whatever the energy of its outputs. An output of a softmax counts by its
-logarithms less their mean, which are the logits before it but for a constant: the energy of probabilities is that of
-the one or two classes that the network is sure of, and tells little about single samples.
+A sample counts by its own SQNR in dB, whatever the energy of its outputs. Probabilities count by their logits. The
+energy of a softmax is that of the one or two classes that the network is sure of, and tells little about single
+samples; its logarithms less their mean are the logits before it but for a constant. The energy of a detector's sigmoid
+is that of the few cells that see an object, and of none in samples without objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import enum
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 
 import attrs
 import numpy as np
 
-from dryfit.answers.mixed_calibration import spread_evenly
 from dryfit.errors import CalibrationError
+from dryfit.network.layer import Layer
+from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.network import Network
 from dryfit.network.tensor import Array
 
 LEAST_PROBABILITY = 2.0**-24
-"""What is less counts as this: the smallest positive FP16, which devices compute a softmax in."""
+"""What is less counts as this: the smallest positive FP16, which devices compute probabilities in."""
+LEAST_DOUBT = 2.0**-11
+"""What is nearer to 1 counts as this far from it: the distance of the FP16 values next below 1 is 2^-11."""
 LARGEST_DB = 150.0
 """More than FP32 tells; what does not differ counts as this."""
 CHANCE = 0.05
@@ -43,7 +49,7 @@ class Verdict:
     Attributes:
         sqnr_db: SQNR of the worst output over all samples, in dB.
         metric: the user's metric.
-        by_sample: SQNR of each sample's worst output in dB, with logits in the place of softmax outputs: float64[N].
+        by_sample: SQNR of each sample's worst output in dB, with logits in the place of probabilities: float64[N].
         metric_error: standard error of the metric, by the jackknife.
     """
 
@@ -132,34 +138,77 @@ def student_quantile(probability: float, freedom: int) -> float:
     return z + second + third
 
 
+class Probability(enum.Enum):
+    """What gives an output that is made of probabilities."""
+
+    SOFTMAX = enum.auto()
+    SIGMOID = enum.auto()
+
+
+def probability_outputs(network: Network) -> dict[str, Probability]:
+    """Return the outputs that a softmax or a sigmoid gives, also where only moves of values follow it, by name."""
+    givers: dict[str, Layer] = {tensor.name: layer for layer in network.layers for tensor in layer.outputs}
+    found = {}
+    for output in network.outputs:
+        giver = givers.get(output.name)
+        while giver is not None and giver.only_moves_values and giver.inputs[0] is not None:
+            giver = givers.get(giver.inputs[0].name)
+        if giver is not None and giver.kind == "softmax":
+            found[output.name] = Probability.SOFTMAX
+        elif isinstance(giver, Activation) and giver.activation_type is ActivationType.SIGMOID:
+            found[output.name] = Probability.SIGMOID
+    return found
+
+
+def signal_and_noise(exact: Array, found: Array, kind: Probability | None) -> tuple[float, float]:
+    """Return the energies of an output of a sample and of its error, in logits for probabilities.
+
+    Args:
+        exact: FP32 values.
+        found: values to judge.
+        kind: what gives the output; None for others.
+    """
+    real, other = exact.astype(np.float64), found.astype(np.float64)
+    if kind is not None:
+        real, other = _logits(real, kind), _logits(other, kind)
+    noise = float(((other - real) ** 2).sum())
+    # A mean tells how rare objects are; what differs from it tells where they are.
+    signal = real if kind is None else real - real.mean()
+    return float((signal**2).sum()), noise
+
+
+def _logits(values: Array, kind: Probability) -> Array:
+    logarithms = np.log(np.maximum(values, LEAST_PROBABILITY))
+    if kind is Probability.SOFTMAX:
+        return np.asarray(logarithms - logarithms.mean())
+    return np.asarray(logarithms - np.log(np.maximum(1 - values, LEAST_DOUBT)))
+
+
 def by_sample_db(
-    exact: Sequence[Mapping[str, Array]], found: Sequence[Mapping[str, Array]], probabilities: Collection[str]
+    exact: Sequence[Mapping[str, Array]],
+    found: Sequence[Mapping[str, Array]],
+    probabilities: Mapping[str, Probability],
 ) -> Array:
     """Return the SQNR of each sample's worst output in dB: float64[N].
 
     Args:
         exact: FP32 outputs of each sample.
         found: outputs to judge, in the same order.
-        probabilities: names of the outputs that a softmax gives.
+        probabilities: what gives the outputs that count by their logits, by name.
     """
     worst = np.full(len(exact), LARGEST_DB)
     for index, (one, other) in enumerate(zip(exact, found, strict=True)):
         for name in one:
-            real = compared_values(one, name, probabilities)
-            noise = float(((compared_values(other, name, probabilities) - real) ** 2).sum())
+            signal, noise = signal_and_noise(one[name], other[name], probabilities.get(name))
             if noise:
-                ratio = 10 * np.log10(max(float((real**2).sum()) / noise, 10 ** (-LARGEST_DB / 10)))
+                ratio = 10 * np.log10(max(signal / noise, 10 ** (-LARGEST_DB / 10)))
                 worst[index] = min(worst[index], ratio)
     return worst
 
 
-def compared_values(outputs: Mapping[str, Array], name: str, probabilities: Collection[str]) -> Array:
-    """Return an output of a sample as it is compared: float64, logits less their mean for what a softmax gives."""
-    wide = outputs[name].astype(np.float64)
-    if name not in probabilities:
-        return wide
-    logits = np.log(np.maximum(wide, LEAST_PROBABILITY))
-    return np.asarray(logits - logits.mean())
+def spread_evenly(count: int, total: int) -> set[int]:
+    """Return `count` of the indices below `total`, spread evenly: what is sorted is met in all its kinds."""
+    return {(2 * index + 1) * total // (2 * count) for index in range(count)}
 
 
 @attrs.frozen
