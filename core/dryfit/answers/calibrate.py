@@ -134,7 +134,7 @@ def calibrate(
     else:
         kept, run = run_samples(asked, network, progress)
     if asked.chosen.judges_outputs:
-        solutions, mixed = mixed_solutions(asked, network, kept, progress)
+        kept, solutions, mixed = mixed_solutions(asked, network, kept, progress)
     else:
         solutions = solve_network(network, kept.collectors, asked.chosen, full_range=full_range, rivals=solvers)
     if asked.output is not None:

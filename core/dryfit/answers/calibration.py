@@ -68,7 +68,8 @@ class MixedCalibration:
     """How the ranges were mixed.
 
     Attributes:
-        held_back: names of the samples that were judged on; no histogram contains them.
+        held_back: names of the samples that were judged on; the ranges that were judged are of the others, those of the
+            answer of all samples.
         device: device in whose arithmetic the sets of ranges were compared.
         sets: SQNR of a sample's worst output by set of ranges, the mean over the samples, in dB: that of each
             calibrator, and of the mixture, if it is better than all of them by more than chance.

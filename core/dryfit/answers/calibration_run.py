@@ -135,6 +135,13 @@ def run_samples(
     return state, CalibrationRun(done, count.images, count.seconds, count.images_per_second)
 
 
+def with_samples(
+    asked: CalibrationRequest, network: Network, state: CalibrationState, names: Sequence[str]
+) -> CalibrationState:
+    """Return a state with some samples more; the given one is used up."""
+    return _task(asked, data_source(asked), network).run(names, state, network=network)
+
+
 def _keep_or_stop(asked: CalibrationRequest, names: Sequence[str], state: CalibrationState) -> None:
     """Write or remove the stored state.
 

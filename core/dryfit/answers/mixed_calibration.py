@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dryfit.answers.asked import load_network, quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.calibration import MixedCalibration
-from dryfit.answers.calibration_run import CalibrationRequest, data_source
+from dryfit.answers.calibration_run import CalibrationRequest, data_source, with_samples
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.sample_gains import Verdict, by_sample_db, gain, probability_outputs, spread_evenly
 from dryfit.building import Builder
@@ -16,10 +16,12 @@ from dryfit.calibration.executor import whole_network_config
 from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import (
     MIX,
+    UNRESTRICTED,
     MixedTensor,
     changes_from,
     judged_tensors,
     roundings_of,
+    solved_again,
     solved_by_all,
     with_changes,
 )
@@ -66,8 +68,10 @@ def mixed_solutions(
     network: Network,
     state: CalibrationState,
     progress: Callable[[int, int], SampleCount],
-) -> tuple[dict[str, Solution], MixedCalibration]:
-    """Return the ranges of the calibrator `auto`.
+) -> tuple[CalibrationState, dict[str, Solution], MixedCalibration]:
+    """Return the state of all samples, the ranges of the calibrator `auto`, and how they were mixed.
+
+    What is chosen on the samples held back is solved again from all samples.
 
     Args:
         asked: the calibration; it has data.
@@ -96,9 +100,14 @@ def mixed_solutions(
         verdicts = {name: verdict_of(solutions) for name, solutions in own.items()}
         start = max(own, key=lambda name: verdicts[name].score)
         changes = changes_from(own[start], judged, noise)
-        solutions, kept, best = best_mixture(own[start], verdicts[start], changes, verdict_of)
+        chosen, best = best_mixture(own[start], verdicts[start], changes, verdict_of)
+    whole = with_samples(asked, network, state, held)
+    named = {start, *(one.calibrator.removesuffix(UNRESTRICTED) for one in chosen)}
+    used = [one for one in calibrators if one.name in named]
+    again = solved_by_all(network, whole.collectors, used, full_range=asked.full_range)
+    kept = solved_again(chosen, judged, start, again)
     scores = {name: one.score for name, one in verdicts.items()}
-    return solutions, MixedCalibration(
+    mixed = MixedCalibration(
         held_back=held,
         device=asked.device,
         sets=scores | ({MIX: best.score} if kept else {}),
@@ -107,6 +116,7 @@ def mixed_solutions(
         judged=len(judged),
         roundings=len(roundings),
     )
+    return whole, with_changes(again[start], kept), mixed
 
 
 def best_mixture(
@@ -114,8 +124,8 @@ def best_mixture(
     start_verdict: Verdict,
     changes: Sequence[MixedTensor],
     verdict_of: Callable[[Mapping[str, Solution]], Verdict],
-) -> tuple[dict[str, Solution], Sequence[MixedTensor], Verdict]:
-    """Return the ranges with as many of the changes as do good together, these changes, and the verdict on them.
+) -> tuple[Sequence[MixedTensor], Verdict]:
+    """Return as many of the changes as do good together, and the verdict on them.
 
     Errors of several tensors do not simply add up: two ranges that cut off the same values are worse than both. So the
     first change is measured, the first two, four, and so on, and all of them. The best of these is taken if its gain is
@@ -129,13 +139,12 @@ def best_mixture(
     """
     counts = [1 << power for power in range(len(changes).bit_length()) if 1 << power < len(changes)]
     counts += [len(changes)] if changes else []
-    best, kept, found = start_verdict, 0, dict(start)
+    best, kept = start_verdict, 0
     for count in counts:
-        solutions = with_changes(start, changes[:count])
-        verdict = verdict_of(solutions)
+        verdict = verdict_of(with_changes(start, changes[:count]))
         if verdict.score > best.score and gain(start_verdict, verdict, len(counts)).is_convincing:
-            best, kept, found = verdict, count, solutions
-    return found, changes[:kept], best
+            best, kept = verdict, count
+    return changes[:kept], best
 
 
 def _noise(

@@ -34,6 +34,9 @@ ALIKE = 0.02
 CHOSEN_BY = "chosen by the outputs"
 """Detail of a solution that was taken from another calibrator than the first; its value names that one."""
 
+UNRESTRICTED = ", unrestricted"
+"""Behind the name of a calibrator: tensors that otherwise keep their largest magnitude were solved too."""
+
 MIX = "mix"
 """Name of the mixture among the sets of ranges that are compared."""
 
@@ -43,7 +46,7 @@ class Candidate:
     """A range of some tensors.
 
     Attributes:
-        calibrator: who found it; with `, unrestricted` where tensors that keep their largest magnitude were solved too.
+        calibrator: who found it, with `UNRESTRICTED` behind where that holds.
         threshold: end of the range.
     """
 
@@ -102,7 +105,7 @@ def solved_by_all(
     for one in sorted(calibrators, key=lambda one: (one.name != START, one.name)):
         found[one.name] = solve_network(network, collectors, one, full_range=full_range)
     for one in calibrators if full_range else ():
-        found[f"{one.name}, unrestricted"] = solve_network(network, collectors, one, full_range=False)
+        found[f"{one.name}{UNRESTRICTED}"] = solve_network(network, collectors, one, full_range=False)
     return found
 
 
@@ -172,6 +175,32 @@ def changes_from(
             )
             found.append((float(costs[now] - costs[best]), change))
     return [change for _, change in sorted(found, key=lambda one: -one[0])]
+
+
+def solved_again(
+    changes: Sequence[MixedTensor],
+    judged: Sequence[JudgedTensors],
+    start: str,
+    found: Mapping[str, Mapping[str, Solution]],
+) -> list[MixedTensor]:
+    """Return the same changes with the ranges that the same calibrators find in other statistics.
+
+    Args:
+        changes: tensors with another range than that of the calibrator to start from.
+        judged: all tensors that were judged.
+        start: name of the calibrator to start from.
+        found: what each calibrator finds, by its name.
+    """
+    deciding = {one.sharing: one.tensors[0] for one in judged}
+
+    def end(calibrator: str, change: MixedTensor, known: float) -> float:
+        given = found[calibrator][deciding[tuple(change.tensors)]].dynamic_range
+        return known if given is None else given.threshold
+
+    return [
+        attrs.evolve(one, before=end(start, one, one.before), threshold=end(one.calibrator, one, one.threshold))
+        for one in changes
+    ]
 
 
 def with_changes(start: Mapping[str, Solution], changes: Sequence[MixedTensor]) -> dict[str, Solution]:
