@@ -427,6 +427,21 @@ def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatc
     assert len(starts) == 1, "what reaches the metric is not searched for again"
 
 
+@pytest.mark.parametrize("rounds", [False, True])
+def test_weights_that_centering_rounds_are_a_correction_that_fp16_is_tried_without(rounds, samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.1)
+    tuner.begin()
+    before = tuner.now
+    proposed = tuning._Proposal(attrs.evolve(before), "centered", origin=small if rounds else None)
+    better = Verdict(30.0, 30.0, tuner._verdict.by_sample + 2)
+    monkeypatch.setattr(tuner, "_centered", lambda: proposed)
+    monkeypatch.setattr(Judge, "verdict", lambda *_: better)
+    tuner.take("centering")
+    assert tuner.now is proposed.candidate
+    assert tuner._uncorrected is (before if rounds else None)
+
+
 def test_large_networks_are_judged_on_fewer_samples(samples):
     small = four("Relu(a)")
     judge = judge_of(small, np.load(samples))

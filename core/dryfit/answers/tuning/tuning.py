@@ -581,7 +581,9 @@ class _Tuner:
             origin = self._judge.exact if proposed.origin is None else self._judge.real_outputs(proposed.origin)
             is_taken = step not in EXACT_STEPS or worst_sqnr_db(origin, real) >= LEAST_EXACT_DB
         if is_taken:
-            if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
+            # Centering counts where it rounds weights first, which stay so in FP16.
+            changes_values = step in ("weight-rounding", "bias-correction") or proposed.origin is not None
+            if changes_values and self._uncorrected is None:
                 self._uncorrected = self.now
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
