@@ -192,18 +192,14 @@ def _chosen(layers: Sequence[Layer], precisions: Precisions) -> Mapping[str, Dat
 
 def _stored_specs(layers: Sequence[Layer], specs: Specs, precisions: Precisions | None) -> dict[str, TensorSpec]:
     """The specs of the layers' tensors at known extents, in the types in which they are stored where that is known."""
-    names = dict.fromkeys(one.name for layer in layers for one in (*layer.inputs, *layer.outputs) if one is not None)
-    types: dict[str, DataType] = {}
-    if precisions is not None:
-        for layer in layers:
-            for index, output in enumerate(layer.outputs):
-                types[output.name] = precisions.stored_type(layer, index)
-        given = set(types)
-        for layer in layers:
-            for index, tensor in enumerate(layer.inputs):
-                if tensor is not None and tensor.name not in given:
-                    types[tensor.name] = precisions.input_type(layer, index)
-    return {name: _stored_spec(specs[name], types.get(name)) for name in names}
+    types: dict[str, DataType | None] = {}
+    for layer in layers:
+        for index, tensor in enumerate(layer.inputs):
+            if tensor is not None and tensor.name not in types:
+                types[tensor.name] = None if precisions is None else precisions.input_type(layer, index)
+        for index, output in enumerate(layer.outputs):
+            types[output.name] = None if precisions is None else precisions.stored_type(layer, index)
+    return {name: _stored_spec(specs[name], dtype) for name, dtype in types.items()}
 
 
 def _stored_spec(spec: TensorSpec, dtype: DataType | None) -> TensorSpec:

@@ -13,13 +13,15 @@ for the classes of one image. So a network is cut into stretches, each with slic
 
 Nobody sees a difference: kernels give an image the same bits in any batch.
 
-That needs a network whose images do not meet: every tensor that depends on the inputs has the batch as its first axis,
-and no layer looks along it.
+That goes on for as long as images do not meet: every tensor that depends on the inputs has the batch as its first axis,
+and no layer looks along it. From the first operation on where they meet, such as a reshape whose extents name the whole
+batch, all images run at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from types import EllipsisType
 
 import attrs
 import numpy as np
@@ -78,13 +80,13 @@ class Stretch:
 
     Attributes:
         bound: the operations, bound to the shapes of a slice.
-        slices: the images of each, in order.
+        slices: the images of each, in order; `...` for the whole batch, which need not be the first axis of tensors.
         reads: names of the tensors that come from outside.
         writes: names of the tensors that later stretches or callers read.
     """
 
     bound: BoundEngine
-    slices: Sequence[slice]
+    slices: Sequence[slice | EllipsisType]
     reads: Sequence[str]
     writes: Sequence[str]
 
@@ -133,13 +135,15 @@ def bind_engine(
         ExecutionError: As `BoundEngine` does.
     """
     specs = specs_for(plan, input_shapes)
+    outputs = [tensor.name for tensor in plan.network.outputs]
     batch, images = _batch_of(input_shapes), list[int]()
     if batch > 1 and not shows_tensors and not any(isinstance(one.group, SegmentGroup) for one in operations):
-        images = images_of_operations(batch, operations, specs)
+        apart = _specs_of_slice(plan.network, specs, batch, 1)
+        if all(name in apart or _is_made(name, operations) for name in outputs):
+            images = images_of_operations(batch, operations, specs, apart)
     of_slices = {count: _specs_of_slice(plan.network, specs, batch, count) for count in set(images) - {batch}}
-    if not of_slices or None in of_slices.values():
+    if not of_slices:
         return BoundEngine(plan, operations, specs, num_threads, shows_tensors=shows_tensors)
-    outputs = [tensor.name for tensor in plan.network.outputs]
     stored, stretches = set(outputs), list[Stretch]()
     known = {name for name, spec in specs.items() if spec.value is not None}
     starts = [index for index, count in enumerate(images) if index == 0 or count != images[index - 1]]
@@ -155,7 +159,7 @@ def bind_engine(
         count = images[start]
         shapes = of_slices.get(count) or specs
         bound = BoundEngine(plan, here, shapes, num_threads, inputs=reads, outputs=writes)
-        slices = [slice(first, first + count) for first in range(0, batch, count)]
+        slices = [...] if count == batch else [slice(first, first + count) for first in range(0, batch, count)]
         stretches.append(Stretch(bound, slices, reads, writes))
     layouts = {name: placement.host_layout for name, placement in plan.placements.items()}
     arrays = {name: new_array(specs[name], layouts.get(name, HostLayout.LINEAR)) for name in sorted(stored)}
@@ -173,20 +177,32 @@ def _batch_of(shapes: Mapping[str, Shape]) -> int:
 
 
 def images_of_operations(
-    batch: int, operations: Sequence[ResolvedOperation], specs: Mapping[str, TensorSpec]
+    batch: int, operations: Sequence[ResolvedOperation], specs: Mapping[str, TensorSpec], apart: Container[str]
 ) -> list[int]:
     """The images of the slices that each operation runs in: divisors of the batch that never fall from one to the next.
 
     What an operation or a later one reads and writes for a slice is small enough, unless it is a single image. Slices
     grow where at least four times as many images fit: changing them costs a copy, and what is in the caches.
+
+    Args:
+        batch: images in all.
+        operations: in order.
+        specs: of every tensor, for the whole batch.
+        apart: names of the tensors of which a slice's images need no others; all operations run on the whole batch from
+            the first on that makes another.
     """
-    fitting: list[int] = []
-    for one in reversed(operations):
+    end = next((index for index, one in enumerate(operations) if not _are_apart(one, apart)), len(operations))
+    fitting = [batch] * (len(operations) - end)
+    for one in reversed(operations[:end]):
         fitting.append(min(_fitting_images(batch, one, specs), *fitting[-1:], batch))
     images: list[int] = []
     for count in reversed(fitting):
         images.append(images[-1] if images and count < _LEAST_SHARE * images[-1] and count != batch else count)
     return images
+
+
+def _are_apart(operation: ResolvedOperation, apart: Container[str]) -> bool:
+    return all(tensor.name in apart for layer in operation.group.layers for tensor in layer.outputs)
 
 
 def _fitting_images(batch: int, operation: ResolvedOperation, specs: Mapping[str, TensorSpec]) -> int:
@@ -204,32 +220,34 @@ def _fitting_images(batch: int, operation: ResolvedOperation, specs: Mapping[str
 
 def _specs_of_slice(
     network: Network, specs: Mapping[str, TensorSpec], batch: int, images: int
-) -> dict[str, TensorSpec] | None:
-    """The specs of all tensors for so many images; None where images meet."""
+) -> dict[str, TensorSpec]:
+    """The specs for so many images: of the inputs, what follows from them while images do not meet, and constants."""
     found = {
         tensor.name: TensorSpec((images, *specs[tensor.name].shape[1:]), tensor.dtype) for tensor in network.inputs
     }
     with_batch = set(found)
     for layer in network.layers:
         read = {tensor.name for tensor in layer.ordering_inputs if tensor is not None}
+        if not read <= found.keys():
+            continue
         try:
             given = infer_with_values(
                 layer, [None if tensor is None else found[tensor.name] for tensor in layer.ordering_inputs]
             )
         except DryfitError:  # such as a reshape to known extents
-            return None
-        found.update((tensor.name, spec) for tensor, spec in zip(layer.outputs, given, strict=True))
+            continue
+        made = {tensor.name: spec for tensor, spec in zip(layer.outputs, given, strict=True)}
         if not read & with_batch:
+            found.update((name, spec) for name, spec in made.items() if spec.value is not None)
             continue
         reads_others = any(tensor is not None and tensor.name in with_batch for tensor in layer.inputs[1:])
         if (layer.kind in _WEIGHTED and reads_others) or not _keeps_images_apart(layer, [found[one] for one in read]):
-            return None
-        for tensor in layer.outputs:
-            whole, part = specs[tensor.name].shape, found[tensor.name].shape
-            if whole[:1] != (batch,) or part != (images, *whole[1:]):
-                return None
-            with_batch.add(tensor.name)
-    return found if all(tensor.name in with_batch for tensor in network.outputs) else None
+            continue
+        wholes = {name: specs[name].shape for name in made}
+        if all(wholes[name][:1] == (batch,) and made[name].shape == (images, *wholes[name][1:]) for name in made):
+            found |= made
+            with_batch |= made.keys()
+    return found
 
 
 def _keeps_images_apart(layer: Layer, specs: Sequence[TensorSpec]) -> bool:

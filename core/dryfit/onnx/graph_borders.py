@@ -13,10 +13,11 @@ import onnx
 from onnx import ValueInfoProto
 
 from dryfit.errors import OnnxImportError
+from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.movement import Identity
 from dryfit.network.network import Network
-from dryfit.network.tensor import Tensor
+from dryfit.network.tensor import Shape, Tensor
 from dryfit.onnx.tensors import NodeInput, data_type
 
 
@@ -57,12 +58,30 @@ def _is_made_by(tensor: Tensor, node_name: str) -> bool:
     return node_name in names or (node_name.endswith("/") and any(name.startswith(node_name) for name in names))
 
 
-def add_graph_input(network: Network, info: ValueInfoProto) -> NodeInput:
+DeclaredTypes = dict[bytes, tuple[DataType, Shape]]
+"""A graph input's type as it is written in the file, to the type and shape of its tensor; -1 is dynamic."""
+
+
+def add_graph_input(network: Network, info: ValueInfoProto, known: DeclaredTypes) -> NodeInput:
     """The operand of a new network input.
+
+    Args:
+        network: gets the input.
+        info: the graph's input.
+        known: types that were read before, since many inputs have the same; gets this one.
 
     Raises:
         OnnxImportError: the graph's input is no tensor, or its number of axes is not given.
     """
+    written = info.type.SerializeToString()
+    if written not in known:
+        known[written] = _declared(info)
+    dtype, shape = known[written]
+    tensor = network.add_input(info.name, dtype, shape)
+    return NodeInput(info.name, tensor.spec, tensor)
+
+
+def _declared(info: ValueInfoProto) -> tuple[DataType, Shape]:
     where = f"input {info.name!r}"
     if not info.type.HasField("tensor_type"):
         raise OnnxImportError(
@@ -77,9 +96,7 @@ def add_graph_input(network: Network, info: ValueInfoProto) -> NodeInput:
         raise OnnxImportError(
             "The rank of an input must be known", where=where, remedy="Add a shape with dynamic dimensions to the input"
         )
-    shape = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
-    tensor = network.add_input(info.name, dtype, shape)
-    return NodeInput(info.name, tensor.spec, tensor)
+    return dtype, tuple(dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim)
 
 
 def mark_graph_output(network: Network, tensor: Tensor, name: str) -> None:
@@ -117,7 +134,7 @@ def name_dimensions(network: Network, graph: onnx.GraphProto) -> None:
     ignored: dict[str, list[str]] = {}
     for info in (*graph.input, *graph.output, *graph.value_info):
         tensor = network.find_tensor(info.name)
-        if tensor is None or not info.type.HasField("tensor_type"):
+        if tensor is None or -1 not in tensor.shape or not info.type.HasField("tensor_type"):
             continue
         for axis, dim in enumerate(info.type.tensor_type.shape.dim):
             if dim.dim_param and axis < len(tensor.shape) and tensor.shape[axis] < 0:

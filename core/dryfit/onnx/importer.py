@@ -17,6 +17,7 @@ from dryfit.onnx.bodies import BodyScope, ImportedBody, Scope, finished_body
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.functions import LARGEST_NODE_COUNT, bound_body, nodes_written_out, sorted_nodes, too_many_nodes
 from dryfit.onnx.graph_borders import (
+    DeclaredTypes,
     add_graph_input,
     claim_name,
     keep_metadata,
@@ -94,6 +95,7 @@ class GraphImport:
         self.network = network
         self.problems: list[ImportProblem] = []
         self.half_seen_nodes = 0
+        self._declared_types: DeclaredTypes = {}
         self._model = model
         self._external = external
         self._constants = constants
@@ -360,7 +362,7 @@ class GraphImport:
     def _input(self, info: ValueInfoProto) -> NodeInput:
         if info.name in self._constants:
             return NodeInput.known(info.name, self._constants[info.name])
-        return add_graph_input(self.network, info)
+        return add_graph_input(self.network, info, self._declared_types)
 
     def _mark_output(self, name: str, scope: Scope) -> None:
         operand = scope.get(name)

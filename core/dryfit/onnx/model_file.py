@@ -15,7 +15,7 @@ import attrs
 import onnx
 from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto, ValueInfoProto, numpy_helper
 
 from dryfit.atomic_file import write_atomically
 from dryfit.errors import OnnxImportError
@@ -46,6 +46,8 @@ def _has_right_texts(model: onnx.ModelProto) -> bool:
     waiting: list[Any] = [model]
     while waiting:
         message = waiting.pop()
+        if isinstance(message, ValueInfoProto) and message.SerializeToString().isascii():
+            continue  # names and shapes are all that most have, in many small messages
         if isinstance(message, TensorProto):  # its contents would be copied
             if bytes in map(type, (message.name, message.doc_string)):
                 return False

@@ -117,10 +117,39 @@ def convolved_by_images(network, x):
     "end",
     [mean_of_images, softmax_over_images, images_behind_each_other, turned, of_all_images, convolved_by_images],
 )
-def test_a_network_whose_images_meet_runs_whole(end, monkeypatch):
+def test_slices_end_where_images_meet(end, monkeypatch):
     engine = engine_of(network_of(end))
     x = np.random.default_rng(1).standard_normal((BATCH, 8, 12, 12)).astype(np.float32)
-    assert run(engine, x, monkeypatch, 1)[1] == 1
+    whole, _ = run(engine, x, monkeypatch, 1 << 30)
+    monkeypatch.setattr(batch_slices, "SLICE_BYTES", 1)
+    context = engine.create_execution_context(num_threads=1)
+    (result,) = context.run({"x": x}).values()
+    (bound,) = context._bindings.values()
+    np.testing.assert_array_equal(result, whole)
+    assert [len(one.slices) for one in bound.stretches] == [BATCH, 1]
+
+
+def test_a_network_whose_images_meet_at_once_runs_whole(monkeypatch):
+    network = dryfit.Network("batch")
+    x = network.add_input("x", dryfit.DataType.FLOAT, (BATCH, 8, 12, 12))
+    network.mark_output(network.add_activation(mean_of_images(network, x), dryfit.ActivationType.RELU).get_output(0))
+    x = np.random.default_rng(1).standard_normal((BATCH, 8, 12, 12)).astype(np.float32)
+    assert run(engine_of(network), x, monkeypatch, 1)[1] == 1
+
+
+def of_the_known_batch(network, x):
+    layer = network.add_shuffle(x)
+    layer.reshape_dims = (BATCH, 8, 144)
+    return layer.get_output(0)
+
+
+def test_a_reshape_to_the_extents_of_the_whole_batch_does_not_stop_what_is_before_it(monkeypatch):
+    engine = engine_of(network_of(of_the_known_batch))
+    x = np.random.default_rng(1).standard_normal((BATCH, 8, 12, 12)).astype(np.float32)
+    whole, _ = run(engine, x, monkeypatch, 1 << 30)
+    result, slices = run(engine, x, monkeypatch, 1)
+    np.testing.assert_array_equal(result, whole)
+    assert slices == BATCH
 
 
 def test_a_profiler_adds_the_slices_up(monkeypatch):

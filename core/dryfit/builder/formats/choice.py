@@ -176,8 +176,8 @@ def choose_formats(network: Network, sides: Sides) -> Formats:
         is_data = tensor.producer is None or tensor.producer.name in sides.partition.segments
         if not is_data or tensor.location is not TensorLocation.DEVICE:
             continue
-        key = sides.inner_key(tensor)
-        if key is not None and key in known:
+        key = sides.key(tensor)
+        if key in known:
             forms[tensor.name], inside_bytes = known[key]
             converted_bytes += inside_bytes
             continue
@@ -189,8 +189,6 @@ def choose_formats(network: Network, sides: Sides) -> Formats:
         inside = sides.types_inside(tensor, giver)
         forms[tensor.name] = TensorForms(choice.produced, [*choice.copies, *inside], given)
         converted_bytes += choice.converted_bytes
-        if key is not None:
-            known[key] = forms[tensor.name], choice.converted_bytes
         copied: dict[Memory, Reformat] = {}
         for taker, form in taken:
             if form.memory == choice.produced.memory:
@@ -203,4 +201,6 @@ def choose_formats(network: Network, sides: Sides) -> Formats:
             if reason:
                 problems.append(f"tensor {tensor.name!r}: {cause}, but {reason}")
         reformats += copied.values()
+        if not copied:  # a copy names its tensor and who is on either side of it
+            known[key] = forms[tensor.name], choice.converted_bytes
     return Formats(forms, reformats, problems, converted_bytes)

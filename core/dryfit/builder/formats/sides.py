@@ -158,23 +158,20 @@ class Sides:
         dtype = self._precisions.stored_type(producer, tensor.output_index)
         return self._device_side(tensor, segment, dtype, f"{producer.name!r}")
 
-    def inner_key(self, tensor: Tensor) -> Hashable | None:
-        """What the choice depends on for a tensor that nobody outside of the segment that gives it takes.
-
-        Of tensors with one key the forms are chosen once. None for those that others take: their copies have names.
-        """
-        if tensor.producer is None or tensor.is_network_output:
-            return None
-        segment = self.partition.segments[tensor.producer.name]
-        dtype = self._precisions.stored_type(tensor.producer, tensor.output_index)
-        readers: dict[tuple[DataType, str], None] = {}
-        for layer, index in tensor.consumers:
-            if self.partition.segments.get(layer.name, -1) != segment:
-                return None
-            readers[self._precisions.input_type(layer, index), layer.kind] = None
-        if not self._is_loadable(segment) and any(taken is not dtype for taken, _ in readers):
-            return None
-        return segment, dtype, known_shape(self._specs[tensor.name]), *readers
+    def key(self, tensor: Tensor) -> Hashable:
+        """What the choice depends on but for names: it is the same for tensors with one key where it needs no copy."""
+        segments, precisions = self.partition.segments, self._precisions
+        if tensor.producer is None:
+            giver, dtype = -1, precisions.network_input_type(tensor)
+        else:
+            giver, dtype = segments[tensor.producer.name], precisions.stored_type(tensor.producer, tensor.output_index)
+        readers = {
+            (segments.get(layer.name, -1), precisions.input_type(layer, index), layer.kind): None
+            for layer, index in tensor.consumers
+        }
+        taken = precisions.network_output_type(tensor) if tensor.is_network_output else None
+        border = tensor.allowed_formats if giver < 0 or taken else None
+        return giver, dtype, known_shape(self._specs[tensor.name]), taken, border, *readers
 
     def takers(self, tensor: Tensor, giver: FormatSide) -> list[FormatSide]:
         """Everyone who reads the tensor, one for each segment and type, but not those who share the giver's form.
