@@ -8,10 +8,10 @@ import click
 
 from dryfit.answers.options import Options
 from dryfit.cli.console import json_option, output_option, print_note, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--onnx",

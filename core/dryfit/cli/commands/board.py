@@ -10,7 +10,7 @@ import click
 from dryfit.answers.options import Options
 from dryfit.cli.console import json_option, show_answer
 from dryfit.cli.lazy_group import CommandGroup
-from dryfit.cli.network_options import network_options, overlay_option
+from dryfit.cli.network_options import ModelCommand, network_options, overlay_option
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _kits_option = functools.partial(click.option, "--kit", "kits", multiple=True, type=_FILE, metavar="FILE")
@@ -21,7 +21,7 @@ def board() -> None:
     """Compare dryfit's predictions with a board, and correct them."""
 
 
-@board.command()
+@board.command(cls=ModelCommand)
 @click.argument("models", nargs=-1, metavar="[MODEL]...", type=_FILE)
 @click.option(
     "--output",

@@ -10,11 +10,11 @@ from dryfit.answers.options import Options
 from dryfit.cli.console import json_option, output_option, print_note, show_answer
 from dryfit.cli.kernel_options import kernel_options
 from dryfit.cli.log import build_log
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 from dryfit.cli.sample_options import SampleOptions, sample_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @output_option("Engine file to write.", "--saveEngine", required=True)
 @network_options

@@ -10,12 +10,12 @@ from dryfit.answers.conditions import PLACEMENT_SUBJECTS, FailCondition
 from dryfit.answers.options import Options
 from dryfit.cli.console import json_option, print_line, print_note, show, show_bar
 from dryfit.cli.fail_on import fail_on_option, print_failed
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 
 FORMATS = ("text", "json", "junit", "sarif")
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @network_options
 @fail_on_option(PLACEMENT_SUBJECTS, "fallback>3%,loadables>8,dla.convolution.cbuf")

@@ -13,7 +13,7 @@ from dryfit.answers.options import Options
 from dryfit.cli.compare_options import CompareOptions, compare_options
 from dryfit.cli.console import print_line, print_note, show
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 
 if TYPE_CHECKING:
     from dryfit.answers.compare_devices import CompareDevicesAnswer
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dryfit.answers.comparison.answer import CompareAnswer
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL|ENGINE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--verbose", is_flag=True, help="Also show where each tensor first differs.")
 @network_options

@@ -9,10 +9,10 @@ import click
 
 from dryfit.answers.options import Options, option_name
 from dryfit.cli.console import json_option, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option(
     "--model",
