@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from dryfit.answers.options import Options
 from dryfit.cli.compare_options import CompareOptions, compare_options
-from dryfit.cli.console import print_line, print_note, show
+from dryfit.cli.console import print_note, show_answer
 from dryfit.cli.log import log_to_stderr
 from dryfit.cli.network_options import ModelCommand, network_options
 
@@ -54,10 +54,7 @@ def compare(model: Path, verbose: bool, options: Options, comparing: CompareOpti
         answer = _answer(model, options, comparing)
     for note in answer.notes:
         print_note(note)
-    if comparing.as_json:
-        print_line(answer.to_json())
-    else:
-        show(answer.blocks(verbose=verbose))
+    show_answer(answer, as_json=comparing.as_json, verbose=verbose)
     return int(any(one.failed for one in getattr(answer, "conditions", ())))
 
 

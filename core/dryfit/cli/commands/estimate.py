@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import answer_options, print_note, show_answer
 from dryfit.cli.network_options import ModelCommand, network_options
 
 
@@ -20,7 +20,7 @@ from dryfit.cli.network_options import ModelCommand, network_options
     help="Write the estimated timeline of an inference to FILE, as Chrome trace events for Perfetto.",
 )
 @network_options
-@json_option
+@answer_options
 def estimate(model: Path, trace: Path | None, options: Options, as_json: bool) -> None:
     """Estimate the cost of an ONNX MODEL on a board: multiplier cycles, bytes, latency, throughput. Measures nothing.
 

@@ -8,7 +8,7 @@ import click
 
 from dryfit.answers.conditions import SPARSITY_SUBJECTS, FailCondition
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.network_options import ModelCommand, network_options
@@ -30,7 +30,7 @@ def sparsity() -> None:
 @fail_on_option(SPARSITY_SUBJECTS, "unpruned,dense>20%,dla.sparsity.output_maps")
 @click.option("--verbose", is_flag=True, help="Also show warnings and notes.")
 @network_options
-@json_option
+@answer_options
 @click.pass_context
 def check(
     context: click.Context,
@@ -59,7 +59,7 @@ def check(
 @output_option("Pruned copy to write.", required=True)
 @click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
 @network_options
-@json_option
+@answer_options
 def prune(model: Path, output: Path, force: bool, options: Options, as_json: bool) -> None:
     """Write a copy of an ONNX MODEL, pruned by magnitude in the layers where the device can skip the zeros.
 
