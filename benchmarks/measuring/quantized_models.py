@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import version_converter
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from measuring.tensorrt_form import tensorrt_form
 
@@ -20,8 +18,8 @@ _OPSET = 13
 """The first in which a scale may follow an axis."""
 
 
-class _Images(CalibrationDataReader):
-    """Feeds of one input."""
+class _Images:
+    """Feeds of one input, as ONNX Runtime's quantizer asks for them."""
 
     def __init__(self, name: str, images: list[Array]) -> None:
         self._feeds = iter([{name: image} for image in images])
@@ -39,6 +37,9 @@ def quantized_forms(model: onnx.ModelProto, input_name: str, images: list[Array]
     QLinear operators instead of Q and DQ) have unsigned activations, which ONNX Runtime is fastest with; their zero
     points take the place of RELU and CLIP, so they too are rounded once a layer.
     """
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
     _name_additions(model)
     if model.opset_import[0].version < _OPSET:
         model.ir_version = max(model.ir_version, 8)  # before 4, every weight had to be an input too

@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
 import click
 
+from dryfit.cli.network_options import ModelCommand, shared_sections
 from dryfit.target import STABLE_NAMES
 
 _COMMANDS_HEAD = """# Command line
@@ -28,6 +29,12 @@ target is replaced. Devices and named pipes are written to and never replaced, s
 Packages can add commands, and [a few environment variables](hooks.md#switching-plugins-off) disable plugins.
 `DRYFIT_CACHE_DIR` sets the folder for compiled kernels, and `DRYFIT_CACHE_KEY` the file with the secret that signs
 them.
+"""
+
+_SHARED_HEAD = """
+## Options of commands about a model
+
+Every command that links here takes all of these.
 """
 
 _PYTHON_HEAD = """# Python names
@@ -50,7 +57,8 @@ def command_line_page() -> str:
     from dryfit.cli.main import dryfit
 
     context = click.Context(dryfit, info_name="dryfit")
-    return _COMMANDS_HEAD + "".join(_command_sections(dryfit, context))
+    shared = [f"\n### {section}\n\n{_option_table(options)}" for section, options in shared_sections().items()]
+    return _COMMANDS_HEAD + "".join([*_command_sections(dryfit, context), _SHARED_HEAD, *shared])
 
 
 def _command_sections(command: click.Command, context: click.Context) -> Iterator[str]:
@@ -60,9 +68,15 @@ def _command_sections(command: click.Command, context: click.Context) -> Iterato
         yield f"`{context.command_path} COMMAND`\n"
     else:
         yield f"`{' '.join([context.command_path, *pieces, '[OPTIONS]'])}`\n"
-    rows = [option_row(option) for option in command.params if isinstance(option, click.Option)]
-    if rows:
-        yield "\n| option | meaning |\n|---|---|\n" + "".join(rows)
+    # What a command takes in another way, such as several boards, is its own.
+    shared = {option_row(option) for options in shared_sections().values() for option in options}
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    own = [option for option in options if not isinstance(command, ModelCommand) or option_row(option) not in shared]
+    if own:
+        yield f"\n{_option_table(own)}"
+    if isinstance(command, ModelCommand):
+        others = "The other options" if own else "The options"
+        yield f"\n{others} are [those of every command about a model](#options-of-commands-about-a-model).\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
@@ -74,13 +88,18 @@ def _usage_pieces(parameter: click.Parameter) -> list[str]:
     return [parameter.make_metavar(click.Context(click.Command("")))] if isinstance(parameter, click.Argument) else []
 
 
+def _option_table(options: Iterable[click.Option]) -> str:
+    return "| option | meaning |\n|---|---|\n" + "".join(map(option_row, options))
+
+
 def option_row(option: click.Option) -> str:
     """An option's names, what it means, and its default where its help shows one."""
     names = ", ".join([*option.opts, *option.secondary_opts])
     if not option.is_flag:
         choices = "\\|".join(option.type.choices) if isinstance(option.type, click.Choice) else None
         names += f" {option.metavar or choices or option.type.name.upper()}"
-    facts = [option.help or "", *(["May be given several times."] if option.multiple else [])]
+    is_told = "several times" in (option.help or "")
+    facts = [option.help or "", *(["May be given several times."] if option.multiple and not is_told else [])]
     default = option.get_help_extra(click.Context(click.Command(""))).get("default")
     if default is not None:
         # click puts a text that stands for the default in brackets.

@@ -11,43 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.integration.engines_of_models import LARGEST_BATCH, build
 from tests.integration.pictures import CASES, Case
 
 from dryfit.builder.config.builder_config import BuilderFlag, DeviceType
-from dryfit.building import Builder
 from dryfit.engine.engine import Engine
 from dryfit.engine.profiler import LayerTimes
 from dryfit.engine.progress import run_many
 from dryfit.errors import ExecutionError
-from dryfit.onnx.importer import network_from_onnx
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is the oracle of these tests")
-
-LARGEST_BATCH = 100
-
-
-def build(
-    model: Path,
-    flags: tuple[BuilderFlag, ...] = (),
-    device: str = DeviceType.GPU,
-    largest_batch: int = LARGEST_BATCH,
-) -> Engine:
-    """An engine for batches up to the largest, where the model lets the batch open."""
-    builder = Builder()
-    network, config = network_from_onnx(model), builder.create_builder_config()
-    for flag in flags:
-        config.set_flag(flag)
-    config.default_device_type = device
-    profile = builder.create_optimization_profile()
-    for tensor in network.inputs:
-        if -1 in tensor.shape:
-            shapes = [
-                tuple(batch if extent == -1 else extent for extent in tensor.shape) for batch in (1, largest_batch)
-            ]
-            profile.set_shape(tensor.name, shapes[0], shapes[1], shapes[1])
-    if profile:
-        config.add_optimization_profile(profile)
-    return builder.build_engine(network, config)
 
 
 def case_named(file: str) -> Case:
@@ -125,7 +98,7 @@ import hashlib, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from dryfit.builder.config.builder_config import BuilderFlag
-from tests.integration.test_engines import build
+from tests.integration.engines_of_models import build
 print(hashlib.sha256(build(Path(sys.argv[1]), {tuple(map(int, flags))}).serialize()).hexdigest())
 """
     digests = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 import pytest
-from tests.integration.test_engines import build
+from tests.integration.engines_of_models import build
 
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import Plan

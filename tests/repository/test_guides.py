@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,14 @@ from docs import guides
 
 @pytest.mark.parametrize("page", guides.guide_pages(), ids=lambda page: page.stem)
 def test_the_examples_of_a_guide_do_what_it_shows(page: Path) -> None:
-    expected, text = guides.page_as_it_should_be(page), page.read_text(encoding="utf-8")
+    try:
+        expected = guides.page_as_it_should_be(page)
+    except RuntimeError as error:
+        missing = re.search(r"No module named '(onnxruntime|ai_edge_litert)'", str(error))
+        if missing is None:
+            raise
+        pytest.skip(f"{missing[1]} is not installed; it has no wheel for this Python")
+    text = page.read_text(encoding="utf-8")
     assert guides.is_same_page(expected, text) or expected == text  # the second shows what differs
 
 

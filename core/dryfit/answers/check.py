@@ -12,7 +12,7 @@ from dryfit.answers.conditions import PERCENT, PLACEMENT_SUBJECTS, FailCondition
 from dryfit.answers.json_data import hidden
 from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
-from dryfit.answers.placement_text import heading, listed_names, placement_blocks, summary_line
+from dryfit.answers.placement_text import heading, listed_names, outcome_lines, placement_blocks, summary_line
 from dryfit.answers.text import Answer, Block, bytes_text
 from dryfit.builder.assessment import LayerEdge
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -48,6 +48,10 @@ class CheckAnswer(Placement, Answer):
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:
         """Return the lines and tables that `dryfit check` prints."""
         return placement_blocks(self, verbose=verbose)
+
+    def outcome(self) -> Iterator[Block]:
+        """Return whether the network can be built, and what runs where."""
+        return outcome_lines(self)
 
     def summary_line(self) -> str:
         """Return a one-line summary of the answer."""

@@ -162,7 +162,7 @@ class EstimateAnswer(Answer):
 
     def summary_line(self) -> str:
         """Return a one-line summary of the answer."""
-        return f"{_heading(self)}: {self.network.latency_text} at batch {self.batch}"
+        return f"{_heading(self)}: {self.network.latency_text}"
 
 
 def estimate(

@@ -13,7 +13,7 @@ from dryfit.answers.defaults import with_every_precision
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.network_cost import TotalEnergy
 from dryfit.answers.options import Options
-from dryfit.answers.place_text import conclusion, proposal_blocks, proposal_heading, write_placement
+from dryfit.answers.place_text import outcome_text, proposal_blocks, proposal_heading, write_placement
 from dryfit.answers.placement_search.changes import Change
 from dryfit.answers.placement_search.objective import LowerBounds, Objective
 from dryfit.answers.placement_search.proposal import PlacementOption, PlacementProposal, propose_placement
@@ -161,7 +161,7 @@ class PlaceAnswer(Answer):
 
     def summary_line(self) -> str:
         """Return a one-line summary of the answer."""
-        return f"{proposal_heading(self)}: {conclusion(self)}"
+        return f"{proposal_heading(self)}: {outcome_text(self)}"
 
 
 def place(

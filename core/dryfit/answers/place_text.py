@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def proposal_blocks(answer: PlaceAnswer) -> Iterator[Block]:
     """Return the comparison, the changes with their reasons, and the values before and after."""
     before, after = answer.before, answer.after
-    yield Line(_outcome(answer))
+    yield Line(outcome_text(answer))
     yield Line(proposal_heading(answer))
     yield Line(answer.note)
     yield from defaults_line(answer.assumed, answer.overlays)
@@ -49,11 +49,11 @@ def proposal_blocks(answer: PlaceAnswer) -> Iterator[Block]:
     if answer.lower_bounds is not None:
         yield Line(_bounded(answer, is_changed=after is not before))
     yield Line(f"{answer.compared_by}.")
-    yield Line(conclusion(answer))
+    yield Line(_conclusion(answer))
 
 
-def _outcome(answer: PlaceAnswer) -> str:
-    """Return the first line: the gain of the proposal, and what runs where."""
+def outcome_text(answer: PlaceAnswer) -> str:
+    """Return the gain of the proposal, and what runs where."""
     before, after = answer.before, answer.after
     if after is before:
         return f"No change: {_counts(before.layers_by_device)} ({_value(before, answer.unit)})"
@@ -70,7 +70,7 @@ def proposal_heading(answer: PlaceAnswer) -> str:
     return f"Placement of {answer.model} between {device} and {answer.fallback}{mode}, for {answer.objective}"
 
 
-def conclusion(answer: PlaceAnswer) -> str:
+def _conclusion(answer: PlaceAnswer) -> str:
     """Return the suggested next step."""
     if answer.after is answer.before:
         kept = "" if answer.output is None else f" {answer.output} has the devices that you set, and no others."

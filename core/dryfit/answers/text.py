@@ -250,6 +250,10 @@ class Answer(abc.ABC):
     def summary_line(self) -> str:
         """Return a one-line summary of the answer."""
 
+    def outcome(self) -> Iterator[Block]:
+        """Return the lines that `--quiet` prints."""
+        yield Line(self.summary_line())
+
     def __str__(self) -> str:
         return plain_text(self.blocks())
 

@@ -13,7 +13,7 @@ import click
 
 from dryfit.answers.options import Shapes
 from dryfit.cli import completion
-from dryfit.cli.console import json_option, output_option, threads_of_processes_option
+from dryfit.cli.console import answer_options, output_option, threads_of_processes_option
 from dryfit.cli.network_options import flat_shapes, shape_option
 from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
 from dryfit.errors import ConfigError
@@ -157,7 +157,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="N",
         help="Number of processes that share the samples; samples of a crashed process are repeated.",
     ),
-    json_option,
+    answer_options,
 )
 
 

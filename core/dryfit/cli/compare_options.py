@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from dryfit.cli.console import json_option, threads_option
+from dryfit.cli.console import answer_options, threads_option
 from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
 
 if TYPE_CHECKING:
@@ -165,5 +165,5 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Exit with 1 if the signal-to-noise ratio of an output is below this against any side.",
     ),
     threads_option,
-    json_option,
+    answer_options,
 )

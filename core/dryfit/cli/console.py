@@ -16,7 +16,25 @@ import click
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, plain_lines
 from dryfit.short_text import lengths, printable
 
+_QUIET = "dryfit.quiet"
+"""What a command's context keeps `--quiet` under."""
+
+
+def _keep_quiet(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    del parameter
+    context.meta[_QUIET] = value
+
+
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+_quiet_option: Callable[[Any], Any] = click.option(
+    "--quiet", is_flag=True, expose_value=False, callback=_keep_quiet, help="Print the outcome only."
+)
+
+
+def answer_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--json`, which it gets as `as_json`, and `--quiet`, which `show_answer` follows."""
+    found: Callable[..., Any] = _quiet_option(json_option(command))
+    return found
 
 
 def _threads(help: str) -> Callable[[Any], Any]:
@@ -53,9 +71,12 @@ def show(blocks: Iterable[Block]) -> None:
 
 
 def show_answer(answer: Answer, *, as_json: bool, verbose: bool = False) -> None:
-    """Print an answer, as text or as JSON."""
+    """Print an answer, as text or as JSON; of the text only the outcome with `--quiet`."""
+    context = click.get_current_context(silent=True)
     if as_json:
         click.echo(answer.to_json())
+    elif context is not None and context.meta.get(_QUIET):
+        show(answer.outcome())
     else:
         show(answer.blocks(verbose=verbose))
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @output_option("Folder for the loadables; created if missing.", required=True, holds="DIR")
 @click.option("--force", is_flag=True, help="Replace existing loadables of this model in the folder.")
 @network_options
-@json_option
+@answer_options
 def loadables(model: Path, output: Path, force: bool, options: Options, as_json: bool) -> None:
     """Write the loadables of an ONNX MODEL, one file per segment of a device that supports them.
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
+from dryfit.cli.network_options import ModelCommand, network_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--onnx",
@@ -46,7 +46,7 @@ from dryfit.cli.network_options import network_options
     "--trtexec", "program", default="trtexec", show_default=True, metavar="PATH", help="Path of trtexec on the board."
 )
 @network_options
-@json_option
+@answer_options
 def trtexec(
     model: Path,
     onnx: Path | None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -123,7 +123,7 @@ overlay_option: Callable[[Any], Any] = click.option(
     type=_FILE,
     metavar="FILE",
     help="Corrections of rules and cost parameters from a board: a file written by `dryfit board learn`. May be "
-    "repeated. Without --platform and --software, the overlay's apply.",
+    "given several times. Without --platform and --software, the overlay's apply.",
 )
 
 _device_options: tuple[Callable[[Any], Any], ...] = (
@@ -379,11 +379,50 @@ def variant_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
+_SECTIONS: Mapping[str, tuple[Callable[[Any], Any], ...]] = {
+    "Device and board": _device_options,
+    "Precision": _precision_options,
+    "Shapes": _shape_options,
+    "Layers and scales": _layer_options,
+    "Engine": _engine_options,
+}
+
+
+@functools.cache
+def shared_sections() -> Mapping[str, Sequence[click.Option]]:
+    """The shared options by the section of a command's help that shows them."""
+
+    def options_of(decorators: Iterable[Callable[[Any], Any]]) -> list[click.Option]:
+        def command() -> None: ...
+
+        for option in decorators:
+            option(command)
+        # click keeps a command's options here until the command is made.
+        return cast("list[click.Option]", vars(command)["__click_params__"])
+
+    return {section: options_of(decorators) for section, decorators in _SECTIONS.items()}
+
+
+class ModelCommand(click.Command):
+    """A command about a model: its help shows its own options first, and the shared ones behind them by section."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        shared = {option.name: section for section, options in shared_sections().items() for option in options}
+        records: dict[str, list[tuple[str, str]]] = {section: [] for section in ("Options", *_SECTIONS)}
+        for parameter in self.get_params(ctx):
+            record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(ctx)
+            if record is not None:
+                records[shared.get(parameter.name, "Options")].append(record)
+        for section, rows in records.items():
+            with formatter.section(section):
+                formatter.write_dl(rows)
+
+
 def _decorated(command: Callable[..., Any]) -> Callable[..., Any]:
     # click reads the command's name and text from the function, and nothing else.
     command.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
-    options = (*_device_options, *_precision_options, *_shape_options, *_layer_options, *_engine_options)
-    for option in reversed(options):
+    for option in reversed([option for options in _SECTIONS.values() for option in options]):
         command = option(command)
     return command
 

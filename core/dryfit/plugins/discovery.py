@@ -132,6 +132,13 @@ def _entry_points_text(distribution: Distribution) -> str:
         return error.object.decode(errors="replace")
 
 
+class DeclaredEntryPoint(EntryPoint):
+    """An entry point as a package declares it, whose value may be malformed: Python 3.15's own refuses to be made."""
+
+    def __init__(self, name: str, value: str, group: str, dist: Distribution) -> None:
+        vars(self).update(name=name, value=value, group=group, dist=dist)  # immutable, as the standard library's are
+
+
 def entry_points_in(text: str, distribution: Distribution) -> Iterator[EntryPoint]:
     """The entry points that a package's `entry_points.txt` declares; a line without `=` is one with an empty value."""
     group = ""
@@ -140,9 +147,7 @@ def entry_points_in(text: str, distribution: Distribution) -> Iterator[EntryPoin
             group = line.strip("[] ")
         elif line and not line.startswith("#"):
             name, _, value = map(str.strip, line.partition("="))
-            entry = EntryPoint(name, value, group)
-            vars(entry)["dist"] = distribution  # entry points are immutable; the standard library does it so too
-            yield entry
+            yield DeclaredEntryPoint(name, value, group, distribution)
 
 
 def _name_and_version(distribution: Any) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dryfit.answers.conditions import FailCondition
-from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.console import answer_options, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.errors import UnknownNameError
 from dryfit_tensorrt.migrate import SUBJECTS
@@ -117,7 +117,7 @@ def checked_settings(api: ApiLevel, platform: str | None, software: str | None) 
 @click.option("--to", "newer", type=ApiVersion(), required=True, metavar="VERSION", help="Version to migrate to.")
 @fail_on_option(SUBJECTS, "removed,changed")
 @click.option("--verbose", is_flag=True, help="Also list uses that are guarded by a version check.")
-@json_option
+@answer_options
 def migrate(
     script: Path, older: ApiLevel, newer: ApiLevel, fail_on: tuple[FailCondition, ...], *, verbose: bool, as_json: bool
 ) -> int:

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import attrs
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,6 +61,11 @@ HERE = ExternalData(None)
 SPREAD = np.array([1, 1, 1, 1, 0.02, 0.01, 0.01, 0.003], np.float32).reshape(8, 1, 1, 1)
 
 
+def session_of(model):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is the oracle of this test")
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
 def four(activation):
     """Convolutions whose channels have unequal ranges: 1x1, depthwise, 1x1, 1x1."""
     start = f"a = Conv(x, k, b) r = {activation} d = Conv<group=8>(r, l)"
@@ -89,7 +93,7 @@ def samples(tmp_path):
 
 def run_both(small, x):
     """What ONNX Runtime and dryfit give."""
-    session = onnxruntime.InferenceSession(small.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = session_of(small.SerializeToString())
     engine = dryfit.Builder().build_engine(dryfit.network_from_onnx(small), dryfit.BuilderConfig())
     return session.run(None, {"x": x})[0], engine.create_execution_context().run({"x": x})["y"]
 
@@ -100,7 +104,7 @@ def largest_of(small, x):
     for name in channel_tensors(small, HERE):
         if name not in ("x", "y"):
             every.graph.output.append(onnx.helper.make_tensor_value_info(name, 1, None))
-    session = onnxruntime.InferenceSession(every.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = session_of(every.SerializeToString())
     names = [one.name for one in session.get_outputs()]
     arrays = dict(zip(names, session.run(None, {"x": x}), strict=True)) | {"x": x}
     return {name: np.abs(arrays[name]).max(axis=(0, 2, 3)) for name in channel_tensors(small, HERE)}
@@ -149,7 +153,7 @@ def test_no_value_lies_outside_its_interval(seed):
         },
     )
     known = intervals(small, HERE, {"x": 1.5})
-    session = onnxruntime.InferenceSession(small.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = session_of(small.SerializeToString())
     names = [one.name for one in session.get_outputs()]
     for x in (rng.uniform(-1.5, 1.5, (1, 3, 5, 5)), rng.choice([-1.5, 1.5], (1, 3, 5, 5))):
         for name, values in zip(names, session.run(None, {"x": x.astype(np.float32)}), strict=True):
@@ -177,7 +181,7 @@ def ends_of(small, x):
     every = onnx.ModelProto()
     every.CopyFrom(small)
     every.graph.output.extend(onnx.helper.make_tensor_value_info(name, 1, None) for name in names)
-    session = onnxruntime.InferenceSession(every.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = session_of(every.SerializeToString())
     arrays = dict(zip([one.name for one in session.get_outputs()], session.run(None, {"x": x}), strict=True))
     low, high = ({name: end(arrays[name], axis=(0, 2, 3)) for name in names} for end in (np.min, np.max))
     return low, high
@@ -567,15 +571,12 @@ def test_a_plan_is_the_same_for_any_number_of_processes_and_after_a_pause(sample
 
 @pytest.mark.parametrize(("step", "text"), [("equalization", "scaled by channel"), ("centering", "tensors centered")])
 def test_the_edited_model_of_a_plan_computes_the_same_in_onnx_runtime(step, text, samples, tmp_path, monkeypatch):
-    runtime = pytest.importorskip("onnxruntime")
     path = tmp_path / "four.onnx"
     onnx.save(four("Relu(a)"), path)
     monkeypatch.setattr(tuning._Tuner, "_is_taken", lambda self, verdict, brought: True)  # whatever it brings
     answer = dryfit.tune(path, samples, tmp_path / "plan", steps=[step], threads=1)
     assert text in answer.steps[-1].what
-    before, after = (
-        runtime.InferenceSession(each, providers=["CPUExecutionProvider"]) for each in (path, answer.files["Model"])
-    )
+    before, after = (session_of(each) for each in (path, answer.files["Model"]))
     noise = signal = 0.0
     for x in np.load(samples)[:, np.newaxis]:
         (exact,), (found,) = (each.run(None, {"x": x}) for each in (before, after))

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
+from dryfit.cli.network_options import ModelCommand, network_options
 
 COLORS = ("none", "names", "domains", "operators")
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @output_option("Annotated copy to write.", required=True)
 @click.option(
@@ -28,7 +28,7 @@ COLORS = ("none", "names", "domains", "operators")
 )
 @click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
 @network_options
-@json_option
+@answer_options
 def annotate(model: Path, output: Path, color: str, force: bool, options: Options, as_json: bool) -> None:
     """Write a copy of an ONNX MODEL with the device, segment, precision, format, scale and estimate of each node.
 

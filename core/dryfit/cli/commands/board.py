@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.console import answer_options, show_answer
 from dryfit.cli.lazy_group import CommandGroup
-from dryfit.cli.network_options import network_options, overlay_option
+from dryfit.cli.network_options import ModelCommand, network_options, overlay_option
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _kits_option = functools.partial(click.option, "--kit", "kits", multiple=True, type=_FILE, metavar="FILE")
@@ -21,7 +21,7 @@ def board() -> None:
     """Compare dryfit's predictions with a board, and correct them."""
 
 
-@board.command()
+@board.command(cls=ModelCommand)
 @click.argument("models", nargs=-1, metavar="[MODEL]...", type=_FILE)
 @click.option(
     "--output",
@@ -55,7 +55,7 @@ def board() -> None:
 )
 @click.option("--verbose", is_flag=True, help="Also list the rules that the probes test.")
 @network_options
-@json_option
+@answer_options
 def pack(
     models: tuple[Path, ...],
     output: Path,
@@ -84,7 +84,7 @@ def pack(
 @click.option("--no-outputs", is_flag=True, help="Do not run the models here to compare outputs.")
 @click.option("--verbose", is_flag=True, help="List all rules, layers, facts and times.")
 @overlay_option
-@json_option
+@answer_options
 def read(
     results: Path, kit: Path | None, no_outputs: bool, verbose: bool, overlays: tuple[Path, ...], as_json: bool
 ) -> None:
@@ -114,7 +114,7 @@ def read(
 @click.option("--name", default="", metavar="NAME", help="Name of the overlay (default: that of the file).")
 @click.option("--author", default="", metavar="TEXT", help="Author of the overlay, for people you share it with.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
-@json_option
+@answer_options
 def learn(
     results: tuple[Path, ...], output: Path, kits: tuple[Path, ...], name: str, author: str, force: bool, as_json: bool
 ) -> None:

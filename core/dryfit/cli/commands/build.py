@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
 from dryfit.cli.kernel_options import kernel_options
 from dryfit.cli.log import build_log
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 from dryfit.cli.sample_options import SampleOptions, sample_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @output_option("Engine file to write.", "--saveEngine", required=True)
 @network_options
@@ -35,7 +35,7 @@ from dryfit.cli.sample_options import SampleOptions, sample_options
     help="Write the network after each build stage as a text file to DIR.",
 )
 @click.option("--verbose", is_flag=True, help="Show the placement, and log each build stage to stderr.")
-@json_option
+@answer_options
 def build(
     model: Path,
     output: Path,

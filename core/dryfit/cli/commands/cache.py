@@ -10,7 +10,7 @@ import click
 
 from dryfit.answers.conditions import CACHE_DIFF_SUBJECTS, CACHE_SUBJECTS, FailCondition
 from dryfit.answers.options import ALGORITHMS
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.lazy_group import LazyGroup
 from dryfit.cli.network_options import NamedShapes, flat_shapes, shape_option
@@ -52,7 +52,7 @@ def cache() -> None:
 @click.argument("file", type=INPUT_FILE)
 @form_option
 @click.option("--state", type=INPUT_FILE, metavar="FILE", help="State of the calibration: also show its histograms.")
-@json_option
+@answer_options
 def show_file(file: Path, form: str | None, state: Path | None, as_json: bool) -> None:
     """Show the scale, range and origin of each tensor in a calibration cache FILE, and the algorithm."""
     from dryfit.answers.caches import show_cache
@@ -65,7 +65,7 @@ def show_file(file: Path, form: str | None, state: Path | None, as_json: bool) -
 @click.argument("second", type=INPUT_FILE)
 @fail_on_option(CACHE_DIFF_SUBJECTS, "ratio>1.01,removed")
 @form_option
-@json_option
+@answer_options
 @click.pass_context
 def diff(
     context: click.Context,
@@ -89,7 +89,7 @@ def diff(
 @fail_on_option(CACHE_SUBJECTS, "damaged,missing>2")
 @form_option
 @shape_option
-@json_option
+@answer_options
 @click.pass_context
 def check(
     context: click.Context,
@@ -121,7 +121,7 @@ def check(
 )
 @to_option("that of the first file if absent")
 @form_option
-@json_option
+@answer_options
 def merge(files: tuple[Path, ...], output: Path, rule: str, to: str | None, form: str | None, as_json: bool) -> None:
     """Write one calibration cache of several FILES, which may have different forms.
 
@@ -146,7 +146,7 @@ def merge(files: tuple[Path, ...], output: Path, rule: str, to: str | None, form
 @click.option("--algorithm", type=click.Choice([*ALGORITHMS]), help="Algorithm in the first line.")
 @click.option("--cutoff", type=click.FloatRange(0, 1), help="The regression cutoff in a legacy first line.")
 @click.option("--quantile", type=click.FloatRange(0, 1), help="The quantile in a legacy first line.")
-@json_option
+@answer_options
 def convert(file: Path, output: Path, as_json: bool, **stated: Any) -> None:
     """Convert a calibration cache FILE to another form, or to another TensorRT version.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dryfit.cli.calibrate_options import CalibrateOptions, calibrate_options
-from dryfit.cli.console import print_line, print_note, show
+from dryfit.cli.console import print_note, show_answer
 
 
 @click.command()
@@ -37,12 +37,9 @@ def calibrate(model: Path | None, options: CalibrateOptions) -> None:
         )
     except KeyboardInterrupt as stopped:
         raise click.Abort from stopped
-    if options.as_json:
-        print_line(answer.to_json())
-    else:
-        show(answer.blocks())
-        if answer.run_text:
-            print_note(answer.run_text)
+    show_answer(answer, as_json=options.as_json)
+    if answer.run_text and not options.as_json:
+        print_note(answer.run_text)
     if answer.is_covered:
         print_note(f"{options.output} already covers the model: nothing to do")
 
@@ -55,11 +52,9 @@ def _compare(options: CalibrateOptions) -> None:
     if options.state is None:
         raise click.UsageError("--compare requires --state: the file that an earlier run wrote")
     answer = compare_calibrators(options.state, calibrator=chosen, skip_nonfinite=options.skip_nonfinite)
-    if options.as_json:
-        print_line(answer.to_json())
-        return
-    show(answer.blocks())
-    print_note(
-        "Each tensor by itself; `dryfit calibrate MODEL` also lists shared ranges and tensors that keep "
-        "their largest magnitude."
-    )
+    show_answer(answer, as_json=options.as_json)
+    if not options.as_json:
+        print_note(
+            "Each tensor by itself; `dryfit calibrate MODEL` also lists shared ranges and tensors that keep "
+            "their largest magnitude."
+        )

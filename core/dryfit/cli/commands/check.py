@@ -8,14 +8,14 @@ import click
 
 from dryfit.answers.conditions import PLACEMENT_SUBJECTS, FailCondition
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_line, print_note, show, show_bar
+from dryfit.cli.console import answer_options, print_line, print_note, show_answer, show_bar
 from dryfit.cli.fail_on import fail_on_option, print_failed
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 
 FORMATS = ("text", "json", "junit", "sarif")
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @network_options
 @fail_on_option(PLACEMENT_SUBJECTS, "fallback>3%,loadables>8,dla.convolution.cbuf")
@@ -26,8 +26,7 @@ FORMATS = ("text", "json", "junit", "sarif")
     help="Output format: text, JSON, or JUnit XML or SARIF 2.1.0 for continuous integration.",
 )
 @click.option("--verbose", is_flag=True, help="Also show every layer, why segments begin, and reformats.")
-@click.option("--quiet", is_flag=True, help="Print the outcome only.")
-@json_option
+@answer_options
 @click.pass_context
 def check(
     context: click.Context,
@@ -36,7 +35,6 @@ def check(
     fail_on: tuple[FailCondition, ...],
     chosen: str | None,
     verbose: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Show on which device each layer of an ONNX MODEL can run, and every rule that it violates. Builds nothing.
@@ -46,7 +44,6 @@ def check(
     be built exits with 0 unless --fail-on refusals or --fail-on unplaced is given.
     """
     from dryfit.answers.check import check as answer_of
-    from dryfit.answers.placement_text import outcome_lines
 
     form = chosen or ("json" if as_json else "text")
     if as_json and form != "json":
@@ -65,10 +62,8 @@ def check(
             from dryfit.cli.sarif_report import sarif_text
 
             print_line(sarif_text(answer))
-        case _ if quiet:
-            show(outcome_lines(answer))
         case _:
             found = answer.summary
             show_bar([*found.layers_by_device.items(), *([("", found.unplaced_layers)] * bool(found.unplaced_layers))])
-            show(answer.blocks(verbose=verbose))
+            show_answer(answer, as_json=False, verbose=verbose)
     context.exit(print_failed(answer.conditions))

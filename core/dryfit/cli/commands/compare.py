@@ -11,9 +11,9 @@ from click.core import ParameterSource
 
 from dryfit.answers.options import Options
 from dryfit.cli.compare_options import CompareOptions, compare_options
-from dryfit.cli.console import print_line, print_note, show
+from dryfit.cli.console import print_note, show_answer
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 
 if TYPE_CHECKING:
     from dryfit.answers.compare_devices import CompareDevicesAnswer
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dryfit.answers.comparison.answer import CompareAnswer
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL|ENGINE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--verbose", is_flag=True, help="Also show where each tensor first differs.")
 @network_options
@@ -54,10 +54,7 @@ def compare(model: Path, verbose: bool, options: Options, comparing: CompareOpti
         answer = _answer(model, options, comparing)
     for note in answer.notes:
         print_note(note)
-    if comparing.as_json:
-        print_line(answer.to_json())
-    else:
-        show(answer.blocks(verbose=verbose))
+    show_answer(answer, as_json=comparing.as_json, verbose=verbose)
     return int(any(one.failed for one in getattr(answer, "conditions", ())))
 
 

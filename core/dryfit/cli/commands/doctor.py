@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.console import answer_options, show_answer
 
 
 @click.command()
-@json_option
+@answer_options
 @click.pass_context
 def doctor(context: click.Context, as_json: bool) -> None:
     """Check the installation: versions, processor, cache folder and plugins.

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.console import answer_options, print_note, show_answer
+from dryfit.cli.network_options import ModelCommand, network_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--trace",
@@ -20,7 +20,7 @@ from dryfit.cli.network_options import network_options
     help="Write the estimated timeline of an inference to FILE, as Chrome trace events for Perfetto.",
 )
 @network_options
-@json_option
+@answer_options
 def estimate(model: Path, trace: Path | None, options: Options, as_json: bool) -> None:
     """Estimate the cost of an ONNX MODEL on a board: multiplier cycles, bytes, latency, throughput. Measures nothing.
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
+from dryfit.cli.network_options import ModelCommand, network_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("layer", required=False)
 @network_options
@@ -29,7 +29,7 @@ from dryfit.cli.network_options import network_options
     is_flag=True,
     help="Instead, show each layer's precision, each tensor's INT8 scale, and where each Q/DQ went and why.",
 )
-@json_option
+@answer_options
 def explain(
     model: Path,
     layer: str | None,

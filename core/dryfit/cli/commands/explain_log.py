@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options, option_name
-from dryfit.cli.console import json_option, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.console import answer_options, show_answer
+from dryfit.cli.network_options import ModelCommand, network_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option(
     "--model",
@@ -23,7 +23,7 @@ from dryfit.cli.network_options import network_options
 @click.option("--encoding", metavar="NAME", help="Encoding of the log, such as cp1252 (default: detected).")
 @click.option("--verbose", is_flag=True, help="Also list every layer, segment and unknown message in full.")
 @network_options
-@json_option
+@answer_options
 def explain_log(
     log: Path, model: Path | None, encoding: str | None, verbose: bool, options: Options, as_json: bool
 ) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from dryfit.cli import completion
-from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.console import answer_options, show_answer
 
 
 @click.command()
 @click.argument("words", metavar="[RULE]", required=False, shell_complete=completion.rules)
 @click.option("--list", "is_listed", is_flag=True, help="List all rules, one per line.")
-@json_option
+@answer_options
 @click.pass_context
 def explain_rule(context: click.Context, words: str | None, is_listed: bool, as_json: bool) -> None:
     """Explain one RULE, such as dla.convolution.kernel: its requirement, scope and source.

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.console import answer_options, show_answer
 
 
 @click.command()
 @click.argument("engine_file", metavar="ENGINE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--verbose", is_flag=True, help="Also show every engine layer, why segments begin, and reformats.")
-@json_option
+@answer_options
 def inspect(engine_file: Path, verbose: bool, as_json: bool) -> None:
     """Show the contents of an ENGINE file: inputs, outputs, segments, reformats, memory, layers."""
     from dryfit.answers.inspect_engine import inspect_engine

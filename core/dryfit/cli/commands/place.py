@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
-from dryfit.cli.network_options import network_options
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
+from dryfit.cli.network_options import ModelCommand, network_options
 
 OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--objective",
@@ -26,7 +26,7 @@ OBJECTIVES = ("latency", "throughput", "energy", "dla-coverage")
 @network_options
 @output_option("Write the placement for --placement: JSON if FILE ends in .json, otherwise rules, one per line.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
-@json_option
+@answer_options
 def place(
     model: Path,
     objective: str,

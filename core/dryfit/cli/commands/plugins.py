@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dryfit.cli.console import json_option, print_line, show_answer
+from dryfit.cli.console import answer_options, print_line, show_answer
 from dryfit.cli.failure_notes import SECONDS, seconds_allowed
 from dryfit.cli.lazy_group import CommandGroup, LazyGroup
 from dryfit.cli.new_package import KINDS
@@ -20,7 +20,7 @@ def plugins() -> None:
 
 
 @plugins.command(name="list")
-@json_option
+@answer_options
 def list_plugins(as_json: bool) -> None:
     """List every installed plugin with its package and state. Nothing is imported; `doctor` tests them."""
     from dryfit.answers.plugins import plugins as installed
@@ -36,7 +36,7 @@ def list_plugins(as_json: bool) -> None:
     help=f"CPU time that a plugin may take, in seconds; one that waits is stopped after {WAITING_FACTOR} times as long "
     f"(default: {SECONDS:g} or the environment variable {TIMEOUT_VARIABLE}).",
 )
-@json_option
+@answer_options
 @click.pass_context
 def doctor(context: click.Context, timeout: float | None, as_json: bool) -> None:
     """Test every enabled plugin, and show what is wrong and how to fix it.

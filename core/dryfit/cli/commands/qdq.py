@@ -10,7 +10,7 @@ import click
 
 from dryfit.answers.conditions import LINT_SUBJECTS, FailCondition
 from dryfit.answers.json_data import plain
-from dryfit.cli.console import json_option, print_line, show
+from dryfit.cli.console import answer_options, print_line, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.junit_document import case, junit_document
 from dryfit.cli.lazy_group import LazyGroup
@@ -43,7 +43,7 @@ def qdq() -> None:
     help="Output format: text, JSON, or JUnit XML or SARIF 2.1.0 for continuous integration.",
 )
 @click.option("--verbose", is_flag=True, help="List all findings of a rule, not only the first few.")
-@json_option
+@answer_options
 @click.pass_context
 def lint(
     context: click.Context,
@@ -69,7 +69,7 @@ def lint(
         case "sarif":
             print_line(_sarif_text(answer))
         case _:
-            show(answer.blocks(verbose=verbose))
+            show_answer(answer, as_json=False, verbose=verbose)
     context.exit(print_failed(answer.conditions))
 
 

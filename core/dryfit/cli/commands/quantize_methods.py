@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.console import answer_options, show_answer
 
 
 @click.command(name="quantize-methods")
 @click.argument("name", required=False)
 @click.option("--operator", metavar="NAME", help="Only this operator, such as convolution.")
-@json_option
+@answer_options
 def quantize_methods(name: str | None, operator: str | None, as_json: bool) -> None:
     """List the installed quantize methods, or the rules of method NAME.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dryfit.cli.console import json_option, output_option, print_line, show_answer
+from dryfit.cli.console import answer_options, output_option, print_line, show_answer
 
 
 @click.command()
@@ -20,7 +20,7 @@ from dryfit.cli.console import json_option, output_option, print_line, show_answ
 )
 @output_option("Refitted engine to write; may be ENGINE itself.")
 @click.option("--list", "lists", is_flag=True, help="Only list the refittable weights.")
-@json_option
+@answer_options
 def refit(engine_file: Path, model: Path | None, output: Path | None, lists: bool, as_json: bool) -> None:
     """Replace the weights of an ENGINE that was built with --refit or --stripped."""
     from dryfit.answers.refit import refit as answer_of

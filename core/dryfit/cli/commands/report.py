@@ -11,15 +11,15 @@ import click
 
 from dryfit.atomic_file import refuse_to_overwrite
 from dryfit.cli.compare_options import SideList
-from dryfit.cli.console import json_option, output_option, print_line, show_answer
-from dryfit.cli.network_options import variant_options
+from dryfit.cli.console import answer_options, output_option, print_line, show_answer
+from dryfit.cli.network_options import ModelCommand, variant_options
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
 
 if TYPE_CHECKING:
     from dryfit.quantization.picture_preparation import PicturePreparation
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument(
     "models", metavar="MODEL...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @variant_options
-@json_option
+@answer_options
 def report(
     models: tuple[Path, ...],
     output: Path | None,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer, threads_option
+from dryfit.cli.console import answer_options, print_note, show_answer, threads_option
 from dryfit.cli.log import build_log
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", required=False, type=FILE)
 @click.option("--loadEngine", "load_engine", type=FILE, metavar="FILE", help="Alias of MODEL, as in trtexec.")
 @click.option(
@@ -57,7 +57,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Write when each layer ran on this machine to FILE, as Chrome trace events, which Perfetto opens.",
 )
 @network_options
-@json_option
+@answer_options
 def run(
     model: Path | None,
     load_engine: Path | None,

@@ -8,10 +8,10 @@ import click
 
 from dryfit.answers.conditions import SPARSITY_SUBJECTS, FailCondition
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.lazy_group import LazyGroup
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 
 COMMANDS = {
     "check": "dryfit.cli.commands.sparsity:check",
@@ -25,12 +25,12 @@ def sparsity() -> None:
     """Weights with zeros that a device skips, such as 2:4. No model runs."""
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @fail_on_option(SPARSITY_SUBJECTS, "unpruned,dense>20%,dla.sparsity.output_maps")
 @click.option("--verbose", is_flag=True, help="Also show warnings and notes.")
 @network_options
-@json_option
+@answer_options
 @click.pass_context
 def check(
     context: click.Context,
@@ -54,12 +54,12 @@ def check(
     context.exit(print_failed(answer.conditions))
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @output_option("Pruned copy to write.", required=True)
 @click.option("--force", is_flag=True, help="Overwrite the output. MODEL itself is never overwritten.")
 @network_options
-@json_option
+@answer_options
 def prune(model: Path, output: Path, force: bool, options: Options, as_json: bool) -> None:
     """Write a copy of an ONNX MODEL, pruned by magnitude in the layers where the device can skip the zeros.
 

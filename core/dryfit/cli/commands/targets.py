@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dryfit.cli import completion
-from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.console import answer_options, show_answer
 from dryfit.cli.lazy_group import CommandGroup
 from dryfit.cli.network_options import overlay_option
 from dryfit.plugins.failures import PluginFailure
@@ -19,7 +19,7 @@ def targets() -> None:
 
 
 @targets.command(name="list")
-@json_option
+@answer_options
 @click.pass_obj
 def list_targets(told: set[PluginFailure], as_json: bool) -> None:
     """List every installed device with its platforms, and device plugins that cannot be used."""
@@ -40,7 +40,7 @@ def list_targets(told: set[PluginFailure], as_json: bool) -> None:
 )
 @click.option("--software", metavar="VERSION", help="Software version (default: newest).")
 @overlay_option
-@json_option
+@answer_options
 def show(device: str, platform: str | None, software: str | None, overlays: tuple[Path, ...], as_json: bool) -> None:
     """Show one DEVICE: platforms, formats, memory pools, arithmetic, limits."""
     from dryfit.answers.targets import describe_target
@@ -59,7 +59,7 @@ def show(device: str, platform: str | None, software: str | None, overlays: tupl
     shell_complete=completion.devices,
     help="Device for platforms given without one.",
 )
-@json_option
+@answer_options
 def diff(first: str, second: str, device: str, as_json: bool) -> None:
     """Show how two platforms or versions of a device differ: rules, formats, memory pools, platforms.
 

@@ -9,13 +9,13 @@ import click
 
 from dryfit.answers.conditions import TRANSLATE_SUBJECTS, FailCondition
 from dryfit.answers.options import ALGORITHMS, Options
-from dryfit.cli.console import json_option, output_option, print_note, show_answer
+from dryfit.cli.console import answer_options, output_option, print_note, show_answer
 from dryfit.cli.fail_on import fail_on_option, print_failed
 from dryfit.cli.log import log_to_stderr
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--to",
@@ -80,7 +80,7 @@ from dryfit.cli.network_options import network_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random samples.")
 @fail_on_option(TRANSLATE_SUBJECTS, "codes>1,lost")
 @network_options
-@json_option
+@answer_options
 def translate(
     model: Path,
     form: str,

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from dryfit.answers.options import Options
-from dryfit.cli.console import json_option, print_note, show_answer
+from dryfit.cli.console import answer_options, print_note, show_answer
 from dryfit.cli.metric_options import jobs_options, metric_options, read_labels, state_options
-from dryfit.cli.network_options import network_options
+from dryfit.cli.network_options import ModelCommand, network_options
 from dryfit.cli.sample_options import data_option, limit_option, picture_options_of
 
 if TYPE_CHECKING:
     from dryfit.quantization.picture_preparation import PicturePreparation
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @data_option
 @limit_option
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @jobs_options
 @picture_options_of
 @network_options
-@json_option
+@answer_options
 def tune(
     model: Path,
     data: str | None,

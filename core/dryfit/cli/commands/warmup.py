@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dryfit.cli.console import json_option, show_answer
+from dryfit.cli.console import answer_options, show_answer
 
 
 @click.command()
@@ -13,7 +13,7 @@ from dryfit.cli.console import json_option, show_answer
     metavar="NAME",
     help="Compile for this instruction set tier, such as avx2, instead of the machine's best.",
 )
-@json_option
+@answer_options
 def warmup(tier: str | None, as_json: bool) -> None:
     """Compile all kernels for this machine's processor and keep them.
 
