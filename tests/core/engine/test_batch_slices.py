@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,40 @@ def test_slices_of_a_batch_give_the_bits_of_the_whole(end, batch, threads, monke
         result, slices = run(engine, x, monkeypatch, slice_bytes, threads)
         np.testing.assert_array_equal(result, whole)
         assert slices == expected or end is joined
+
+
+@pytest.mark.parametrize(
+    ("slices", "threads", "expected"),
+    [(1, 4, 1), (8, 1, 1), (8, 2, 2), (8, 16, 8), (3, 2, 1), (9, 2, 2), (6, 4, 2), (5, 5, 5), (4, 6, 2)],
+)
+def test_threads_take_slices_of_their_own_where_there_are_enough(slices, threads, expected):
+    assert batch_slices.slices_at_once(slices, threads) == expected
+
+
+def test_an_error_in_a_slice_is_the_error_of_the_run(monkeypatch):
+    monkeypatch.setattr(batch_slices, "SLICE_BYTES", 1)
+    context = engine_of(network_of(flattened)).create_execution_context(num_threads=2)
+    x = np.ones((BATCH, 8, 12, 12), np.float32)
+    context.run({"x": x})
+    (bound,) = context._bindings.values()
+    first, second = bound.stretches[0].lanes
+    started = threading.Event()
+    run_first = first.run
+
+    def fail(inputs, observe=None):
+        started.set()
+        raise dryfit.ExecutionError("The lane fails", remedy="None")
+
+    def run_after_the_other(inputs, observe=None):
+        assert started.wait(10)
+        return run_first(inputs, observe)
+
+    monkeypatch.setattr(second, "run", fail)
+    monkeypatch.setattr(first, "run", run_after_the_other)
+    with pytest.raises(dryfit.ExecutionError, match="The lane fails"):
+        context.run({"x": x})
+    monkeypatch.undo()
+    assert len(context.run({"x": x})) == 1
 
 
 def mean_of_images(network, x):
@@ -152,7 +188,8 @@ def test_a_reshape_to_the_extents_of_the_whole_batch_does_not_stop_what_is_befor
     assert slices == BATCH
 
 
-def test_a_profiler_adds_the_slices_up(monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_profiler_adds_the_slices_up(threads, monkeypatch):
     engine, seen = engine_of(network_of(flattened)), []
 
     class Names(dryfit.Profiler):
@@ -160,7 +197,7 @@ def test_a_profiler_adds_the_slices_up(monkeypatch):
             seen.append(layer_name)
 
     monkeypatch.setattr(batch_slices, "SLICE_BYTES", 1)
-    context = engine.create_execution_context(num_threads=1)
+    context = engine.create_execution_context(num_threads=threads)
     context.profiler = Names()
     context.run({"x": np.zeros((BATCH, 8, 12, 12), np.float32)})
     assert len(seen) == len(set(seen))
