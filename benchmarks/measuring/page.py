@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,12 +28,8 @@ def with_section(text: str, name: str, contents: str) -> str:
     Raises:
         ValueError: the page has no such section.
     """
-    begin, end = f"<!-- {name} begins -->", f"<!-- {name} ends -->"
-    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not pattern.search(text):
-        raise ValueError(f"the page has no section between {begin!r} and {end!r}")
-    section = f"{begin}\n{contents.strip()}\n{end}"
-    return pattern.sub(lambda _: section, text)
+    before, _, after = _around_section(text, name)
+    return f"{before}\n{contents.strip()}\n{after}"
 
 
 def write_section(name: str, contents: str, path: Path = PAGE) -> None:
@@ -52,9 +47,16 @@ def section_rows(name: str, path: Path = PAGE) -> list[tuple[str, ...]]:
     Raises:
         ValueError: the page has no such section.
     """
-    begin, end = f"<!-- {name} begins -->", f"<!-- {name} ends -->"
-    _, found, rest = path.read_text(encoding="utf-8").partition(begin)
-    if not found or end not in rest:
-        raise ValueError(f"the page has no section between {begin!r} and {end!r}")
-    lines = [line for line in rest.partition(end)[0].splitlines() if line.startswith("|")]
+    _, section, _ = _around_section(path.read_text(encoding="utf-8"), name)
+    lines = [line for line in section.splitlines() if line.startswith("|")]
     return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines[2:]]
+
+
+def _around_section(text: str, name: str) -> tuple[str, str, str]:
+    """The page up to the mark that begins a section, the section, and the page from the mark that ends it on."""
+    begin, end = f"<!-- {name} begins -->", f"<!-- {name} ends -->"
+    before, is_begun, rest = text.partition(begin)
+    section, is_ended, after = rest.partition(end)
+    if not is_begun or not is_ended:
+        raise ValueError(f"the page has no section between {begin!r} and {end!r}")
+    return before + begin, section, end + after

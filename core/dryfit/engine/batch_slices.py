@@ -26,10 +26,10 @@ batch, all images run at once.
 from __future__ import annotations
 
 import contextlib
-import threading
+import functools
 from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import EllipsisType
 
 import attrs
@@ -40,6 +40,7 @@ from dryfit.engine.buffers import new_array, size_of
 from dryfit.engine.plan import Plan
 from dryfit.engine.resolved_operation import ResolvedOperation
 from dryfit.errors import DryfitError
+from dryfit.forking import watch_forks
 from dryfit.network.layer import Layer
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
 from dryfit.network.layers.movement import Concatenation
@@ -51,6 +52,7 @@ from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.reference.inference import infer_with_values
 from dryfit.target.group import SegmentGroup
 from dryfit.target.kernels import Array, HostLayout
+from dryfit.target.machine_code import usable_processors
 
 SLICE_BYTES = 4 * 2**20
 """What the largest operation of a slice should read and write at most. Our choice: a thread's share of a last-level
@@ -59,6 +61,7 @@ cache is 2 to 16 MiB on today's servers, and no network was slower with less, do
 _LEAST_SHARE = 4
 
 _FILLING = 4
+"""So many slices for each thread leave less than a fifth of the threads' time unused, also if they divide unevenly."""
 
 _BY_IMAGE = frozenset(
     {
@@ -91,15 +94,37 @@ class Stretch:
 
     Attributes:
         lanes: the operations, bound to the shapes of a slice, once for each slice that runs at the same time.
+        bind: binds them once more, for a slice that all threads share.
         slices: the images of each, in order; `...` for the whole batch, which need not be the first axis of tensors.
         reads: names of the tensors that come from outside.
         writes: names of the tensors that later stretches or callers read.
     """
 
     lanes: Sequence[BoundEngine]
+    bind: Callable[[], BoundEngine]
     slices: Sequence[slice | EllipsisType]
     reads: Sequence[str]
     writes: Sequence[str]
+
+    @functools.cached_property
+    def shared(self) -> BoundEngine:
+        """The operations for one slice after the other."""
+        return self.lanes[0] if len(self.lanes) == 1 else self.bind()
+
+
+class _SliceThreads:
+    """Threads that run slices for all contexts of the process; started when they are first needed."""
+
+    def __init__(self) -> None:
+        self.after_fork_in_child()
+        watch_forks(self)
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew: a child has none of its parent's threads."""
+        self.pool = ThreadPoolExecutor(usable_processors(), "dryfit-slices")
+
+
+_slice_threads = _SliceThreads()
 
 
 class SlicedEngine:
@@ -124,25 +149,26 @@ class SlicedEngine:
     ) -> dict[str, Array]:
         """Run the engine once; as `BoundEngine.run`.
 
-        The observer is told of each layer once for each slice, and of a share of the time if slices run side by side.
+        While an observer is told of layers, once for each slice, slices run one after the other, by all threads.
+
+        Raises:
+            ExecutionError: As `BoundEngine.run` does, in any of the threads.
         """
         given = {**self._stored, **inputs}
-        with ThreadPoolExecutor(max(len(one.lanes) for one in self.stretches), "dryfit-slices") as helpers:
-            for stretch in self.stretches:
-                left = deque(stretch.slices)
-                told = None if observe is None else _shared(observe, len(stretch.lanes))
-                asked: list[Future[None]] = []
-                try:
-                    with contextlib.suppress(RuntimeError):  # no thread can be had: who asked works alone
-                        asked.extend(
-                            helpers.submit(self._run_slices, stretch, lane, left, given, told)
-                            for lane in stretch.lanes[1:]
-                        )
-                    self._run_slices(stretch, stretch.lanes[0], left, given, told)
-                    for one in asked:
-                        one.result()
-                finally:
-                    left.clear()
+        for stretch in self.stretches:
+            left = deque(stretch.slices)
+            lane, *others = stretch.lanes if observe is None else [stretch.shared]
+            asked: list[Future[None]] = []
+            try:
+                with contextlib.suppress(RuntimeError):  # no thread can be had: who asked works alone
+                    for other in others:
+                        asked += [_slice_threads.pool.submit(self._run_slices, stretch, other, left, given)]
+                self._run_slices(stretch, lane, left, given, observe)
+            finally:
+                wait([one for one in asked if not one.cancel()])
+            for one in asked:
+                if not one.cancelled():
+                    one.result()
         return {name: self._stored[name] for name in self._outputs}
 
     def _run_slices(
@@ -151,28 +177,24 @@ class SlicedEngine:
         lane: BoundEngine,
         left: deque[slice | EllipsisType],
         given: Mapping[str, Array],
-        observe: Observe | None,
+        observe: Observe | None = None,
     ) -> None:
         """Run slices that no other lane has taken, until none are left."""
-        while True:
-            try:
-                here = left.popleft()
-            except IndexError:
-                return
-            found = lane.run({name: given[name][here] for name in stretch.reads}, observe)
-            for name in stretch.writes:
-                np.copyto(self._stored[name][here], found[name])
+        try:
+            while (here := _taken(left)) is not None:
+                found = lane.run({name: given[name][here] for name in stretch.reads}, observe)
+                for name in stretch.writes:
+                    np.copyto(self._stored[name][here], found[name])
+        finally:
+            left.clear()  # after an error, no lane goes on
 
 
-def _shared(observe: Observe, lanes: int) -> Observe:
-    """An observer for several lanes at once, which together take the time that passes."""
-    lock = threading.Lock()
-
-    def tell(name: str, seconds: float) -> None:
-        with lock:
-            observe(name, seconds / lanes)
-
-    return tell
+def _taken(left: deque[slice | EllipsisType]) -> slice | EllipsisType | None:
+    """The next slice; None where another lane took the last one."""
+    try:
+        return left.popleft()
+    except IndexError:
+        return None
 
 
 def bind_engine(
@@ -213,12 +235,10 @@ def bind_engine(
         count = images[start]
         shapes = of_slices.get(count) or specs
         slices = [...] if count == batch else [slice(first, first + count) for first in range(0, batch, count)]
+        bind = functools.partial(BoundEngine, plan, here, shapes, inputs=reads, outputs=writes)
         at_once = slices_at_once(len(slices), num_threads)
-        lanes = [
-            BoundEngine(plan, here, shapes, num_threads // at_once, inputs=reads, outputs=writes)
-            for _ in range(at_once)
-        ]
-        stretches.append(Stretch(lanes, slices, reads, writes))
+        lanes = [bind(num_threads // at_once) for _ in range(at_once)]
+        stretches.append(Stretch(lanes, functools.partial(bind, num_threads), slices, reads, writes))
     layouts = {name: placement.host_layout for name, placement in plan.placements.items()}
     arrays = {name: new_array(specs[name], layouts.get(name, HostLayout.LINEAR)) for name in sorted(stored)}
     return SlicedEngine(stretches, arrays, outputs)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -201,6 +203,25 @@ def test_a_profiler_adds_the_slices_up(threads, monkeypatch):
     context.profiler = Names()
     context.run({"x": np.zeros((BATCH, 8, 12, 12), np.float32)})
     assert len(seen) == len(set(seen))
+
+
+def test_layers_that_are_timed_run_one_after_the_other(monkeypatch):
+    """A trace ends the span of a layer when it is told of it, and has one row for all of them."""
+    monkeypatch.setattr(batch_slices, "SLICE_BYTES", 1)
+    context = engine_of(network_of(flattened)).create_execution_context(num_threads=2)
+    x = np.random.default_rng(1).standard_normal((BATCH, 8, 12, 12)).astype(np.float32)
+    (expected,) = (one.copy() for one in context.run({"x": x}).values())
+    (bound,) = context._bindings.values()
+    assert len(bound.stretches[0].lanes) == 2
+    seen = []
+
+    def observe(name, seconds):
+        seen.append((threading.get_ident(), time.perf_counter() - seconds, time.perf_counter()))
+
+    (found,) = bound.run({"x": x}, observe).values()
+    np.testing.assert_array_equal(found, expected)
+    assert {thread for thread, _, _ in seen} == {threading.get_ident()}
+    assert all(ended <= start + 1e-6 for (_, _, ended), (_, start, _) in itertools.pairwise(seen))
 
 
 def test_slices_grow_where_images_get_small():

@@ -101,8 +101,24 @@ with context._lock:
 assert status == 0, status
 """
 
+SLICED = """
+# Threads that run slices of a batch are the process's, and a child has none of them.
+from dryfit.engine import batch_slices
+batch_slices.SLICE_BYTES = 1
+context = engine.create_execution_context(2)
+check(context)
+(bound,) = context._bindings.values()
+assert len(bound.stretches[0].lanes) == 2
+def work():
+    check(context)
+    check(engine.create_execution_context(2))
+found = [in_child(work) for _ in range(4)]
+assert found == [0] * 4, found
+check(context)
+"""
 
-@pytest.mark.parametrize("program", [RUNNING, HELD, IN_A_RUN], ids=["running", "held", "in a run"])
+
+@pytest.mark.parametrize("program", [RUNNING, HELD, IN_A_RUN, SLICED], ids=["running", "held", "in a run", "sliced"])
 def test_a_child_can_run_what_another_thread_was_running(program):
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", HEAD + program + "print('done')"],
