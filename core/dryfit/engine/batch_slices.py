@@ -53,6 +53,7 @@ from dryfit.reference.inference import infer_with_values
 from dryfit.target.group import SegmentGroup
 from dryfit.target.kernels import Array, HostLayout
 from dryfit.target.machine_code import usable_processors
+from dryfit.target.waking import WakingElsewhere
 
 SLICE_BYTES = 4 * 2**20
 """What the largest operation of a slice should read and write at most. Our choice: a thread's share of a last-level
@@ -121,7 +122,21 @@ class _SliceThreads:
 
     def after_fork_in_child(self) -> None:
         """Begin anew: a child has none of its parent's threads."""
-        self.pool = ThreadPoolExecutor(usable_processors(), "dryfit-slices")
+        self._pool = ThreadPoolExecutor(usable_processors(), "dryfit-slices")
+        self._waking = WakingElsewhere()
+
+    def ask(self, job: Callable[[], None]) -> Future[None]:
+        """Let a thread run a job.
+
+        Raises:
+            RuntimeError: No thread can be had.
+        """
+        self._waking.leads()
+        return self._pool.submit(self._run, job)
+
+    def _run(self, job: Callable[[], None]) -> None:
+        with self._waking.works():
+            job()
 
 
 _slice_threads = _SliceThreads()
@@ -162,7 +177,8 @@ class SlicedEngine:
             try:
                 with contextlib.suppress(RuntimeError):  # no thread can be had: who asked works alone
                     for other in others:
-                        asked += [_slice_threads.pool.submit(self._run_slices, stretch, other, left, given)]
+                        job = functools.partial(self._run_slices, stretch, other, left, given)
+                        asked += [_slice_threads.ask(job)]
                 self._run_slices(stretch, lane, left, given, observe)
             finally:
                 wait([one for one in asked if not one.cancel()])

@@ -29,6 +29,7 @@ import numpy as np
 from dryfit.forking import is_lost, watch_forks
 from dryfit.target.kernels import Array, Step
 from dryfit.target.machine_code import usable_processors
+from dryfit.target.waking import WakingElsewhere
 from dryfit_cpu.codes import ARRIVALS, ENTRY_COUNTERS, ENTRY_ROWS, ENTRY_TABLE, LINE_BYTES, MEMBERS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.side_by_side import make_ready
@@ -46,6 +47,7 @@ class HelperThreads:
     def __init__(self) -> None:
         self.generation = 0
         self._wanted = ctypes.c_int64()
+        self._waking = WakingElsewhere()
         self.forget()
 
     def forget(self) -> None:
@@ -65,6 +67,7 @@ class HelperThreads:
         """Offer a job to so many helpers; it has to be one that may run late, or several times, or never."""
         if len(self._threads) < helpers:
             self._grow(helpers)
+        self._waking.leads()
         self._offer(job, helpers)
 
     def stop(self) -> None:
@@ -100,7 +103,8 @@ class HelperThreads:
 
     def _work(self) -> None:
         while (job := self._take()) is not None:
-            job()
+            with self._waking.works():
+                job()
             del job
 
 

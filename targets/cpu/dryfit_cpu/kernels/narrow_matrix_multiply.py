@@ -6,12 +6,14 @@ They are INT4, FP4, INT8 or FP8; what they multiply is real, quantized, or FP8 i
 from __future__ import annotations
 
 import functools
+import math
 from typing import cast
 
 import numpy as np
 
 from dryfit.network.layers.convolution import Convolution, FullyConnected
 from dryfit.network.layers.matrix import MatrixMultiply, MatrixOperation
+from dryfit.network.tensor import Shape
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.compiler.native import NativeStep, Work
@@ -47,6 +49,7 @@ from dryfit_cpu.kernels.operands import (
     require_extents,
 )
 from dryfit_cpu.kernels.window_products import WindowInput, pixel_axes
+from dryfit_cpu.kernels.windows import pixel_pitch, share_sets
 
 _narrow_kernel = functools.partial(
     kernel,
@@ -68,9 +71,14 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     return is_row and accepts_narrow(group, specs)
 
 
+def _rows_shape(shape: Shape, values: int) -> tuple[int, int]:
+    """The shape of a copy of what is read, as rows of so many values that are apart in the cache."""
+    return (math.prod(shape) // values, pixel_pitch(values, 4))
+
+
 def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
-    x = specs[input_of(group).name]
-    return fp32_bytes(x.shape) + product_bytes(group, specs, num_threads)
+    found, x = cast("NarrowGroup", narrow_group(group)), specs[input_of(group).name]
+    return fp32_bytes(_rows_shape(x.shape, found.weights.shape[2])) + product_bytes(group, specs, num_threads)
 
 
 @_narrow_kernel(
@@ -85,19 +93,20 @@ def multiply_by_narrow_weights(binding: Binding) -> NativeStep:
     found, threads = cast("NarrowGroup", narrow_group(binding.group)), binding.num_threads
     layer = cast("MatrixMultiply | FullyConnected", binding.group.main)
     workspace = Workspace(binding)
+    N, _, K = found.weights.shape
     x, work, keeps = real_input(binding, found, workspace)
-    if x.dtype != np.float32 or not x.flags.c_contiguous:
-        dense = workspace.take(x.shape)
-        work += copy_work(x, dense, threads)
-        x = dense
     require_one_shape(binding)
     made = real_output(binding, found, workspace)
     target = made if made.flags.c_contiguous else aligned_empty(made.shape, made.dtype)
-    rows = target.reshape(-1, found.weights.shape[0])
+    rows = target.reshape(-1, N)
     residual, more = _residual(binding, found, layer, rows)
     work += more
-    values = x.reshape(len(rows), -1)
-    require_extents((1, values.shape[1]), found.weights.shape[1:], "rows of a matrix product")
+    require_extents((x.size,), (len(rows) * K,), "rows of a matrix product")
+    if x.dtype != np.float32 or not x.flags.c_contiguous or share_sets(len(rows), 4 * K, N):
+        values = workspace.take(_rows_shape(x.shape, K))[:, :K]
+        work += copy_work(x, values.reshape(x.shape), threads)
+    else:
+        values = x.reshape(-1, K)
     product = NarrowProduct(
         axes=[Axis(len(rows), values.strides[0], rows.strides[0], 0 if residual is None else residual.strides[0])],
         input=values.ctypes.data,
@@ -110,7 +119,7 @@ def multiply_by_narrow_weights(binding: Binding) -> NativeStep:
     ending, kept = ending_work(binding, found, made)
     tables = [*tables, *kept]
     work += [main, *after, *ending]
-    return NativeStep(binding.group.name, work, [binding, *keeps, x, made, target, residual, *tables])
+    return NativeStep(binding.group.name, work, [binding, *keeps, x, values, made, target, residual, *tables])
 
 
 def _residual(

@@ -81,6 +81,8 @@ def spread(scale, shape, axis):
         (INT4, 16, 320, 33, 10),
         (FP4, 1, 48, 70, 3),
         (FP4, 37, 512, 32, 32),
+        # Rows 8 KiB apart share sets of the cache, and are copied apart.
+        (INT4, 5, 2048, 160, 16),
         (INT8, 3, 60, 100, 3),
         (INT8, 20, 61, 7, 1),
         (FP8, 2, 77, 64, 1),
