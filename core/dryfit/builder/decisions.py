@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -152,7 +153,7 @@ def segment_question(
     """The question about a segment's cost; arguments as of `segment_estimate`."""
     return CostQuestion(
         layers=layers,
-        specs=_stored_specs(layers, specs, precisions),
+        specs=_StoredSpecs(layers, specs, precisions),
         platform=variant.platform,
         software=variant.software,
         precisions={} if precisions is None else _chosen(layers, precisions),
@@ -190,16 +191,35 @@ def _chosen(layers: Sequence[Layer], precisions: Precisions) -> Mapping[str, Dat
     return {layer.name: precisions.layers[layer.name] for layer in layers if layer.name in precisions.layers}
 
 
-def _stored_specs(layers: Sequence[Layer], specs: Specs, precisions: Precisions | None) -> dict[str, TensorSpec]:
-    """The specs of the layers' tensors at known extents, in the types in which they are stored where that is known."""
-    types: dict[str, DataType | None] = {}
-    for layer in layers:
-        for index, tensor in enumerate(layer.inputs):
-            if tensor is not None and tensor.name not in types:
-                types[tensor.name] = None if precisions is None else precisions.input_type(layer, index)
-        for index, output in enumerate(layer.outputs):
-            types[output.name] = None if precisions is None else precisions.stored_type(layer, index)
-    return {name: _stored_spec(specs[name], dtype) for name, dtype in types.items()}
+class _StoredSpecs(Mapping[str, TensorSpec]):
+    """Specs of the layers' tensors at known extents, in the types in which they are stored where that is known.
+
+    They are made when the first is asked for: many targets estimate nothing, which large networks need not wait for.
+    """
+
+    def __init__(self, layers: Sequence[Layer], specs: Specs, precisions: Precisions | None) -> None:
+        self._asked = layers, specs, precisions
+
+    @functools.cached_property
+    def _specs(self) -> dict[str, TensorSpec]:
+        layers, specs, precisions = self._asked
+        types: dict[str, DataType | None] = {}
+        for layer in layers:
+            for index, tensor in enumerate(layer.inputs):
+                if tensor is not None and tensor.name not in types:
+                    types[tensor.name] = None if precisions is None else precisions.input_type(layer, index)
+            for index, output in enumerate(layer.outputs):
+                types[output.name] = None if precisions is None else precisions.stored_type(layer, index)
+        return {name: _stored_spec(specs[name], dtype) for name, dtype in types.items()}
+
+    def __getitem__(self, name: str) -> TensorSpec:
+        return self._specs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._specs)
+
+    def __len__(self) -> int:
+        return len(self._specs)
 
 
 def _stored_spec(spec: TensorSpec, dtype: DataType | None) -> TensorSpec:

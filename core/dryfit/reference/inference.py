@@ -29,15 +29,29 @@ def infer_specs(network: Network, input_shapes: Mapping[str, Shape] | None = Non
         NetworkError: a layer's parameters do not fit these shapes.
     """
     network.refresh_shapes()
-    specs = {
-        name: TensorSpec(shape, network.tensor(name).spec.dtype)
-        for name, shape in checked_input_shapes(network, input_shapes or {}).items()
-    }
+    specs = {}
+    for name, shape in checked_input_shapes(network, input_shapes or {}).items():
+        own = network.tensor(name).spec
+        specs[name] = own if own.shape == shape and own.value is None else TensorSpec(shape, own.dtype)
     for layer in network.layers:
         inputs = [None if tensor is None else specs[tensor.name] for tensor in layer.ordering_inputs]
+        if _is_inferred(layer, inputs):
+            specs.update((tensor.name, tensor.spec) for tensor in layer.outputs)
+            continue
         for tensor, spec in zip(layer.outputs, infer_with_values(layer, inputs), strict=True):
             specs[tensor.name] = spec
     return specs
+
+
+def _is_inferred(layer: Layer, inputs: Sequence[TensorSpec | None]) -> bool:
+    """Whether the network inferred a layer's outputs from these very inputs, of which one is not known before a run."""
+    is_open = False
+    for tensor, spec in zip(layer.ordering_inputs, inputs, strict=True):
+        if tensor is not None and spec is not None:
+            if tensor.spec is not spec:
+                return False
+            is_open = is_open or spec.value is None
+    return is_open
 
 
 def checked_input_shapes(network: Network, input_shapes: Mapping[str, Shape]) -> dict[str, Shape]:

@@ -25,7 +25,7 @@ from dryfit.builder.formats.sides import FormatSide, Sides
 from dryfit.engine.plan import Reformat
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
-from dryfit.network.tensor import TensorLocation
+from dryfit.network.tensor import Tensor, TensorLocation
 
 SizeOf = Callable[[TensorForm], int]
 """Bytes that the tensor takes in a form."""
@@ -171,36 +171,84 @@ def choose_formats(network: Network, sides: Sides) -> Formats:
     reformats: list[Reformat] = []
     problems: list[str] = []
     converted_bytes = 0
-    known: dict[Hashable, tuple[TensorForms, int]] = {}
+    choices: dict[Hashable, _Choice] = {}
     for tensor in network.tensors:
         is_data = tensor.producer is None or tensor.producer.name in sides.partition.segments
         if not is_data or tensor.location is not TensorLocation.DEVICE:
             continue
         key = sides.key(tensor)
-        if key in known:
-            forms[tensor.name], inside_bytes = known[key]
-            converted_bytes += inside_bytes
-            continue
-        giver = sides.giver(tensor)
-        takers = sides.takers(tensor, giver)
-        choice = choose_forms(giver, takers, functools.partial(sides.size_bytes, tensor))
-        taken = list(zip(takers, choice.taken, strict=True))
-        given = next((form for taker, form in taken if taker.segment < 0), None)
-        inside = sides.types_inside(tensor, giver)
-        forms[tensor.name] = TensorForms(choice.produced, [*choice.copies, *inside], given)
+        choice = choices.get(key)
+        if choice is None:
+            choice = choices[key] = _choice(tensor, sides)
+        forms[tensor.name] = choice.forms
         converted_bytes += choice.converted_bytes
-        copied: dict[Memory, Reformat] = {}
-        for taker, form in taken:
-            if form.memory == choice.produced.memory:
-                continue
-            cause = f"{giver.who} provides {choice.produced.words}, {taker.who} requires {form.words}"
-            if form.memory not in copied:
-                rule, size = sides.rule(giver, taker).id, sides.size_bytes(tensor, form)
-                copied[form.memory] = Reformat(tensor.name, str(choice.produced), str(form), size, cause, rule)
-            reason = giver.forbids_copy or taker.forbids_copy
-            if reason:
-                problems.append(f"tensor {tensor.name!r}: {cause}, but {reason}")
-        reformats += copied.values()
-        if not copied:  # a copy names its tensor and who is on either side of it
-            known[key] = forms[tensor.name], choice.converted_bytes
+        names = sides.taker_names(tensor) if choice.crossings else {}
+        for one in choice.crossings:
+            taker = names[one.taker.segment, one.taker.dtype]
+            cause = f"{sides.giver_name(tensor)} {one.provides}, {taker} {one.requires}"
+            if one.copy_bytes is not None:
+                source, destination = one.source, one.destination
+                reformats.append(Reformat(tensor.name, source, destination, one.copy_bytes, cause, one.rule))
+            if one.forbidden:
+                problems.append(f"tensor {tensor.name!r}: {cause}, but {one.forbidden}")
     return Formats(forms, reformats, problems, converted_bytes)
+
+
+@attrs.frozen
+class _Crossing:
+    """One taker of a tensor in a form that lies otherwise in memory than the giver's.
+
+    Attributes:
+        taker: it.
+        source, destination: the two forms.
+        provides, requires: the two in a sentence.
+        copy_bytes: size of the copy; None where the copy is made for an earlier taker.
+        rule: id of the reason for the copy.
+        forbidden: why no copy may be made; "" where one may.
+    """
+
+    taker: FormatSide
+    source: str
+    destination: str
+    provides: str
+    requires: str
+    copy_bytes: int | None
+    rule: str
+    forbidden: str
+
+
+@attrs.frozen
+class _Choice:
+    """What holds for all tensors with one key: `choose_formats` adds their names."""
+
+    forms: TensorForms
+    converted_bytes: int
+    crossings: Sequence[_Crossing]
+
+
+def _choice(tensor: Tensor, sides: Sides) -> _Choice:
+    giver = sides.giver(tensor)
+    takers = sides.takers(tensor, giver)
+    choice = choose_forms(giver, takers, functools.partial(sides.size_bytes, tensor))
+    taken = list(zip(takers, choice.taken, strict=True))
+    given = next((form for taker, form in taken if taker.segment < 0), None)
+    inside = sides.types_inside(tensor, giver)
+    copied: set[Memory] = set()
+    crossings = []
+    for taker, form in taken:
+        if form.memory == choice.produced.memory:
+            continue
+        crossings.append(
+            _Crossing(
+                taker,
+                str(choice.produced),
+                str(form),
+                f"provides {choice.produced.words}",
+                f"requires {form.words}",
+                None if form.memory in copied else sides.size_bytes(tensor, form),
+                sides.rule(giver, taker).id,
+                giver.forbids_copy or taker.forbids_copy,
+            )
+        )
+        copied.add(form.memory)
+    return _Choice(TensorForms(choice.produced, [*choice.copies, *inside], given), choice.converted_bytes, crossings)

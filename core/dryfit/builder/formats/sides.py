@@ -55,7 +55,6 @@ class FormatSide:
     Attributes:
         device, dtype: where, and in which type.
         layouts: formats that can be given or taken, with the bytes that each costs inside the device.
-        who: in words.
         segment: index of the segment; -1 for the caller.
         forbids_copy: why no copy is allowed between it and the other side; "" if one is.
         is_chosen: whether the user chose the formats, so that they are used as they are where that costs no more.
@@ -64,7 +63,6 @@ class FormatSide:
     device: str
     dtype: DataType
     layouts: Mapping[TensorFormat, int]
-    who: str
     segment: int = -1
     forbids_copy: str = ""
     is_chosen: bool = False
@@ -152,14 +150,29 @@ class Sides:
         """Who gives a tensor: a layer, or for a network input the caller."""
         if tensor.producer is None:
             dtype = self._precisions.network_input_type(tensor)
-            return self._caller_side(tensor, dtype, f"network input {tensor.name!r}")
+            return self._caller_side(tensor, dtype)
         producer = tensor.producer
         segment = self.partition.segments[producer.name]
         dtype = self._precisions.stored_type(producer, tensor.output_index)
-        return self._device_side(tensor, segment, dtype, f"{producer.name!r}")
+        return self._device_side(tensor, segment, dtype)
+
+    def giver_name(self, tensor: Tensor) -> str:
+        """Who gives a tensor, in words."""
+        return f"network input {tensor.name!r}" if tensor.producer is None else repr(tensor.producer.name)
+
+    def taker_names(self, tensor: Tensor) -> Mapping[tuple[int, DataType], str]:
+        """Segment and type of each side to who takes a tensor there first, in words."""
+        names: dict[tuple[int, DataType], str] = {}
+        for layer, index in tensor.consumers:
+            segment = self.partition.segments.get(layer.name, -1)
+            if segment >= 0:
+                names.setdefault((segment, self._precisions.input_type(layer, index)), repr(layer.name))
+        if tensor.is_network_output:
+            names[-1, self._precisions.network_output_type(tensor)] = f"network output {tensor.name!r}"
+        return names
 
     def key(self, tensor: Tensor) -> Hashable:
-        """What the choice depends on but for names: it is the same for tensors with one key where it needs no copy."""
+        """What the choice depends on: it is the same for tensors with one key, but for names."""
         segments, precisions = self.partition.segments, self._precisions
         if tensor.producer is None:
             giver, dtype = -1, precisions.network_input_type(tensor)
@@ -171,7 +184,7 @@ class Sides:
         }
         taken = precisions.network_output_type(tensor) if tensor.is_network_output else None
         border = tensor.allowed_formats if giver < 0 or taken else None
-        return giver, dtype, known_shape(self._specs[tensor.name]), taken, border, *readers
+        return giver, dtype, tensor.dtype, known_shape(self._specs[tensor.name]), taken, border, *readers
 
     def takers(self, tensor: Tensor, giver: FormatSide) -> list[FormatSide]:
         """Everyone who reads the tensor, one for each segment and type, but not those who share the giver's form.
@@ -188,10 +201,10 @@ class Sides:
             is_inside = segment == giver.segment and (dtype is giver.dtype or self._is_loadable(segment))
             if segment < 0 or is_inside or (segment, dtype) in takers:
                 continue
-            takers[segment, dtype] = self._device_side(tensor, segment, dtype, f"{layer.name!r}", readers[segment])
+            takers[segment, dtype] = self._device_side(tensor, segment, dtype, readers[segment])
         if tensor.is_network_output:
             dtype = self._precisions.network_output_type(tensor)
-            takers[-1, dtype] = self._caller_side(tensor, dtype, f"network output {tensor.name!r}")
+            takers[-1, dtype] = self._caller_side(tensor, dtype)
         return list(takers.values())
 
     def types_inside(self, tensor: Tensor, giver: FormatSide) -> list[TensorForm]:
@@ -233,18 +246,16 @@ class Sides:
     def _is_loadable(self, segment: int) -> bool:
         return self._variants[self.partition.runs[segment].device].target.has_loadables
 
-    def _device_side(
-        self, tensor: Tensor, segment: int, dtype: DataType, who: str, readers: Sequence[Layer] = ()
-    ) -> FormatSide:
+    def _device_side(self, tensor: Tensor, segment: int, dtype: DataType, readers: Sequence[Layer] = ()) -> FormatSide:
         """What a segment gives, or takes for these of its layers; it has at least one reader of what it takes."""
         variant = self._variants[self.partition.runs[segment].device]
         shape, kinds = known_shape(self._specs[tensor.name]), frozenset([reader.kind for reader in readers])
         key = (variant.device, shape, dtype, kinds)
         if key not in self._layouts:
             self._layouts[key] = _layouts(variant, shape, dtype, kinds)
-        return FormatSide(variant.device, dtype, self._layouts[key], who, segment)
+        return FormatSide(variant.device, dtype, self._layouts[key], segment)
 
-    def _caller_side(self, tensor: Tensor, dtype: DataType, who: str) -> FormatSide:
+    def _caller_side(self, tensor: Tensor, dtype: DataType) -> FormatSide:
         """What the caller of the engine gives or takes.
 
         Raises:
@@ -262,7 +273,7 @@ class Sides:
                 f"{self._default} has {self._border_words(tensor)} there"
             )
         if tensor.allowed_formats is None:
-            return FormatSide(self._caller.device, dtype, {LINEAR: 0}, who, forbids_copy=reason)
+            return FormatSide(self._caller.device, dtype, {LINEAR: 0}, forbids_copy=reason)
         known = self._known_formats(dtype)
         if not tensor.allowed_formats & known.keys():
             unknown = ", ".join(sorted(tensor.allowed_formats))
@@ -274,7 +285,7 @@ class Sides:
             if name in tensor.allowed_formats and layout.allows(shape, dtype)
         }
         return FormatSide(
-            self._caller.device, dtype, allowed or {LINEAR: 0}, who, forbids_copy=reason, is_chosen=bool(allowed)
+            self._caller.device, dtype, allowed or {LINEAR: 0}, forbids_copy=reason, is_chosen=bool(allowed)
         )
 
     def _border_words(self, tensor: Tensor) -> str:

@@ -23,7 +23,7 @@ ALLOWED = st.just("")
 def sides(draw, forbids=ALLOWED):
     layouts = draw(st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=4, unique=True))
     device, dtype = draw(st.sampled_from("GD")), draw(st.sampled_from([HALF, INT8]))
-    return FormatSide(device, dtype, {one: draw(COST) for one in layouts}, "someone", forbids_copy=draw(forbids))
+    return FormatSide(device, dtype, {one: draw(COST) for one in layouts}, forbids_copy=draw(forbids))
 
 
 def sizes(seed):
@@ -97,9 +97,9 @@ def test_a_forbidden_copy_is_made_only_where_there_is_no_way_around_it(giver, ta
 
 
 def test_two_takers_do_with_one_copy_though_one_would_rather_have_its_own():
-    giver = FormatSide("G", HALF, {LINEAR: 0}, "giver")
-    flexible = FormatSide("D", HALF, {LAYOUTS[1]: 0, LAYOUTS[2]: 0}, "flexible")
-    strict = FormatSide("G", HALF, {LAYOUTS[1]: 0}, "strict")
+    giver = FormatSide("G", HALF, {LINEAR: 0})
+    flexible = FormatSide("D", HALF, {LAYOUTS[1]: 0, LAYOUTS[2]: 0})
+    strict = FormatSide("G", HALF, {LAYOUTS[1]: 0})
     size = {"A": 100, "B": 80}
 
     def bytes_of(form):
@@ -113,7 +113,7 @@ def test_two_takers_do_with_one_copy_though_one_would_rather_have_its_own():
 
 
 def test_each_segment_that_converts_inside_counts():
-    giver = FormatSide("G", HALF, {LINEAR: 0}, "giver")
-    taker = FormatSide("D", HALF, {LINEAR: 6, LAYOUTS[1]: 0}, "taker")
+    giver = FormatSide("G", HALF, {LINEAR: 0})
+    taker = FormatSide("D", HALF, {LINEAR: 6, LAYOUTS[1]: 0})
     assert choose_forms(giver, [taker], lambda form: 10).copies == []
     assert len(choose_forms(giver, [taker, taker], lambda form: 10).copies) == 1
