@@ -164,7 +164,7 @@ class CalibrationAnswer(Answer):
         yield Line(self.summary_line())
         if self.mixed is not None:
             yield from self.mixed.blocks()
-        kept = ((SHARED_WITH, "the range of another tensor"), (FULL_RANGE, "their largest magnitude as the range"))
+        kept = ((SHARED_WITH, "the range of another tensor"), (FULL_RANGE, "the largest magnitude as the range"))
         for key, text in kept:
             names = [one.name for one in self.tensors if key in one.details]
             if names:
