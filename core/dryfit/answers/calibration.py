@@ -164,11 +164,11 @@ class CalibrationAnswer(Answer):
         yield Line(self.summary_line())
         if self.mixed is not None:
             yield from self.mixed.blocks()
-        kept = ((SHARED_WITH, "share the range of another tensor"), (FULL_RANGE, "keep their largest magnitude"))
+        kept = ((SHARED_WITH, "the range of another tensor"), (FULL_RANGE, "the largest magnitude as the range"))
         for key, text in kept:
             names = [one.name for one in self.tensors if key in one.details]
             if names:
-                yield Line(f"{len(names)} {text}: {_some(names)}")
+                yield Line(f"{count_text(len(names), 'tensor')} with {text}: {_some(names)}")
         clipped = [(one.name, str(how), "") for one in self.tensors if (how := clipping_of(one.details)) is not None]
         yield Entries(f"Narrow ranges: {self.calibrator} clips large values of these tensors", clipped)
         skipped = sum(one.skipped for one in self.tensors)

@@ -15,7 +15,7 @@ from dryfit.answers.options import NetworkOptions, ShapesSaid
 from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
 from dryfit.rule import Rule
-from dryfit.short_text import count_text
+from dryfit.short_text import count_text, short_name, with_short_names
 
 LISTED = 5
 """Findings of a rule that are listed unless the text is verbose."""
@@ -99,7 +99,7 @@ class LintAnswer(Answer):
                 continue
             shown = found if verbose else found[:LISTED]
             title = f"{rule.severity} {rule.rule}: {rule.text}"
-            yield Entries(title, [(one.layer, one.text, "") for one in shown])
+            yield Entries(title, [(short_name(one.layer), with_short_names(one.text), "") for one in shown])
             if len(shown) < len(found):
                 yield Line(f"  and {len(found) - len(shown)} more: --verbose lists them")
             yield Line(f"  What to do: {rule.remedy}")

@@ -78,10 +78,11 @@ def outcome_lines(answer: Placement, *, is_built: bool = False) -> Iterator[Bloc
     device = answer.device
     has_work = any(layer.segment is not None for layer in answer.layers)
     if answer.fallback and has_work and device not in answer.summary.segments_by_device:
-        fallen = count_text(answer.summary.fallback_layers, "layer")
+        number = answer.summary.fallback_layers
+        fallen = f"{count_text(number, 'layer')} {'falls' if number == 1 else 'fall'} back"
         rules = Counter(rule for layer in answer.layers for rule in {one.rule for one in layer.violations(device)})
         often = next((f", most often by {rule}" for rule, _ in rules.most_common(1)), "")
-        yield Line(f"Nothing runs on {device}: {fallen} fall back to {answer.fallback}{often}")
+        yield Line(f"Nothing runs on {device}: {fallen} to {answer.fallback}{often}")
     yield Line(summary_line(answer, is_built=is_built))
 
 

@@ -13,6 +13,7 @@ from dryfit.engine.packages import install_remedy, require_layer_plugins, requir
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.segment_program import load_program, operation_group, segment_kernel
 from dryfit.errors import DryfitError, EngineFileError, PluginError, UnknownNameError
+from dryfit.network.layers.generators import Constant
 from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
@@ -162,6 +163,16 @@ def _require_packed(operation: Operation, group: LayerGroup, kernel: Kernel) -> 
         if field.name not in kernel.packed_parameters
         and isinstance(value := getattr(layer, field.name), np.ndarray)
         and is_stand_in(value)
+    ]
+    codes = group.codes_read if kernel.packs_constants else None
+    lacking += [
+        f"constant {tensor.producer.name!r}"
+        for layer in group.layers
+        for index, tensor in enumerate(layer.inputs)
+        if tensor is not None
+        and isinstance(tensor.producer, Constant)
+        and is_stand_in(tensor.producer.weights)
+        and (codes is None or layer is not codes[0] or index != codes[1])
     ]
     if lacking:
         raise EngineFileError(

@@ -16,7 +16,7 @@ from dryfit.quantization.calibration_stream import (
     stream_options,
     stream_samples,
 )
-from dryfit.quantization.calibrator import Calibrator, Solution
+from dryfit.quantization.calibrator import Calibrator, Solution, require_calibrator
 from dryfit.quantization.collector import Collector
 from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.integer_inputs import integer_inputs
@@ -73,8 +73,8 @@ def calibrate_ranges(
         rivals: as in `solve_network`.
 
     Raises:
-        CalibrationError: There are no samples, both the caller and the calibrator provide samples, or values are not
-            finite.
+        CalibrationError: The calibrator is of another type, there are no samples, both the caller and the calibrator
+            provide samples, or values are not finite.
         PluginError: The calibrator fails.
         ExecutionError, NetworkError: A sample does not match the inputs of the network.
     """
@@ -83,6 +83,7 @@ def calibrate_ranges(
         seen = collect(network, chosen, shown, skips_nonfinite=skips_nonfinite, executor=executor, tensors=tensors)
         return solve_network(network, seen, chosen, full_range=keeps, rivals=rivals)
 
+    require_calibrator(calibrator)
     if calibrator.judges_outputs:
         raise CalibrationError(
             "The calibrator judges the outputs of the network, which requires a model and samples that are held back",

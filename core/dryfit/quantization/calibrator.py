@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from dryfit.errors import DryfitError, PluginError, UnknownNameError
+from dryfit.errors import CalibrationError, DryfitError, PluginError, UnknownNameError
 from dryfit.quantization.calibration_stream import CalibrationStream
 from dryfit.quantization.collector import Collector
 from dryfit.quantization.histogram import Histogram
@@ -162,3 +162,18 @@ class Calibrator:
                 remedy="Fix the calibrator, or report it to its authors",
             )
         return found
+
+
+def require_calibrator(value: object) -> None:
+    """Reject an object that is not a calibrator, such as samples given in its place.
+
+    Raises:
+        CalibrationError: The object is of another type.
+    """
+    if not isinstance(value, Calibrator):
+        raise CalibrationError(
+            "The calibrator must be a Calibrator",
+            found=type(value).__name__,
+            allowed='dryfit.Calibrator(...), or where the function takes names, a name such as "entropy2"',
+            remedy="Give the calibrator before the samples; dryfit.calibrate takes a model and a calibrator's name",
+        )

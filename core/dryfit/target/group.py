@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from dryfit.network.layer import Layer
+from dryfit.network.layers.quantized_operator import WEIGHTS_INPUT, QuantizedOperator
 from dryfit.network.tensor import Tensor
 
 
@@ -75,6 +76,23 @@ class LayerGroup:
             if tensor.name not in inner
         }
         return list(found.values())
+
+    @property
+    def codes_read(self) -> tuple[Layer, int] | None:
+        """The layer that reads the codes of the main layer's weights and the number of that input.
+
+        None if there is no such layer, or if the group also reads the weights as values, as a product of weights by
+        themselves does: then packed codes do not replace them.
+        """
+        main = self.main
+        if isinstance(main, QuantizedOperator):
+            return main, WEIGHTS_INPUT
+        tensor = main.inputs[1] if len(main.inputs) > 1 else None
+        producer = None if tensor is None else tensor.producer
+        if producer is None or producer not in self.prologue:
+            return None
+        reads = sum(read is tensor for layer in self.layers for read in layer.inputs)
+        return (producer, 0) if reads == 1 else None
 
 
 class SegmentGroup(LayerGroup):

@@ -48,6 +48,14 @@ def test_the_text_is_that_of_the_command(against_rules):
     assert "3 warnings" in repr(answer)
 
 
+def test_long_names_are_shortened_in_text_and_whole_in_records(against_rules):
+    for node in against_rules.graph.node:
+        node.name = node.output[0] + "/more" * 100
+    answer = dryfit.lint(against_rules)
+    assert max(map(len, str(answer).splitlines())) < 250
+    assert all(one.layer.endswith("/more" * 100) for one in answer.findings)
+
+
 def test_a_word_that_is_no_condition_is_refused(against_rules):
     with pytest.raises(dryfit.ConfigError, match=r"did you mean 'qdq.weights.per_tensor'"):
         dryfit.lint(against_rules, fail_on="qdq.weights.pertensor")

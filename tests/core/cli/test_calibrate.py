@@ -52,7 +52,7 @@ def test_samples_become_a_cache(model, data, tmp_path, dryfit_command):
     assert ended.code == 0
     assert ended.err.startswith("8 images in ")
     assert "4 scales from 8 samples by entropy2" in ended.out
-    assert "2 keep their largest magnitude: image, y" in ended.out
+    assert "2 tensors with the largest magnitude as the range: image, y" in ended.out
     found = parse(cache.read_bytes())
     assert (found.header, list(found.scales)) == ("TRT-100300-EntropyCalibration2", TENSORS)
     assert found.scales["image"] == np.float32(9 / 127)

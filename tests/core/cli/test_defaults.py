@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
+from tests.core.onnx.models import model
 
 SHAPE = ("--shape", "image=1x1x8x8")
 BOARD = ("--platform", "agx-orin-64")
@@ -63,6 +65,13 @@ def test_a_device_that_runs_nothing_is_said_first(
     assert first.startswith("Nothing runs on DLA: 14 layers fall back to GPU")
     assert "dla.precision" in first
     assert "Nothing runs on" not in dryfit_command(*asked).out
+
+
+def test_one_layer_that_falls_back_is_said_in_the_singular(dryfit_command: Any, tmp_path: Path) -> None:
+    path = tmp_path / "one.onnx"
+    onnx.save(model("y = Relu(x)", inputs="float[1,4,8,8] x", outputs="float[1,4,8,8] y"), path)
+    ended = dryfit_command("check", path, "--device", "DLA", "--precision", "fp32", "--fallback", "GPU")
+    assert ended.out.startswith("Nothing runs on DLA: 1 layer falls back to GPU")
 
 
 @pytest.mark.parametrize(

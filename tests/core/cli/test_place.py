@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tests.core.answers.placement_search import acme_costs
+from tests.integration.failing_target import modules
 
 from dryfit.answers.place import PlaceAnswer
 from dryfit.answers.place_text import rules_text
 from dryfit.estimate_text import duration
+from dryfit.plugins.discovery import TARGETS
 
 SHAPE = ("--shape", "image=1x1x8x8")
 ACME = ("--device", "acme_fast", "--fallback", "acme_plain")
@@ -169,6 +172,16 @@ def test_energy_is_refused_where_no_energy_is_estimated(dryfit_command: Any, dig
     words = " ".join(ended.err.split())
     assert "`energy` in each `CostEstimate`" in words
     assert "a budget for the whole board" in words
+
+
+def test_a_target_without_costs_is_told_to_declare_them(dryfit_command: Any, digits_model: Any, install: Any) -> None:
+    without = re.sub("estimate_cost_at=.*,", "", modules(())["acme"])
+    install("acme", without, {TARGETS: {"acme-npu": "acme:TARGET"}})
+    asked = ("place", digits_model, *SHAPE, "--device", "acme_npu", "--fallback", "CPU", "--objective", "latency")
+    ended = dryfit_command(*asked)
+    assert ended.code == 2
+    assert "Declare `estimate_cost_at` in the target ACME_NPU" in " ".join(ended.err.split())
+    assert "--platform" not in ended.err
 
 
 def test_rules_are_one_a_line_below_a_comment() -> None:

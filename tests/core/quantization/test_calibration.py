@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.core.quantization.small_networks import LARGEST, SAMPLES, doubling_network
 
+from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import CalibrationError, ExecutionError
 from dryfit.quantization.calibration import calibrate_ranges, collect, solve
 from dryfit.quantization.calibration_state import CalibrationState, merge_states
@@ -91,6 +92,16 @@ def test_a_value_that_is_not_finite_names_tensor_and_sample():
 def test_no_sample_is_an_error():
     with pytest.raises(CalibrationError, match=r"network 'doubling'.*requires at least one sample"):
         calibrate_ranges(doubling_network(), CALIBRATOR, [])
+
+
+@pytest.mark.parametrize("value", [SAMPLES, "minmax", None])
+def test_what_is_no_calibrator_is_refused_by_its_type(value):
+    words = rf"must be a Calibrator \(found {type(value).__name__}"
+    with pytest.raises(CalibrationError, match=words):
+        calibrate_ranges(doubling_network(), value, SAMPLES)
+    if not isinstance(value, str):
+        with pytest.raises(CalibrationError, match=words):
+            BuilderConfig().calibrate_with(value, SAMPLES)
 
 
 def test_a_sample_that_does_not_fit_is_named():

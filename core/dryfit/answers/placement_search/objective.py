@@ -103,7 +103,11 @@ class Meter:
             return (0.0 if device == self.devices[0] else float(macs),)
         board = self.boards.get(device)
         where = f"device {device}" if board is None else f"device {device} ({board})"
-        needed = self._needed(where, estimate, registry.function_failure(device, "estimate_cost"))
+        failure = registry.function_failure(device, "estimate_cost")
+        remedy = (
+            "" if registry.target(device).estimate_cost_at else f"Declare `estimate_cost_at` in the target {device}"
+        )
+        needed = self._needed(where, estimate, failure, remedy)
         if self.objective is Objective.THROUGHPUT:
             return self._at(device, needed / max(self.cores[device], 1))
         return (needed,)
@@ -128,8 +132,15 @@ class Meter:
         parts += [self.of_copy(one.copier, one.estimate) for one in cost.transfers]
         return total((self.zero, *parts))
 
-    def _needed(self, where: str, estimate: CostEstimate | None, failure: str = "") -> float:
-        """Return the value of an estimate that counts; `failure` is the reason for its absence if a function failed."""
+    def _needed(self, where: str, estimate: CostEstimate | None, failure: str = "", remedy: str = "") -> float:
+        """Return the value of an estimate that counts.
+
+        Args:
+            where: what the estimate is of.
+            estimate: the estimate, if the target provides one.
+            failure: reason for its absence if a function failed.
+            remedy: how to get an estimate, if naming the board does not help.
+        """
         needs = self.objective.needs
         found = None if estimate is None else estimate.microseconds
         if needs == "energy":
@@ -142,7 +153,7 @@ class Meter:
                 if failure
                 else f"the target does not estimate their {needs}",
                 allowed=_ENERGY_ALLOWED if needs == "energy" else None,
-                remedy="`dryfit plugins doctor` has the traceback" if failure else _remedy(self.objective),
+                remedy="`dryfit plugins doctor` has the traceback" if failure else _remedy(self.objective, remedy),
             )
         return found
 
@@ -150,12 +161,12 @@ class Meter:
         return tuple(amount if one == device else 0.0 for one in self.devices)
 
 
-def _remedy(objective: Objective) -> str:
+def _remedy(objective: Objective, remedy: str) -> str:
     others = [one for one in Objective if not one.needs or (objective.needs == "energy" and one.needs == "time")]
     listed = ", ".join(f"--objective {one}" for one in others)
     if objective.needs == "energy":
         return f"{_NO_BUDGET}. Ask for another objective ({listed}), and measure on the board what each placement draws"
-    return f"Name the board, such as --platform agx-orin-64. Other objectives: {listed}"
+    return f"{remedy or 'Name the board, such as --platform agx-orin-64'}. Other objectives: {listed}"
 
 
 def total(parts: Sequence[Amounts]) -> Amounts:

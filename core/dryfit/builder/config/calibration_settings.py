@@ -77,11 +77,14 @@ class CalibrationSettings(KnownAttributes):
 
         Raises:
             UnknownNameError: The calibrator does not exist.
+            CalibrationError: The calibrator is of another type.
             ConfigError: The calibrator provides samples of its own.
         """
         from dryfit.plugins.calibrators import calibrator as installed
+        from dryfit.quantization.calibrator import require_calibrator
 
         found = installed(calibrator) if isinstance(calibrator, str) else calibrator
+        require_calibrator(found)
         if found.stream is not None:
             raise ConfigError(
                 "The calibrator must not be given samples",

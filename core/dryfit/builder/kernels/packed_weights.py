@@ -10,9 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layer import Layer
 from dryfit.network.layers.generators import Constant
-from dryfit.network.layers.quantized_operator import WEIGHTS_INPUT, QuantizedOperator
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import stand_in
 from dryfit.target.group import LayerGroup
@@ -59,19 +57,9 @@ def _packed_reads(packed: Packed) -> set[tuple[str, int]]:
     found: set[tuple[str, int]] = set()
     run: set[tuple[str, int]] = set()
     for group, kernel in packed:
-        weights = _weights_read(group) if kernel.packs_constants else None
+        weights = group.codes_read if kernel.packs_constants else None
         for layer in group.layers:
             for index in range(len(layer.inputs)):
                 is_packed = weights is not None and layer is weights[0] and index == weights[1]
                 (found if is_packed else run).add((layer.name, index))
     return found - run
-
-
-def _weights_read(group: LayerGroup) -> tuple[Layer, int] | None:
-    """The layer of a group that reads the codes of the main layer's weights, and at which input."""
-    main = group.main
-    if isinstance(main, QuantizedOperator):
-        return main, WEIGHTS_INPUT
-    tensor = main.inputs[1] if len(main.inputs) > 1 else None
-    producer = None if tensor is None else tensor.producer
-    return (producer, 0) if producer is not None and producer in group.prologue else None
