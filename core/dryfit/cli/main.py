@@ -19,7 +19,7 @@ from dryfit.cli import commands
 from dryfit.cli.console import print_note
 from dryfit.cli.failure_notes import print_failure_notes, seconds_allowed
 from dryfit.cli.log import PrintableFormatter
-from dryfit.cli.package_commands import OpenGroup
+from dryfit.cli.package_commands import OpenGroup, ReaderGoneError
 from dryfit.cli.trtexec_names import explained
 from dryfit.errors import DryfitError
 from dryfit.plugins import loading, registry
@@ -119,7 +119,7 @@ def _run(given: list[str], told: set[PluginFailure]) -> int:
         (explained(error) if isinstance(error, click.NoSuchOption) else error).show(shown)
         print_note(shown.getvalue().removesuffix("\n"))
         return 2
-    except BrokenPipeError:
+    except ReaderGoneError:
         # The reader of our output has enough (`dryfit ... | head`): that is no error. Nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from dryfit.plugins.discovery import PluginOwner
 
 
+class ReaderGoneError(Exception):
+    """Nobody reads the output any more. An error of its own, since click ends with 1 for a broken pipe."""
+
+
 class OpenGroup(LazyGroup):
     """A group to which packages add commands by the hook `register_commands`.
 
@@ -33,11 +37,14 @@ class OpenGroup(LazyGroup):
 
         Raises:
             PluginError: a package's command failed.
+            ReaderGoneError: whoever read the output has enough.
         """
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, DryfitError, BrokenPipeError):
+        except (click.ClickException, click.exceptions.Exit, click.Abort, DryfitError):
             raise
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
         except Exception as error:
             name = ctx.invoked_subcommand
             if name in self.places or name in self._of_dryfit() or name not in self._added():

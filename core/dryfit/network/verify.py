@@ -164,6 +164,7 @@ def _dimension_names(network: Network) -> Iterator[NetworkProblem]:
                     where,
                     found=extent,
                     allowed=f"{other}, the value in {first}",
+                    remedy="Rename one of the dimensions, or give both the same extent",
                 )
 
 

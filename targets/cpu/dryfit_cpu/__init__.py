@@ -19,5 +19,5 @@ TARGET = Target(
     copy_array_at="dryfit_cpu.array_copies:copy_array",
     estimate_cost_at="dryfit_cpu.cost:estimate_cost",
     segment_rules=SegmentRules(is_host=True),
-    simulated="nothing: it is the machine that dryfit runs on",
+    simulated="nothing; this machine is the device",
 )
