@@ -105,8 +105,13 @@ def accelerator(platform: str | None) -> str:
 
 
 def _with_device(options: NetworkOptions) -> NetworkOptions:
-    """Set the accelerator of the named board as the device if none was given."""
-    if options.names_device or options.platform is None or options.quantize_method:
+    """Set the accelerator of the named board, or the device of a standalone loadable, if no device was given."""
+    if options.names_device or options.quantize_method:
+        return options
+    if options.is_standalone:
+        with_loadables = (target.device for target in registry.targets_in_turn() if target.has_loadables)
+        return attrs.evolve(options, device=next(with_loadables, None))
+    if options.platform is None:
         return options
     return attrs.evolve(options, device=accelerator(options.platform))
 

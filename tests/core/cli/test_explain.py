@@ -82,6 +82,11 @@ def test_a_standalone_loadable_has_no_fallback_by_default(dryfit_command: Any, d
     assert answer["assumed"][-1] == "--fallback none"
 
 
+def test_a_standalone_loadable_is_for_the_device_that_has_loadables(dryfit_command: Any, digits_model: Path) -> None:
+    answer = dryfit_command("explain", digits_model, "--standalone", "--json").json
+    assert answer["assumed"] == ["--device DLA", "--precision fp16", "--fallback none"]
+
+
 def test_causes_are_weighed_by_multiply_accumulates(dryfit_command: Any, average_model: Path) -> None:
     everything = 6 * 14 * 14 * 3 * 9 + 6 * 4
     answer = dryfit_command("explain", average_model, *ORIN, "--shape", "x=1x3x14x14", "--json").json
