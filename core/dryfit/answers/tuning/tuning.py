@@ -874,11 +874,11 @@ class _Tuner:
         None: no channels can be divided, or the device needs other segments for them.
         """
         judge = self._judge
-        network, probe = judge.network(start.model), judge.probe(start)
         sites = divisible_tensors(start.model, judge.external)
-        sites = {name: site for name, site in sites.items() if name in probe.tensors}
         if not sites:
             return None
+        network, probe = judge.network(start.model), judge.probe(start)
+        sites = {name: site for name, site in sites.items() if name in probe.tensors}
         macs = multiply_accumulates(network)
         samples = self._few_samples(network, len(probe.tensors) + len(probe.layers))
         noise = noise_of(probe, samples, judge.probabilities)
