@@ -33,7 +33,7 @@ from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.intervals import intervals
 from dryfit.answers.tuning.judge import Candidate, DeviceRuns, Judge
-from dryfit.answers.tuning.mixed_precision import Noise, choices, readers_of
+from dryfit.answers.tuning.mixed_precision import Noise, choices, multiply_accumulates, readers_of
 from dryfit.answers.tuning.normalization import (
     _clipped_mean,
     analytic_biases,
@@ -41,7 +41,9 @@ from dryfit.answers.tuning.normalization import (
     scaled,
     shifted,
 )
+from dryfit.answers.tuning.splitting import BLOCK, Site, divisible_tensors, next_division, split
 from dryfit.answers.tuning.trials import Trials
+from dryfit.answers.tuning.tuning import divided_candidate
 from dryfit.answers.tuning.weights import (
     Corrections,
     _descended,
@@ -584,6 +586,116 @@ def test_the_edited_model_of_a_plan_computes_the_same_in_onnx_runtime(step, text
         signal += float((exact.astype(np.float64) ** 2).sum())
     rounds = "weights rounded to INT8 before" in answer.steps[-1].what
     assert 10 * np.log10(signal / noise) > (tuning.LEAST_EXACT_DB if not rounds else 30)
+
+
+def divisible(opset=13, high=6.0):
+    """A dense, a depthwise and a dense convolution, each behind an activation with bounds, and a strided padded one."""
+    bounds = ("", "<min=0.0,max=6.0>") if opset < 11 else (", low, high", "")
+    text = (
+        f"a = Conv(x, k, b) r = Clip{bounds[1]}(a{bounds[0]}) "
+        "d = Conv<group=8,pads=[1,1,1,1]>(r, l, c) "
+        f"s = Clip{bounds[1]}(d{bounds[0]}) e = Conv(s, m) t = Clip{bounds[1]}(e{bounds[0]}) "
+        "y = Conv<strides=[2,2],pads=[0,0,1,1]>(t, n)"
+    )
+    weights = {
+        "k": 0.7 * numbers(8, 3, 1, 1),
+        "b": numbers(8) + 3,
+        "l": 0.3 * numbers(8, 1, 3, 3),
+        "c": numbers(8) + 3,
+        "m": 0.3 * numbers(6, 8, 1, 1),
+        "n": numbers(4, 6, 2, 2),
+    }
+    if opset >= 11:
+        weights |= {"low": np.zeros((), np.float32), "high": np.float32(high)}
+    return model(text, inputs="float[1,3,6,6] x", outputs="float[1,4,3,3] y", weights=weights, opset=opset)
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+@pytest.mark.parametrize("pieces", [{"r": 2}, {"s": 4}, {"t": 3}, {"r": 4, "s": 2, "t": 2}])
+def test_divided_channels_compute_the_same(opset, pieces):
+    small, x = divisible(opset), numbers(1, 3, 6, 6)
+    assert set(divisible_tensors(small, HERE)) == {"r", "s", "t"}
+    found = split(small, HERE, pieces)
+    for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+    assert all(found.ranges[name] == 6.0 / count for name, count in pieces.items())
+    grown = dict.fromkeys(multiply_accumulates_of(small), 1)
+    for name, count in pieces.items():
+        for layer, factor in divisible_tensors(small, HERE)[name].factors(count).items():
+            grown[layer] *= factor
+    now = dict.fromkeys(grown, 0)
+    for name, work in multiply_accumulates_of(found.model).items():
+        now[found.origins.get(name, name)] += work
+    assert now == {name: grown[name] * work for name, work in multiply_accumulates_of(small).items()}
+
+
+def multiply_accumulates_of(small):
+    found = multiply_accumulates(dryfit.network_from_onnx(small))
+    return {name: work for name, work in found.items() if work}
+
+
+def test_a_tensor_that_is_centered_is_divided_around_zero():
+    bounds = {"low": np.zeros((), np.float32), "high": np.float32(2.0)}
+    small, x = centerable("Clip(a, low, high)", **bounds), numbers(1, 3, 6, 6)
+    moved = center(small, HERE, *ends_of(small, x)).model
+    assert not divisible_tensors(moved, HERE), "a pooling reads it"
+    small = divisible()
+    moved = center(small, HERE, *ends_of(small, x)).model
+    found = split(moved, HERE, {"r": 2, "s": 2})
+    assert (found.ranges["r"], found.ranges["s"]) == (3.0, pytest.approx(1.5)), "padding keeps one from being centered"
+    for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+
+
+def test_the_division_that_brings_most_for_its_work_comes_first():
+    sites = {"a": Site("p", "c", {"q": 1}), "b": Site("q", "d", {"r": BLOCK})}
+    macs = {"p": 100, "q": 100, "r": 100}
+    noise = {"a": np.array([1.0]), "b": np.array([3.0])}
+    asked = {"sites": sites, "noise": noise, "others": np.zeros(1), "macs": macs}
+    first = next_division(**asked, pieces={}, most_added=10.0)
+    assert first == {"a": 2}, "1 for 200 is more than 3 for 800"
+    assert next_division(**asked, pieces=first, most_added=10.0) == {"a": 2, "b": 2}
+    assert next_division(**asked, pieces={}, most_added=0.6) is None
+    assert next_division(**asked, pieces={}, most_added=10.0, half={"p"}, most_half=0.3) == {"b": 2}
+
+
+@pytest.mark.parametrize("device", ["GPU", "DLA"])
+def test_divided_channels_bring_accuracy_in_int8(device, tmp_path):
+    path, samples = tmp_path / "small.onnx", tmp_path / "samples.npy"
+    small = divisible()
+    for tensor in small.graph.initializer:
+        if len(tensor.dims) == 4:  # codes of INT8, so that activations make the noise
+            weights = rounded_by_output_channel(onnx.numpy_helper.to_array(tensor)).astype(np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(weights, tensor.name))
+    onnx.save(small, path)
+    np.save(samples, np.random.default_rng(3).standard_normal((30, 3, 6, 6)).astype(np.float32))
+    options = {"device": device, "fallback": "GPU", "steps": ["channel-splitting"], "threads": 1, "target": 60.0}
+    answer = dryfit.tune(path, samples, tmp_path / "plan", max_added_macs=9.0, **options)
+    step = answer.steps[-1]
+    assert step.is_taken, step.what
+    assert " divided, " in step.what
+    assert answer.gain_db > 2 * answer.gain_error_db
+    assert 0 < answer.added_macs <= 9
+    assert f"add {100 * answer.added_macs:.1f} % to the multiply-accumulates" in str(answer)
+    assert not dryfit.tune(path, samples, max_added_macs=0.0, **options).steps[-1].is_taken
+
+
+def test_divided_channels_are_not_tried_where_the_metric_is_reached(tmp_path):
+    path, samples = tmp_path / "small.onnx", tmp_path / "samples.npy"
+    onnx.save(divisible(), path)
+    np.save(samples, np.random.default_rng(3).standard_normal((10, 3, 6, 6)).astype(np.float32))
+    answer = dryfit.tune(path, samples, steps=["channel-splitting"], target=1.0, threads=1)
+    assert answer.steps[-1].what == "the metric is reached without"
+
+
+def test_layers_of_a_divided_layer_in_fp16_are_in_fp16_too():
+    small = divisible()
+    names = [node.name or f"node_of_{node.output[0]}" for node in small.graph.node]
+    start = Candidate(small, {"d": 9.0, "s": 6.0}, half=frozenset(names[2:4]))
+    found = divided_candidate(start, {"s": 2}, HERE)
+    assert len(found.half) == 2 + 3, "a convolution, an activation and a concatenation"
+    added = [name for name, end in found.ranges.items() if name not in start.ranges]
+    assert sorted(found.ranges[name] for name in added) == [3.0, 3.0, 9.0]
 
 
 def test_what_cannot_be_tuned_is_refused(samples):

@@ -31,6 +31,7 @@ from dryfit.answers.tuning.normalization import (
     scaled,
     shifted,
 )
+from dryfit.answers.tuning.splitting import divisible_tensors, next_division, split
 from dryfit.answers.tuning.trials import Trials, digest
 from dryfit.answers.tuning.weights import (
     biases_corrected_in_sequence,
@@ -45,6 +46,7 @@ from dryfit.calibration.worker_processes import WorkerProcesses
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.estimate_text import two_digits
 from dryfit.network.network import Network
+from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.model_file import read_model, write_model
 from dryfit.plugins import registry
 from dryfit.plugins.calibrators import calibrator as calibrator_of
@@ -59,7 +61,15 @@ from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.quantization.sample_arrays import Feeds
 from dryfit.short_text import count_text
 
-STEPS = ("equalization", "centering", "scales", "weight-rounding", "bias-correction", "mixed-precision")
+STEPS = (
+    "equalization",
+    "centering",
+    "scales",
+    "weight-rounding",
+    "bias-correction",
+    "mixed-precision",
+    "channel-splitting",
+)
 
 EQUALIZATIONS = (0.0, 0.25, 0.5)
 """Strengths of the factors that are tried."""
@@ -152,6 +162,7 @@ class TuneAnswer(Answer):
         gain_error_db: its standard error in dB; null for a single sample.
         half_layers: names of the layers that are kept in FP16.
         half_macs: share of the multiply-accumulates in FP16.
+        added_macs: multiply-accumulates that the plan adds, as a share of those of the model.
         segments: number of segments of the engine before and after.
         files: written files, by what they are.
 
@@ -180,6 +191,7 @@ class TuneAnswer(Answer):
     gain_error_db: float | None
     half_layers: Sequence[str]
     half_macs: Amount
+    added_macs: Amount
     segments: Sequence[Count]
     files: Mapping[str, Path]
     notes: Sequence[str] = hidden(())
@@ -225,10 +237,15 @@ class TuneAnswer(Answer):
         if self.half_layers:
             names = ", ".join(self.half_layers)
             yield Line(f"In FP16: {names} ({100 * self.half_macs:.1f} % of the multiply-accumulates)")
+        if self.added_macs:
+            yield Line(f"Divided channels add {100 * self.added_macs:.1f} % to the multiply-accumulates")
         before, after = self.segments
         yield Line(f"Segments: {before} before, {after} after")
         if not self.is_reached:
-            yield Line(f"The plan does not reach {self.metric} {self.wanted:.6g}: more layers in FP16 (--max-macs) may")
+            yield Line(
+                f"The plan does not reach {self.metric} {self.wanted:.6g}: more layers in FP16 (--max-macs) may, or "
+                "more divided channels (--max-added-macs)"
+            )
         for what, path in self.files.items():
             yield Line(f"{what}: {path}")
         if self.files:
@@ -255,6 +272,7 @@ def tune(
     labels: Any = None,
     steps: Sequence[str] = STEPS,
     max_macs: float = 0.1,
+    max_added_macs: float = 0.2,
     qdq: bool = False,
     preparation: PicturePreparation | None = None,
     limit: int | None = None,
@@ -284,6 +302,7 @@ def tune(
         labels: labels of all samples, in their order; None for nothing.
         steps: steps to try, see `STEPS`; the order is fixed.
         max_macs: largest share of the multiply-accumulates that may be in FP16, from 0 to 1.
+        max_added_macs: largest share of multiply-accumulates that divided channels may add, from 0.
         qdq: whether to write the plan also as a model with Q/DQ nodes, for TensorRT 11.
         preparation: how pictures are converted to inputs.
         limit: maximum number of samples to use, counted from the first.
@@ -367,7 +386,7 @@ def tune(
             labels=selecting_labels,
         )
         wanted = _wanted(chosen.name, judge.measured(judge.exact), max_loss, target)
-        tuner = _Tuner(judge, proto, wanted, max_macs, steps)
+        tuner = _Tuner(judge, proto, wanted, max_macs, steps, max_added_macs=max_added_macs)
         tuner.begin()
         count.advance(1, 1)
         for step in STEPS:
@@ -399,7 +418,7 @@ def _answer(
     wanted = _wanted(judge.metric.name, fp32, max_loss, target)
     before, expected = reporter.verdicts([tuner.first, final])
     brought = gain(before, expected)
-    macs = multiply_accumulates(judge.network(final.model))
+    macs, original_macs = (multiply_accumulates(judge.network(one)) for one in (final.model, tuner.original))
     half = [layer.name for layer in judge.network(final.model).layers if layer.name in final.half]
     reused = len(judge.trials.reused)
     if reused:
@@ -422,6 +441,7 @@ def _answer(
         gain_error_db=brought.error if np.isfinite(brought.error) else None,
         half_layers=half,
         half_macs=sum(macs[name] for name in half) / max(1, sum(macs.values())),
+        added_macs=sum(macs.values()) / max(1, sum(original_macs.values())) - 1,
         segments=[tuner.segments, len(judge.engine(final).plan.segments)],
         files={},
         notes=notes,
@@ -509,11 +529,21 @@ class _Tuner:
         segments: number of segments of the first engine.
     """
 
-    def __init__(self, judge: Judge, model: Any, wanted: float, max_macs: float, steps: Sequence[str] = STEPS) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        model: Any,
+        wanted: float,
+        max_macs: float,
+        steps: Sequence[str] = STEPS,
+        *,
+        max_added_macs: float = 0.0,
+    ) -> None:
         self._judge = judge
         self.original = model
         self._wanted = wanted
         self._max_macs = max_macs
+        self._max_added_macs = max_added_macs
         self._steps = steps
         folding = fold_batch_normalizations(model, judge.external)
         # A model that FP32 makes another one of by folding stays as it is.
@@ -565,6 +595,7 @@ class _Tuner:
             "weight-rounding": self._with_rounded_weights,
             "bias-correction": lambda: self._corrected(self.now),
             "mixed-precision": self._mixed,
+            "channel-splitting": self._split,
         }
         proposed = proposals[step]()
         candidate = proposed.candidate
@@ -822,6 +853,62 @@ class _Tuner:
             return found
         return _Mixture(corrected.candidate, found.what, corrected.tries, verdict).after(found, corrected.what)
 
+    def _split(self) -> _Proposal:
+        if self._is_reached(self._verdict):
+            return _Proposal(None, "the metric is reached without")
+        found = self._split_from(self.now)
+        # Corrections take back errors that divided channels do not have.
+        if self._uncorrected is not None and not (found and self._is_reached(found.verdict)):
+            other = self._split_from(attrs.evolve(self._uncorrected, half=self.now.half))
+            if found is None or (other is not None and other.verdict.score > found.verdict.score):
+                found = other and (other if found is None else other.after(found, "without corrections"))
+        if found is None:
+            return _Proposal(None, "no channels can be divided")
+        if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
+            found = self._corrected_mixture(found)
+        return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
+
+    def _split_from(self, start: Candidate) -> _Mixture | None:
+        """Return a network with divided channels: the fewest pieces that reach the metric, the best if none do.
+
+        None: no channels can be divided, or the device needs other segments for them.
+        """
+        judge = self._judge
+        sites = divisible_tensors(start.model, judge.external)
+        if not sites:
+            return None
+        network, probe = judge.network(start.model), judge.probe(start)
+        sites = {name: site for name, site in sites.items() if name in probe.tensors}
+        macs = multiply_accumulates(network)
+        samples = self._few_samples(network, len(probe.tensors) + len(probe.layers))
+        noise = noise_of(probe, samples, judge.probabilities)
+        is_left = [not one or not one <= start.half for one in noise.readers]
+        by_name = {name: row for name, row, left in zip(probe.tensors, noise.ratios, is_left, strict=False) if left}
+        others = noise.ratios[is_left].sum(axis=0) - sum(row for name, row in by_name.items() if name in sites)
+        pieces: list[dict[str, int]] = []
+        limits: dict[str, Any] = {"most_added": self._max_added_macs, "half": start.half, "most_half": self._max_macs}
+        while found := next_division(sites, by_name, others, macs, pieces[-1] if pieces else {}, **limits):
+            pieces.append(found)
+        best: _Mixture | None = None
+        exact = judge.real_outputs(start.model)
+        counts = sorted({len(pieces), *(1 << power for power in range(len(pieces).bit_length()))}) if pieces else []
+        for tries, count in enumerate(counts, 1):
+            candidate = divided_candidate(start, pieces[count - 1], judge.external)
+            is_exact = worst_sqnr_db(exact, judge.real_outputs(candidate.model)) >= LEAST_EXACT_DB
+            if not is_exact or not self._keeps_segments(candidate):
+                continue
+            verdict = judge.verdict(candidate)
+            if best is None or verdict.score > best.verdict.score:
+                now = multiply_accumulates(judge.network(candidate.model))
+                added = sum(now.values()) / max(1, sum(macs.values())) - 1
+                what = f"channels of {count_text(len(pieces[count - 1]), 'tensor')} divided, "
+                what += f"{100 * added:.1f} % more multiply-accumulates"
+                best = _Mixture(candidate, what, tries, verdict)
+            best = attrs.evolve(best, tries=tries)
+            if self._is_reached(verdict):
+                break
+        return best
+
     def _latencies(self, candidate: Candidate) -> str:
         """Return the estimated latencies before and after, in words; empty where a target estimates none."""
         times = [self._judge.latency_microseconds(one) for one in (self.now, candidate)]
@@ -884,6 +971,15 @@ class _Tuner:
         share = sum(macs.get(name, 0) for name in found.half) / max(1, sum(macs.values()))
         what = f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates"
         return _Mixture(found, what, len(verdicts), verdicts[found.half])
+
+
+def divided_candidate(start: Candidate, pieces: Mapping[str, int], external: ExternalData) -> Candidate:
+    """Return a quantized network with divided channels, all else as it was."""
+    found = split(start.model, external, pieces)
+    ranges = {**start.ranges, **{name: start.ranges[one] for name, one in found.likenesses.items()}, **found.ranges}
+    half = start.half.union(name for name, one in found.origins.items() if one in start.half)
+    fixed = {**start.fixed, **found.ranges}
+    return attrs.evolve(start, model=found.model, ranges=ranges, half=half, fixed=fixed)
 
 
 def _written(answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, *, qdq: bool) -> TuneAnswer:

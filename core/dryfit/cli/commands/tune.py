@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     "steps",
     multiple=True,
     metavar="NAME",
-    help="Try only these: equalization, centering, scales, weight-rounding, bias-correction, mixed-precision "
-    "(default: all).",
+    help="Try only these: equalization, centering, scales, weight-rounding, bias-correction, mixed-precision, "
+    "channel-splitting (default: all).",
 )
 @click.option(
     "--max-macs",
@@ -42,6 +42,14 @@ if TYPE_CHECKING:
     show_default=True,
     metavar="PERCENT",
     help="Maximum share of the multiply-accumulates in FP16.",
+)
+@click.option(
+    "--max-added-macs",
+    type=click.FloatRange(0),
+    default=20.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Maximum of multiply-accumulates that divided channels add.",
 )
 @click.option("--qdq", is_flag=True, help="Also write a model with Q/DQ nodes, for TensorRT 11.")
 @state_options
@@ -60,6 +68,7 @@ def tune(
     target: float | None,
     steps: tuple[str, ...],
     max_macs: float,
+    max_added_macs: float,
     qdq: bool,
     state: Path | None,
     resume: bool,
@@ -72,9 +81,9 @@ def tune(
     """Plan how to recover the accuracy of an ONNX MODEL in INT8, from samples (--data).
 
     Steps are tried in order in the device's integer arithmetic, and kept if they raise the SQNR of held-out samples by
-    more than chance: scaling and shifting channels in the model, ranges, rounding weights by their effect, biases, and
-    layers in FP16. Separate samples report the expected accuracy. The folder of --output receives an edited model, a
-    calibration cache, and a list of layer precisions.
+    more than chance: scaling and shifting channels in the model, ranges, rounding weights by their effect, biases,
+    layers in FP16, and dividing channels into pieces of less range. Separate samples report the expected accuracy. The
+    folder of --output receives an edited model, a calibration cache, and a list of layer precisions.
     """
     from dryfit.answers.tuning.tuning import STEPS
     from dryfit.answers.tuning.tuning import tune as answer_of
@@ -93,6 +102,7 @@ def tune(
             labels=read_labels(labels),
             steps=steps or STEPS,
             max_macs=max_macs / 100,
+            max_added_macs=max_added_macs / 100,
             qdq=qdq,
             preparation=preparation,
             limit=limit,

@@ -46,13 +46,21 @@ def scale_node(
 
 
 def clip_node(
-    graph: ModelGraph, x: str, upper: float, *, name: str, like: str | None = None, output: str | None = None
+    graph: ModelGraph,
+    x: str,
+    upper: float,
+    *,
+    name: str,
+    lower: float = 0.0,
+    like: str | None = None,
+    output: str | None = None,
 ) -> NodeProto:
-    """`x` between 0 and an upper bound. The element type is that of `like`, where `x` is not in the graph yet."""
+    """`x` between two bounds. The element type is that of `like`, where `x` is not in the graph yet."""
+    bounds = {"min": lower, "max": upper}
     if graph.opset < 11:
-        return graph.new_node("Clip", [x], name=name, output=output, min=0.0, max=upper)
-    bounds = [graph.scalar_like(f"{name}_{part}", value, like or x) for part, value in (("min", 0.0), ("max", upper))]
-    return graph.new_node("Clip", [x, *bounds], name=name, output=output)
+        return graph.new_node("Clip", [x], name=name, output=output, **bounds)
+    inputs = [graph.scalar_like(f"{name}_{part}", value, like or x) for part, value in bounds.items()]
+    return graph.new_node("Clip", [x, *inputs], name=name, output=output)
 
 
 def slice_node(
