@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     "steps",
     multiple=True,
     metavar="NAME",
-    help="Try only these: equalization, centering, scales, weight-rounding, bias-correction, mixed-precision "
+    help="Try only these: equalization, centering, input-centering, scales, weight-rounding, bias-correction, "
+    "mixed-precision "
     "(default: all).",
 )
 @click.option(
