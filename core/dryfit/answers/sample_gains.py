@@ -51,12 +51,14 @@ class Verdict:
         metric: the user's metric.
         by_sample: SQNR of each sample's worst output in dB, with logits in the place of probabilities: float64[N].
         metric_error: standard error of the metric, by the jackknife.
+        logit_db: SQNR like `sqnr_db`, with logits in the place of probabilities.
     """
 
     sqnr_db: float
     metric: float
     by_sample: Array
     metric_error: float = 0.0
+    logit_db: float = attrs.field(default=attrs.Factory(lambda self: self.sqnr_db, takes_self=True))
 
     @property
     def score(self) -> float:
@@ -204,6 +206,22 @@ def by_sample_db(
                 ratio = 10 * np.log10(max(signal / noise, 10 ** (-LARGEST_DB / 10)))
                 worst[index] = min(worst[index], ratio)
     return worst
+
+
+def whole_db(
+    exact: Sequence[Mapping[str, Array]],
+    found: Sequence[Mapping[str, Array]],
+    probabilities: Mapping[str, Probability],
+) -> float:
+    """Return the SQNR of the worst output over all samples in dB, with logits in the place of probabilities."""
+    worst = np.inf
+    for name in exact[0]:
+        pairs = zip(exact, found, strict=True)
+        energies = [signal_and_noise(one[name], other[name], probabilities.get(name)) for one, other in pairs]
+        signal, noise = np.sum(energies, axis=0)
+        if noise:
+            worst = min(worst, 10 * np.log10(max(signal / noise, 10 ** (-LARGEST_DB / 10))))
+    return float(worst)
 
 
 def spread_evenly(count: int, total: int) -> set[int]:

@@ -26,6 +26,7 @@ from dryfit.answers.sample_gains import (
     jackknife_error,
     probability_outputs,
     student_quantile,
+    whole_db,
 )
 from dryfit.answers.sensitivity.measurement import MeasuredLayer
 from dryfit.answers.tuning import tuning
@@ -1010,6 +1011,24 @@ def test_a_step_that_lowers_the_sqnr_of_all_samples_together_is_not_taken(sample
         tuner.take("mixed-precision")
         assert tuner.steps[-1].is_taken == is_taken
     assert tuner.steps[-1].what.endswith("the sqnr over all samples falls too far")
+
+
+def test_a_step_is_not_refused_for_probabilities_that_hardly_any_sample_has():
+    """The energy of a sigmoid is that of the cells that see an object: in samples without one, of nothing."""
+    logits = np.array([[-9.0, -8.0, -7.0, -5.0]] * 3)
+    exact, found, better = (
+        [{"p": 1 / (1 + np.exp(-each))[None]} for each in logits + change]
+        for change in (0.0, 0.3, [0.2, 0.2, 0.2, 0.31])
+    )
+    kinds = {"p": Probability.SIGMOID}
+    assert whole_db(exact, better, kinds) > whole_db(exact, found, kinds)
+    assert whole_db(exact, better, {}) < whole_db(exact, found, {})
+    assert whole_db(exact, exact, kinds) == np.inf
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, numbers(6, 8, 6, 6)), small, 100.0, 0.1)
+    before, after = Verdict(2.5, 2.5, np.zeros(6), logit_db=12.5), Verdict(1.0, 1.0, np.ones(6), logit_db=14.1)
+    assert tuner._is_harmless(before, after)
+    assert not tuner._is_harmless(after, before)
 
 
 def test_a_model_of_another_format_is_refused(repository, tmp_path):

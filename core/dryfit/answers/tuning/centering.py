@@ -94,7 +94,7 @@ def center(
         origin.CopyFrom(graph.model())
     for node in list(graph.nodes):
         if flow.is_weighted(node):
-            _move(graph, node, shifts.get(node.input[0]), shifts.get(node.output[0]))
+            absorb_shift(graph, node, shifts.get(node.input[0]), shifts.get(node.output[0]))
         elif node.op_type in _LIMITING and node.output[0] in shifts:
             _lower_bounds(graph, node, float(shifts[node.output[0]][0]))
     return Centering(graph.model(), origin, shifts, ranges)
@@ -188,7 +188,7 @@ class _Flow:
         """Fix what a node does not let move."""
         data, outputs = self._data(node), list(node.output)
         if self.is_weighted(node):
-            if not self._is_unpadded(node):
+            if not is_unpadded(node):
                 self._fix(data)
         elif node.op_type in (*_LIMITING, *_PASSING) and self._keeps(node):
             if outputs[0] not in self.movable or data[0] not in self.movable:
@@ -215,7 +215,7 @@ class _Flow:
             rank = len(shapes[-1] or ())
             return all(one and len(one) > 1 and one[1] for one in shapes) and attribute(node, "axis") in (1, 1 - rank)
         if node.op_type == "AveragePool":
-            return self._is_unpadded(node) and not attribute(node, "ceil_mode", 0)
+            return is_unpadded(node) and not attribute(node, "ceil_mode", 0)
         if node.op_type in _FLATTENING:
             return all(one is not None and len(one) > 1 and _is_flat(one) and one[1] for one in shapes) and (
                 shapes[0][1] == shapes[1][1]  # type: ignore[index]  # all of them are known
@@ -257,9 +257,11 @@ class _Flow:
         bias = self._graph.bias(node)
         return self._graph.constant(node.input[1]) is not None and bias is not None
 
-    def _is_unpadded(self, node: NodeProto) -> bool:
-        automatic = attribute(node, "auto_pad", "NOTSET")
-        return automatic in ("NOTSET", "VALID") and not any(attribute(node, "pads", [0]))
+
+def is_unpadded(node: NodeProto) -> bool:
+    """Return whether a convolution or pooling adds no padding."""
+    automatic = attribute(node, "auto_pad", "NOTSET")
+    return automatic in ("NOTSET", "VALID") and not any(attribute(node, "pads", [0]))
 
 
 def _is_flat(shape: tuple[int | None, ...]) -> bool:
@@ -292,7 +294,7 @@ def _round_weights(graph: ModelGraph, node: NodeProto) -> None:
     node.input[1] = graph.add_constant(f"{node_name(node)}_weights_rounded", rounded.astype(weights.dtype))
 
 
-def _move(graph: ModelGraph, node: NodeProto, before: Array | None, after: Array | None) -> None:
+def absorb_shift(graph: ModelGraph, node: NodeProto, before: Array | None, after: Array | None = None) -> None:
     """Add to a bias what the shift of the input takes away, and take away the shift of the output."""
     if before is None and after is None:
         return

@@ -16,7 +16,14 @@ from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.network_cost import network_cost
 from dryfit.answers.options import NetworkOptions
-from dryfit.answers.sample_gains import Probability, Verdict, by_sample_db, jackknife_error, probability_outputs
+from dryfit.answers.sample_gains import (
+    Probability,
+    Verdict,
+    by_sample_db,
+    jackknife_error,
+    probability_outputs,
+    whole_db,
+)
 from dryfit.answers.sensitivity.measurement import LayerProbe
 from dryfit.answers.tuning.trials import Arrays, Trials, digest
 from dryfit.answers.tuning.weights import sums_of
@@ -254,21 +261,22 @@ class Judge:
         """Return what quantized networks are worth on the samples held back."""
         samples = samples_digest(self.held)
         trials = [
-            (digest("verdict by logits", one.digest, samples), partial(self.away.outputs, one, self.held))
+            (digest("verdict, all by logits", one.digest, samples), partial(self.away.outputs, one, self.held))
             for one in candidates
         ]
 
         def kept(found: list[dict[str, Array]]) -> Arrays:
             by_sample = by_sample_db(self.exact, found, self.probabilities)
             error = jackknife_error(self._measured_without_each(found))
-            whole = np.array([worst_sqnr_db(self.exact, found), self.measured(found), error])
+            logit_db = whole_db(self.exact, found, self.probabilities)
+            whole = np.array([worst_sqnr_db(self.exact, found), self.measured(found), error, logit_db])
             return {"whole": whole, "by sample": by_sample}
 
         found = self.trials.found(trials, kept)
         return [
-            Verdict(float(sqnr), float(metric), one["by sample"], float(error))
+            Verdict(float(sqnr), float(metric), one["by sample"], float(error), float(logit_db))
             for one in found
-            for sqnr, metric, error in [one["whole"]]
+            for sqnr, metric, error, logit_db in [one["whole"]]
         ]
 
     def measured(self, outputs: Sequence[Mapping[str, Array]]) -> float:
@@ -361,6 +369,11 @@ class Judge:
                 lowest[name] = np.minimum(lowest.get(name, np.inf), least)
                 highest[name] = np.maximum(highest.get(name, -np.inf), most)
         return lowest, highest
+
+    def input_extents(self) -> dict[str, tuple[float, float]]:
+        """Return the smallest and the largest value of each input."""
+        every = {name: [one[name] for one in self.collected] for name in self.collected[0]}
+        return {name: (float(min(map(np.min, all_))), float(max(map(np.max, all_)))) for name, all_ in every.items()}
 
     def input_ends(self) -> dict[str, float]:
         """Return the largest magnitude of each input: INT8's range cuts off what is beyond, but for the code -128."""

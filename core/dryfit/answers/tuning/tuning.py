@@ -22,6 +22,7 @@ from dryfit.answers.sample_gains import Gain, SampleParts, Verdict, divided, gai
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
+from dryfit.answers.tuning.input_centering import center_inputs
 from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge
 from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates, noise_of, readers_of
 from dryfit.answers.tuning.normalization import (
@@ -64,6 +65,7 @@ from dryfit.short_text import count_text
 STEPS = (
     "equalization",
     "centering",
+    "input-centering",
     "scales",
     "weight-rounding",
     "bias-correction",
@@ -91,7 +93,7 @@ few samples with large outputs."""
 ROUNDING = 1e-9
 """Relative error of FP64 that a comparison allows for."""
 
-EXACT_STEPS = ("equalization", "centering")
+EXACT_STEPS = ("equalization", "centering", "input-centering")
 """Steps whose models compute the same in real arithmetic."""
 LEAST_EXACT_DB = 60.0
 """Such a model is only taken if its FP32 outputs are as near to the original ones. Our choice: FP32 rounds each
@@ -488,7 +490,7 @@ class _Proposal:
         candidate: the quantized network; None where there is nothing to do.
         what: what was done, or why nothing.
         tries: number of networks that this one was chosen from by the samples that select.
-        origin: what the candidate's model must compute the same as, if its weights are rounded; None for the original.
+        origin: what the candidate's model must compute the same as, if weights are rounded; None for the original.
     """
 
     candidate: Candidate | None
@@ -591,6 +593,7 @@ class _Tuner:
         proposals: dict[str, Callable[[], _Proposal]] = {
             "equalization": self._equalized,
             "centering": self._centered,
+            "input-centering": lambda: self._with_centered_inputs(self.now),
             "scales": self._scaled,
             "weight-rounding": self._with_rounded_weights,
             "bias-correction": lambda: self._corrected(self.now),
@@ -613,9 +616,11 @@ class _Tuner:
             is_taken = step not in EXACT_STEPS or worst_sqnr_db(origin, real) >= LEAST_EXACT_DB
         if is_taken:
             # Centering counts where it rounds weights first, which stay so in FP16.
-            changes_values = step in ("weight-rounding", "bias-correction") or proposed.origin is not None
-            if changes_values and self._uncorrected is None:
+            rounds = step == "centering" and proposed.origin is not None
+            if (step in ("weight-rounding", "bias-correction") or rounds) and self._uncorrected is None:
                 self._uncorrected = self.now
+            elif step == "input-centering" and self._uncorrected is not None:
+                self._uncorrected = self._with_centered_inputs(self._uncorrected).candidate or self._uncorrected
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
 
@@ -625,10 +630,10 @@ class _Tuner:
     def _is_harmless(self, before: Verdict, after: Verdict) -> bool:
         """Return whether the metric over all samples stays, which the mean of the samples does not tell.
 
-        SQNR may fall by `TOLERATED_LOSS_DB`, another metric by its standard error.
+        SQNR, by the logits of probabilities, may fall by `TOLERATED_LOSS_DB`, another metric by its standard error.
         """
         if self._judge.metric.name == "sqnr":
-            return after.sqnr_db >= before.sqnr_db - TOLERATED_LOSS_DB
+            return after.logit_db >= before.logit_db - TOLERATED_LOSS_DB
         # Of a share, one sample is just its standard error.
         error = max(before.metric_error, after.metric_error)
         return after.metric >= before.metric or before.metric - after.metric <= error * (1 + ROUNDING)
@@ -746,6 +751,33 @@ class _Tuner:
         refused = f"the activations that this requires would cut segments of {judge.device}"
         return self._best(tried) or _Proposal(None, refused)
 
+    def _with_centered_inputs(self, now: Candidate) -> _Proposal:
+        judge = self._judge
+        refused = "no input that convolutions read lies on one side of zero"
+        for pads_below_kernel in (False, True):
+            extents = judge.input_extents()
+            found = center_inputs(now.model, judge.external, extents, pads_below_kernel=pads_below_kernel)
+            if not found.layers:
+                break
+            macs = multiply_accumulates(judge.network(found.model))
+            share = sum(macs[name] for name in now.half | found.layers) / sum(macs.values())
+            if share > self._max_macs:
+                refused = "the layers that shift in FP16 exceed the limit of multiply-accumulates"
+                break
+            candidate = attrs.evolve(
+                now,
+                model=found.model,
+                ranges={**now.ranges, **found.ranges},
+                half=now.half | found.layers,
+                fixed={**now.fixed, **found.ranges},
+            )
+            if self._keeps_segments(candidate):
+                what = f"{count_text(len(found.layers), 'input')} shifted in FP16 ({100 * share:.1f} % of the "
+                what += "multiply-accumulates), so that all 256 codes are used"
+                return _Proposal(candidate, what, origin=now.model)
+            refused = f"the layers that shift would cut segments of {judge.device}"
+        return _Proposal(None, refused)
+
     def _scaled(self) -> _Proposal:
         judge = self._judge
         network, collectors = judge.collectors(self.now.model)
@@ -821,18 +853,19 @@ class _Tuner:
     def _mixed(self) -> _Proposal:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
-        found = self._mixed_from(self.now)
+        found, half = self._mixed_from(self.now), self.now.half
         # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
         if not self._is_reached(found.verdict) and self._uncorrected is not None:
             other = self._mixed_from(self._uncorrected)
             # By the samples' mean, which tells more than a share of few samples does.
             if other.verdict.score > found.verdict.score:
                 found = other.after(found, "without rounded weights and corrected biases")
+                half = self._uncorrected.half
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
         if not self._is_reached(found.verdict):
             candidate, name, count = self._ranged_anew(found.candidate, found.verdict)
             if name:
-                other = self._mixed_from(attrs.evolve(candidate, half=frozenset()))
+                other = self._mixed_from(attrs.evolve(candidate, half=half))
                 other = attrs.evolve(other, tries=other.tries + count)
                 if gain(found.verdict, other.verdict, other.tries).is_convincing:
                     found = other.after(found, f"ranges by {name}")

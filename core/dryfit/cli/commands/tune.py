@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     "steps",
     multiple=True,
     metavar="NAME",
-    help="Try only these: equalization, centering, scales, weight-rounding, bias-correction, mixed-precision, "
-    "channel-splitting (default: all).",
+    help="Try only these: equalization, centering, input-centering, scales, weight-rounding, bias-correction, "
+    "mixed-precision, channel-splitting (default: all).",
 )
 @click.option(
     "--max-macs",

@@ -174,6 +174,12 @@ class ModelGraph:
             uses.add(node)
             self._unseen.add(id(node))
 
+    def insert(self, node: NodeProto) -> None:
+        """Put a node that reads only inputs and constants before all others."""
+        self.nodes.insert(0, node)
+        self._indexed().add(node)
+        self._unseen.add(id(node))
+
     def redirect(self, old: str, new: str) -> None:
         """Let every node that uses one value use another instead."""
         uses = self._indexed()
