@@ -589,13 +589,13 @@ def test_the_edited_model_of_a_plan_computes_the_same_in_onnx_runtime(step, text
     assert 10 * np.log10(signal / noise) > (tuning.LEAST_EXACT_DB if not rounds else 30)
 
 
-def divisible(opset=13, high=6.0):
-    """A dense, a depthwise and a dense convolution, each behind an activation with bounds, and a strided padded one."""
-    bounds = ("", "<min=0.0,max=6.0>") if opset < 11 else (", low, high", "")
+def divisible(opset=13, high=6.0, activation=""):
+    """A dense, a depthwise and a dense convolution, each before an activation, and a strided padded one."""
+    activation = activation or ("Clip<min=0.0,max=6.0>(%s)" if opset < 11 else "Clip(%s, low, high)")
     text = (
-        f"a = Conv(x, k, b) r = Clip{bounds[1]}(a{bounds[0]}) "
+        f"a = Conv(x, k, b) r = {activation % 'a'} "
         "d = Conv<group=8,pads=[1,1,1,1]>(r, l, c) "
-        f"s = Clip{bounds[1]}(d{bounds[0]}) e = Conv(s, m) t = Clip{bounds[1]}(e{bounds[0]}) "
+        f"s = {activation % 'd'} e = Conv(s, m) t = {activation % 'e'} "
         "y = Conv<strides=[2,2],pads=[0,0,1,1]>(t, n)"
     )
     weights = {
@@ -606,7 +606,7 @@ def divisible(opset=13, high=6.0):
         "m": 0.3 * numbers(6, 8, 1, 1),
         "n": numbers(4, 6, 2, 2),
     }
-    if opset >= 11:
+    if "low" in text:
         weights |= {"low": np.zeros((), np.float32), "high": np.float32(high)}
     return model(text, inputs="float[1,3,6,6] x", outputs="float[1,4,3,3] y", weights=weights, opset=opset)
 
@@ -615,19 +615,32 @@ def divisible(opset=13, high=6.0):
 @pytest.mark.parametrize("pieces", [{"r": 2}, {"s": 4}, {"t": 3}, {"r": 4, "s": 2, "t": 2}])
 def test_divided_channels_compute_the_same(opset, pieces):
     small, x = divisible(opset), numbers(1, 3, 6, 6)
-    assert set(divisible_tensors(small, HERE)) == {"r", "s", "t"}
-    found = split(small, HERE, pieces)
+    assert set(divisible_tensors(small, HERE, {})) == {"r", "s", "t"}
+    found = split(small, HERE, pieces, {})
     for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
         np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
     assert all(found.ranges[name] == 6.0 / count for name, count in pieces.items())
     grown = dict.fromkeys(multiply_accumulates_of(small), 1)
     for name, count in pieces.items():
-        for layer, factor in divisible_tensors(small, HERE)[name].factors(count).items():
+        for layer, factor in divisible_tensors(small, HERE, {})[name].factors(count).items():
             grown[layer] *= factor
     now = dict.fromkeys(grown, 0)
     for name, work in multiply_accumulates_of(found.model).items():
         now[found.origins.get(name, name)] += work
     assert now == {name: grown[name] * work for name, work in multiply_accumulates_of(small).items()}
+
+
+@pytest.mark.parametrize("pieces", [{"s": 2}, {"s": 4, "t": 3}])
+def test_divided_channels_behind_a_relu_compute_the_same_beyond_its_range(pieces):
+    small, x = divisible(activation="Relu(%s)"), numbers(1, 3, 6, 6)
+    assert not divisible_tensors(small, HERE, {}), "nobody knows where to divide"
+    ends = {"r": 5.0, "s": 4.0, "t": 3.0}
+    assert set(divisible_tensors(small, HERE, ends)) == {"s", "t"}, "the depthwise one needs pieces side by side"
+    found = split(small, HERE, pieces, ends)
+    assert np.max(run_both(small, x * 3)[0]) > 6.0
+    for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+    assert all(found.ranges[name] == ends[name] / count for name, count in pieces.items())
 
 
 def multiply_accumulates_of(small):
@@ -639,10 +652,10 @@ def test_a_tensor_that_is_centered_is_divided_around_zero():
     bounds = {"low": np.zeros((), np.float32), "high": np.float32(2.0)}
     small, x = centerable("Clip(a, low, high)", **bounds), numbers(1, 3, 6, 6)
     moved = center(small, HERE, *ends_of(small, x)).model
-    assert not divisible_tensors(moved, HERE), "a pooling reads it"
+    assert not divisible_tensors(moved, HERE, {}), "a pooling reads it"
     small = divisible()
     moved = center(small, HERE, *ends_of(small, x)).model
-    found = split(moved, HERE, {"r": 2, "s": 2})
+    found = split(moved, HERE, {"r": 2, "s": 2}, {})
     assert (found.ranges["r"], found.ranges["s"]) == (3.0, pytest.approx(1.5)), "padding keeps one from being centered"
     for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
         np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
@@ -660,10 +673,10 @@ def test_the_division_that_brings_most_for_its_work_comes_first():
     assert next_division(**asked, pieces={}, most_added=10.0, half={"p"}, most_half=0.3) == {"b": 2}
 
 
-@pytest.mark.parametrize("device", ["GPU", "DLA"])
-def test_divided_channels_bring_accuracy_in_int8(device, tmp_path):
+@pytest.mark.parametrize(("device", "activation"), [("GPU", ""), ("DLA", ""), ("GPU", "Relu(%s)"), ("DLA", "Relu(%s)")])
+def test_divided_channels_bring_accuracy_in_int8(device, activation, tmp_path):
     path, samples = tmp_path / "small.onnx", tmp_path / "samples.npy"
-    small = divisible()
+    small = divisible(activation=activation)
     for tensor in small.graph.initializer:
         if len(tensor.dims) == 4:  # codes of INT8, so that activations make the noise
             weights = rounded_by_output_channel(onnx.numpy_helper.to_array(tensor)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Channels behind a bounded activation divided into pieces, each of which has all codes for its part of the range.
+"""Channels behind an activation divided into pieces, each of which has all codes for its part of the range.
 
 A tensor x = clip(y, 0, h) is the sum of clip(y, 0, h/2) and clip(y - h/2, 0, h/2). The convolution that gives y
 computes both from one kernel and two biases, and the one that reads x adds them up in its sums of products: its weights
@@ -7,9 +7,13 @@ half the range and so half the step, and of the two pieces only one is rounded: 
 which is a code. The noise of the tensor falls by 6 dB with two pieces and by 12 dB with four. It costs
 multiply-accumulates in INT8, and needs neither a zero point nor FP16, also on a device without bounds below zero.
 
+The last piece of a ReLU, x = clip(y, 0, h/2) + relu(y - h/2), has no bound either: INT8 ends at the range h of the
+tensor, as it did before, and FP32 computes the same for all inputs.
+
 A depthwise convolution that reads pieces becomes one with groups of four channels, of which most weights are zero. In
 TensorRT, groups in INT8 have a multiple of four channels (IConvolutionLayer, setNbGroups). A convolution with groups
-that gives pieces is repeated for each, and a concatenation joins them: then it stays depthwise.
+that gives pieces is repeated for each, and a concatenation joins them: then it stays depthwise. So is one before a
+ReLU, whose pieces have different activations.
 
 Source: Zhao et al., Improving Neural Network Quantization without Retraining using Outlier Channel Splitting (ICML
 2019), halves the values of a channel that is duplicated; dividing its range, which activations keep, is our choice.
@@ -17,6 +21,7 @@ Source: Zhao et al., Improving Neural Network Quantization without Retraining us
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 import attrs
@@ -74,29 +79,38 @@ class Splitting:
     likenesses: dict[str, str] = attrs.field(factory=dict)
 
 
-def divisible_tensors(model: ModelProto, external: ExternalData) -> dict[str, Site]:
-    """Return the tensors that `split` divides, by name."""
+def divisible_tensors(model: ModelProto, external: ExternalData, ends: Mapping[str, float]) -> dict[str, Site]:
+    """Return the tensors that `split` divides, by name.
+
+    Args:
+        model: the model.
+        external: location of its external data.
+        ends: end of the range by tensor name.
+    """
     graph = ModelGraph(model, external)
     found = {}
     for node in graph.nodes:
-        site = _site(graph, node) if node.op_type == "Clip" else None
+        site = _site(graph, node, ends) if node.op_type in ("Clip", "Relu") else None
         if site is not None:
             found[node.output[0]] = site
     return found
 
 
-def split(model: ModelProto, external: ExternalData, pieces: Mapping[str, int]) -> Splitting:
+def split(model: ModelProto, external: ExternalData, pieces: Mapping[str, int], ends: Mapping[str, float]) -> Splitting:
     """Divide the channels of tensors.
 
     Args:
         model: the model; it is not modified.
         external: location of its external data.
         pieces: number of pieces by name of one of `divisible_tensors`.
+        ends: as there.
     """
     graph = ModelGraph(model, external)
     found = Splitting(model)
-    for node in [one for one in graph.nodes if one.op_type == "Clip" and pieces.get(one.output[0], 1) > 1]:
-        _divide(graph, node, pieces[node.output[0]], found)
+    for node in list(graph.nodes):
+        name = node.output[0]
+        if node.op_type in ("Clip", "Relu") and pieces.get(name, 1) > 1:
+            _divide(graph, node, pieces[name], ends.get(name, math.inf), found)
     divided = graph.model()
     del divided.graph.value_info[:]  # the shapes there are those of before
     return attrs.evolve(found, model=divided)
@@ -151,11 +165,16 @@ def next_division(
     return best
 
 
-def _site(graph: ModelGraph, node: NodeProto) -> Site | None:
+def _bounds(graph: ModelGraph, node: NodeProto) -> tuple[float, float]:
+    return (0.0, math.inf) if node.op_type == "Relu" else clip_bounds(graph, node)
+
+
+def _site(graph: ModelGraph, node: NodeProto, ends: Mapping[str, float]) -> Site | None:
     """Return how the output of an activation is divided; None if it cannot be."""
     producer, name = graph.producer(node.input[0]), node.output[0]
-    is_bounded = all(np.isfinite(clip_bounds(graph, node)))
-    if producer is None or graph.is_output(name) or not graph.has_one_use(node.input[0]) or not is_bounded:
+    low, high = _bounds(graph, node)
+    has_range = math.isfinite(low) and low < min(high, ends.get(name, math.inf)) < math.inf
+    if producer is None or graph.is_output(name) or not graph.has_one_use(node.input[0]) or not has_range:
         return None
     if not _has_weights(graph, producer) or graph.bias(producer) is None:
         return None
@@ -166,7 +185,7 @@ def _site(graph: ModelGraph, node: NodeProto) -> Site | None:
             return None
         is_plain = attribute(reader, "group", 1) == 1
         # A concatenation has the pieces one behind another, which groups would need side by side.
-        if not is_plain and (not _is_depthwise(graph, reader) or attribute(producer, "group", 1) != 1):
+        if not is_plain and (not _is_depthwise(graph, reader) or _is_joined(producer, high)):
             return None
         readers[node_name(reader)] = 1 if is_plain else BLOCK
     return Site(node_name(producer), node_name(node), readers) if readers else None
@@ -181,12 +200,17 @@ def _is_depthwise(graph: ModelGraph, node: NodeProto) -> bool:
     return weights is not None and weights.shape[1] == 1 and groups % BLOCK == 0
 
 
-def _divide(graph: ModelGraph, node: NodeProto, count: int, found: Splitting) -> None:
-    """Divide the output of an activation, and write down what is new."""
+def _is_joined(producer: NodeProto, high: float) -> bool:
+    """Return whether a convolution is repeated for each piece, and a concatenation joins them."""
+    return attribute(producer, "group", 1) != 1 or math.isinf(high)
+
+
+def _divide(graph: ModelGraph, node: NodeProto, count: int, end: float, found: Splitting) -> None:
+    """Divide the output of an activation, whose range has an end, and write down what is new."""
     producer, name = graph.producer(node.input[0]), node.output[0]
     assert producer is not None  # noqa: S101  a site has one
-    low, high = clip_bounds(graph, node)
-    lower, width = low / count, (high - low) / count
+    low, high = _bounds(graph, node)
+    lower, width = low / count, ((end if math.isinf(high) else high) - low) / count
     # A piece starts at a share of the lower bound, so that the pieces add up to the value and not to it less the bound.
     starts = lower - low - width * np.arange(count)
     weights, given = _weights(graph, producer), graph.bias(producer)
@@ -198,7 +222,7 @@ def _divide(graph: ModelGraph, node: NodeProto, count: int, found: Splitting) ->
     first = clip_node(graph, like, lower + width, lower=lower, name=f"{node_name(node)}_first", output=name)
     first.name = node.name
     new = [first]
-    if attribute(producer, "group", 1) == 1:
+    if not _is_joined(producer, high):
         _set_weights(graph, producer, np.repeat(weights, count, axis=0))
         _set_bias(graph, producer, (np.repeat(bias, count) + np.tile(starts, len(bias))).astype(weights.dtype))
     else:
@@ -213,7 +237,7 @@ def _divide(graph: ModelGraph, node: NodeProto, count: int, found: Splitting) ->
             clip = clip_node(
                 graph,
                 copy.output[0],
-                lower + width,
+                high if index == count - 1 and math.isinf(high) else lower + width,
                 lower=lower,
                 name=f"{node_name(node)}_piece_{index}",
                 like=like,

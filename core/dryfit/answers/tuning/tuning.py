@@ -907,7 +907,7 @@ class _Tuner:
         None: no channels can be divided, or the device needs other segments for them.
         """
         judge = self._judge
-        sites = divisible_tensors(start.model, judge.external)
+        sites = divisible_tensors(start.model, judge.external, start.ranges)
         if not sites:
             return None
         network, probe = judge.network(start.model), judge.probe(start)
@@ -1008,7 +1008,7 @@ class _Tuner:
 
 def divided_candidate(start: Candidate, pieces: Mapping[str, int], external: ExternalData) -> Candidate:
     """Return a quantized network with divided channels, all else as it was."""
-    found = split(start.model, external, pieces)
+    found = split(start.model, external, pieces, start.ranges)
     ranges = {**start.ranges, **{name: start.ranges[one] for name, one in found.likenesses.items()}, **found.ranges}
     half = start.half.union(name for name, one in found.origins.items() if one in start.half)
     fixed = {**start.fixed, **found.ranges}

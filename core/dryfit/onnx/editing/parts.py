@@ -55,8 +55,13 @@ def clip_node(
     like: str | None = None,
     output: str | None = None,
 ) -> NodeProto:
-    """`x` between two bounds. The element type is that of `like`, where `x` is not in the graph yet."""
-    bounds = {"min": lower, "max": upper}
+    """`x` between two bounds, of which the upper one may be infinite.
+
+    The element type is that of `like`, where `x` is not in the graph yet.
+    """
+    if (lower, upper) == (0.0, math.inf):
+        return graph.new_node("Relu", [x], name=name, output=output)
+    bounds = {"min": lower} if math.isinf(upper) else {"min": lower, "max": upper}
     if graph.opset < 11:
         return graph.new_node("Clip", [x], name=name, output=output, **bounds)
     inputs = [graph.scalar_like(f"{name}_{part}", value, like or x) for part, value in bounds.items()]
