@@ -90,7 +90,7 @@ def test_an_input_is_shifted_once_for_several_convolutions():
     found = center_inputs(small, HERE, {"x": (0.0, 255.0)})
     for before, after in zip(outputs(small, PIXELS[:1]), outputs(found.model, PIXELS[:1]), strict=True):
         np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
-    assert sum(node.op_type == "Conv" for node in found.model.graph.node) == 3
+    assert sum(node.op_type == "Conv" for node in found.model.graph.node) == 4
 
 
 @pytest.mark.parametrize(("device", "kernel"), [("GPU", 1), ("DLA", 3)])
