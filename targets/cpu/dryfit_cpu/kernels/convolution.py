@@ -162,7 +162,7 @@ def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
 def _bind_integers(binding: Binding) -> NativeStep:
     """A step that convolves, or sums over the image."""
     window = window_of(binding.group, binding.specs)
-    parts = integer_rectangles(binding, window)
+    parts = integer_rectangles(window)
     return bind_integer_rectangles(binding, window, parts) if parts else bind_integer_layer(binding, window)
 
 

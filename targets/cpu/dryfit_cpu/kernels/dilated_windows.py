@@ -26,7 +26,7 @@ from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
 from dryfit_cpu.kernels.epilogues import required_epilogue
-from dryfit_cpu.kernels.integer_products import bind_integer_window, integer_workspace_bytes
+from dryfit_cpu.kernels.integer_products import Repeated, bind_integer_window, integer_workspace_bytes
 from dryfit_cpu.kernels.integer_weights import REPEATED, UNIT, accepted_weights
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, aligned_empty, fp32_bytes
 from dryfit_cpu.kernels.requantization import bound_requantization
@@ -185,18 +185,18 @@ def _staged_once(window: WindowGeometry, images: Array, workspace: Workspace, th
     return channels, [stage_work(window, source, copy, threads)]
 
 
-def integer_rectangles(binding: Binding, window: WindowGeometry) -> Sequence[Rectangle]:
-    """The rectangles of a quantized window; none either where weights are no whole units, or some come twice."""
-    if REPEATED in binding.weights or window.input[1] // window.groups % UNIT:
-        return ()
-    return rectangles(window, integer_workspace_bytes)
+def integer_rectangles(window: WindowGeometry) -> Sequence[Rectangle]:
+    """The rectangles of a quantized window; none either where the weights of a place are no whole units."""
+    return () if window.input[1] // window.groups % UNIT else rectangles(window, integer_workspace_bytes)
 
 
 def bind_integer_rectangles(binding: Binding, window: WindowGeometry, parts: Sequence[Rectangle]) -> NativeStep:
     """A step that convolves quantized images rectangle by rectangle."""
     source, steps = accepted_weights(binding.group).source, bound_requantization(binding)
-    count = -(-window.output[1] // window.groups // PANEL_CHANNELS)
-    depth = window.input[1] // window.groups // UNIT * window.kernel[0] * window.kernel[1]
+    count, places = -(-window.output[1] // window.groups // PANEL_CHANNELS), window.kernel[0] * window.kernel[1]
+    units = window.input[1] // window.groups // UNIT
+    repeated = Repeated.of(binding, places, units)
+    depth = units * places + (len(repeated.pieces) * repeated.units if repeated is not None else 0)
     panels = binding.weight("panels", (window.groups, count, depth, PANEL_CHANNELS, UNIT), DataType.INT8)
     bias, sums = (
         binding.weight(name, (window.groups, count * PANEL_CHANNELS), DataType.INT32)
@@ -207,13 +207,35 @@ def bind_integer_rectangles(binding: Binding, window: WindowGeometry, parts: Seq
         dense = DenseOperands.between(images.output, images.residual, binding.num_threads)
         done = []
         for part in parts:
-            own = part.panels(panels, window.kernel)
+            own, more = part.panels(panels[:, :, : units * places], window.kernel), {}
+            if repeated is not None:
+                own, more[REPEATED] = _with_repeated(part, own, panels[:, :, units * places :], repeated, window, units)
             own_sums = own.sum(axis=(2, 4), dtype=np.int32).reshape(sums.shape)
             # Of places in the padding the distances from the zero point are zero.
             starts = bias + np.int32(source.zero_point) * (sums - own_sums)
-            weights = {**binding.weights, "panels": own, "weight_sums": own_sums, "bias": starts}
+            weights = {**binding.weights, "panels": own, "weight_sums": own_sums, "bias": starts, **more}
             added = part.outputs(dense.residual.array) if dense.residual is not None else None
             cut = Images(part.inputs(images.source), part.outputs(dense.output.array), added)
             done.append(bind_integer_window(attrs.evolve(binding, weights=weights), part.window, cut, steps))
         made.append(dense.around(done))
     return NativeStep.joined(binding.group.name, made)
+
+
+def _with_repeated(
+    part: Rectangle, own: Array, repeats: Array, repeated: Repeated, window: WindowGeometry, units: int
+) -> tuple[Array, Array]:
+    """A rectangle's panels with those pieces of its places behind them that come again, and the table of these.
+
+    A place has so many units, which whole pieces fill.
+    """
+    numbers = np.full(window.kernel, -1)
+    inside = numbers[part.rows.places, part.columns.places]
+    inside[...] = np.arange(inside.size).reshape(inside.shape)
+    place, piece = np.divmod(repeated.pieces, units // repeated.units)
+    number = numbers.reshape(-1)[place]
+    pieces = number * (units // repeated.units) + piece
+    again = repeats.reshape(*repeats.shape[:2], -1, repeated.units, *repeats.shape[3:])[:, :, number >= 0]
+    panels = [own, again.reshape(*repeats.shape[:2], -1, *repeats.shape[3:])]
+    joined = aligned_empty((*own.shape[:2], sum(one.shape[2] for one in panels), *own.shape[3:]), own.dtype)
+    np.concatenate(panels, axis=2, out=joined)
+    return joined, np.array([repeated.units, *pieces[number >= 0]], np.int32)

@@ -170,13 +170,25 @@ def test_places_that_fall_into_the_padding_are_left_out(case):
     assert_like_definition(chain, convolve_integers, exact_convolution(chain), layouts)
 
 
-@pytest.mark.parametrize(("C", "weight_zeros", "count"), [(64, None, 9), (6, None, 0), (64, 20, 0)])
-def test_only_whole_units_of_weights_that_are_there_once_are_cut_into_rectangles(C, weight_zeros, count, monkeypatch):
+@pytest.mark.parametrize("weight_zeros", [-128, 11])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_pieces_of_k_that_come_again_do_so_in_the_rectangles_that_have_their_place(weight_zeros, groups, monkeypatch):
+    monkeypatch.setattr(integer_products, "_multiplies_bytes", lambda: True)
+    chain = convolution(
+        (1, 16 * groups, 11, 9), 40 * groups, (3, 3), groups=groups, zero_point=-7, weight_zeros=weight_zeros,
+        dilation_nd=(6, 7), pre_padding=(6, 7), post_padding=(6, 7),
+    )  # fmt: skip
+    chain.quantize(0.03, 5)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+@pytest.mark.parametrize(("C", "weight_zeros", "count"), [(64, None, 9), (6, None, 0), (64, 20, 9)])
+def test_whole_units_of_weights_are_cut_into_rectangles(C, weight_zeros, count, monkeypatch):
     cut = []
 
-    def watched(binding, window):
-        cut.append(len(integer_rectangles(binding, window)))
-        return integer_rectangles(binding, window)
+    def watched(window):
+        cut.append(len(integer_rectangles(window)))
+        return integer_rectangles(window)
 
     monkeypatch.setattr(convolution_module, "integer_rectangles", watched)
     chain = convolution(
