@@ -7,6 +7,7 @@ from typing import Any
 from dryfit_cpu.codes import REAL_PRODUCTS
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load, load_int, stack_memory
+from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.compiler.wide_numbers import as_integer_bits
 from dryfit_cpu.compiler.window_terms import sum_windows, sum_windows_of_distances
@@ -114,4 +115,5 @@ def _with(sum_lines: Any) -> Any:
 
 
 depthwise = native(_with(sum_windows))
-depthwise_of_distances = native(_with(sum_windows_of_distances))
+if current_tier().has_byte_products:
+    depthwise_of_distances = native(_with(sum_windows_of_distances))
