@@ -96,6 +96,7 @@ def whole_network_config(network: Network, feeds: Feeds) -> BuilderConfig:
     """
     config = BuilderConfig()
     config.builder_optimization_level = 0
+    config.ranks_unmeasured_kernels = True
     config.default_device_type = registry.host().device
     profile = OptimizationProfile()
     for tensor in network.inputs:

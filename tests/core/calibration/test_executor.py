@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dryfit.calibration.executor import EngineExecutor, tapped_network
+from dryfit.builder.build import build_plan
+from dryfit.calibration.executor import EngineExecutor, tapped_network, whole_network_config
 from dryfit.errors import CalibrationError, ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
@@ -176,6 +177,16 @@ def test_a_tapped_tensor_is_not_fused_away_and_the_network_stays_as_it_was():
     assert len(network.layers) == before
     kinds = [layer.kind for layer in tapped.layers]
     assert kinds.index("histogram") == kinds.index("convolution") + 1
+
+
+def test_calibration_takes_accurate_kernels_with_fewer_products_and_measures_none():
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 16, 16, 16))
+    layer = network.add_convolution_nd(x, 16, (3, 3), np.ones((16, 16, 3, 3), np.float32))
+    network.mark_output(layer.get_output(0))
+    config = whole_network_config(network, {"x": np.zeros((1, 16, 16, 16), np.float32)})
+    assert config.builder_optimization_level == 0
+    assert [one.kernel for one in build_plan(network, config).operations] == ["cpu.winograd_2"]
 
 
 def rounding_network():

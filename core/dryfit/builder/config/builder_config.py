@@ -60,6 +60,8 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
     Attributes:
         progress_monitor: monitor that is called in each phase of the build, or None.
         kernel_selector: a `dryfit.KernelSelector` that chooses among the kernels of each engine layer, or None.
+        ranks_unmeasured_kernels: whether a build that measures no kernels takes those of the highest
+            `Kernel.unmeasured_priority`, as calibration does, and not the first by name.
 
     Example:
         >>> config = BuilderConfig()
@@ -72,6 +74,7 @@ class BuilderConfig(DeviceSettings, KernelSettings, CalibrationSettings):
 
     progress_monitor: Any = attrs.field(init=False, default=None)
     kernel_selector: KernelSelector | None = attrs.field(init=False, default=None)
+    ranks_unmeasured_kernels: bool = attrs.field(init=False, default=False)
     _profiles: list[OptimizationProfile] = attrs.field(init=False, factory=list)
     _inferred: weakref.WeakKeyDictionary[Network, _Inferred] = attrs.field(
         init=False, factory=weakref.WeakKeyDictionary

@@ -136,11 +136,13 @@ class KernelChoice:
         named: layer name to the kernel that the user wants for the group whose main layer it is.
         forbidden: patterns of the names of kernels that are not chosen, unless they are named.
         allows_spread: whether kernels that spread NaN may be chosen.
+        ranks_unmeasured: whether kernels have an order where they are not measured.
     """
 
     named: Mapping[str, str] = attrs.field(factory=dict)
     forbidden: Sequence[str] = ()
     allows_spread: bool = True
+    ranks_unmeasured: bool = False
     _equal: _EqualGroups = attrs.field(factory=_EqualGroups, init=False, repr=False)
     _ranked: dict[tuple[int, ...], Sequence[Kernel]] = attrs.field(factory=dict, init=False, repr=False)
     _met: set[str] = attrs.field(factory=set, init=False)
@@ -213,6 +215,9 @@ class KernelChoice:
             return candidates[0], "the only one of the highest priority"
         by_name = sorted(candidates, key=lambda kernel: kernel.name)
         if times is None:
+            ranked = max(by_name, key=lambda kernel: kernel.unmeasured_priority)  # the first of several
+            if self.ranks_unmeasured and ranked.unmeasured_priority:
+                return ranked, "of the highest priority among kernels that are not measured"
             return by_name[0], "first by name, because kernels are not measured"
         found = times.microseconds(by_name, group)
         if found is None:
@@ -348,6 +353,7 @@ def kernel_choice(config: BuilderConfig, network: Network) -> KernelChoice:
         config.explicit_kernels(network),
         forbidden=config.forbidden_kernels,
         allows_spread=not config.get_flag(BuilderFlag.STRICT_NANS),
+        ranks_unmeasured=config.ranks_unmeasured_kernels,
     )
 
 

@@ -14,7 +14,8 @@ With VNNI the sums begin 128 times the sum of the weights below the bias. Interl
 channels in the order that `kernels/window_panels.py` names; packing results to bytes puts them right.
 
 16-bit integers are widened from two rows at a time. In FP32 a row is read at a time; products of bytes and their sums
-are small enough for it to hold them exactly.
+are small enough for it to hold them exactly. So are those of weights with zero points, which have 9 bits: where other
+sums are of byte products, these are in FP32.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dryfit_cpu.compiler.sliding_windows import Values, WindowLine, interleaved,
 from dryfit_cpu.compiler.tier import current_tier, is_arm
 from dryfit_cpu.compiler.window_variants import (
     AVERAGES,
+    DISTANCES,
     HAS_BIAS,
     HIGH,
     HIGH_BYTES,
@@ -284,6 +286,12 @@ _TERMS = RealSums if group_rows() == 1 else ShortSums if group_rows() == 2 else 
 
 sum_windows = sliding_window([_TERMS(width) for width in SUMS.widths], SUMS.windows)
 """An operation: the number of a variant of `SUMS`, then the fields of a `WindowLine`."""
+sum_windows_of_distances = (
+    sliding_window([RealSums(width) for width in DISTANCES.widths], DISTANCES.windows)
+    if current_tier().has_byte_products
+    else sum_windows
+)
+"""The same for `DISTANCES`."""
 sum_any_windows = sliding_window([_TERMS(width) for width in AVERAGES.widths], AVERAGES.windows)
 """The same for `AVERAGES`."""
 

@@ -85,6 +85,8 @@ SUMS = Variants(
     _widths(_REGISTER_BYTES if current_tier().has_byte_products else _REGISTER_BYTES // 2),
 )
 """Byte products fill registers with bytes; sums in FP32 take two registers, or more where these are short."""
+DISTANCES = Variants(SUMS.windows, _widths(_REGISTER_BYTES // 2)) if current_tier().has_byte_products else SUMS
+"""Sums whose weights are distances from zero points, which bytes do not hold."""
 AVERAGES = Variants((), SUMS.widths)
 """Sums whose weights are 1."""
 REAL_SUMS = Variants(SUMS.windows, (2 * current_tier().lanes, current_tier().lanes))

@@ -20,9 +20,9 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import epilogues
 from dryfit_cpu.kernels.constants import WeightedSum, constant_weights, has_constant_weights
 from dryfit_cpu.kernels.dilated_windows import (
-    bind_integer_rectangles,
+    bind_places,
     bind_rectangles,
-    integer_rectangles,
+    is_mostly_padding,
     rectangles,
 )
 from dryfit_cpu.kernels.epilogues import weighted_kernel
@@ -116,8 +116,7 @@ def _sizes(window: WindowGeometry) -> tuple[int, int, int]:
 def _bind(binding: Binding) -> NativeStep:
     """A step that convolves, or sums over the image."""
     window, source = window_of(binding.group, binding.specs), input_of(binding.group).name
-    parts = rectangles(window)
-    return bind_rectangles(binding, window, parts, source) if parts else bind_window(binding, window, source)
+    return (bind_places if is_mostly_padding(window) else bind_window)(binding, window, source)
 
 
 convolve, fully_connect = (
@@ -162,8 +161,8 @@ def _accepts_integers(group: LayerGroup, specs: Specs) -> bool:
 def _bind_integers(binding: Binding) -> NativeStep:
     """A step that convolves, or sums over the image."""
     window = window_of(binding.group, binding.specs)
-    parts = integer_rectangles(binding, window)
-    return bind_integer_rectangles(binding, window, parts) if parts else bind_integer_layer(binding, window)
+    parts = rectangles(window)
+    return bind_rectangles(binding, window, parts) if parts else bind_integer_layer(binding, window)
 
 
 convolve_integers, connect_integers = (

@@ -13,13 +13,16 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
 from dryfit_cpu.codes import INT8, ROUNDS_LAST, SCALES
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
+from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.window_variants import (
+    DISTANCES,
     LEAST_CHANNELS,
     SUMS,
     TO_BIASED_BYTES,
     TO_BYTES,
     TO_BYTES_AGAIN,
     TO_SCALED_SUMS,
+    Variants,
 )
 from dryfit_cpu.descriptors import WordTable
 from dryfit_cpu.kernels.convolution import window_of
@@ -45,28 +48,36 @@ from dryfit_cpu.kernels.window_panels import Limits, block_table, outside_of, pa
 from dryfit_cpu.kernels.windows import WindowGeometry, pair
 
 _DEPTHWISE = NativeFunction("integer_depthwise", "depthwise")
+_OF_DISTANCES = (
+    NativeFunction("integer_depthwise", "depthwise_of_distances") if current_tier().has_byte_products else _DEPTHWISE
+)
 _LARGEST_SUM = 2**24
 """Whole numbers up to this are exact in FP32."""
 _LARGEST_PRODUCT = 2**14
-"""Of two INT8 values."""
+"""Of two INT8 values; of one and a distance from a zero point twice as much."""
 _FORMS = {SCALES: TO_BYTES, ROUNDS_LAST: TO_BYTES_AGAIN}
 
 
 def pack_integer_channels(group: LayerGroup, kernel: Array, part: str = "") -> dict[str, Array]:
     """INT8 weights `[window rows, window columns, C]`; by channel INT32 starts, FP32 multipliers and real bias.
 
-    The kernel is INT8 `[C, 1, window rows, window columns]`. Where a layer has several, `part` ends the names of what
-    belongs to this one alone.
+    The kernel is INT8 `[C, 1, window rows, window columns]`, or distances from zero points, which are packed in FP32.
+    Where a layer has several, `part` ends the names of what belongs to this one alone.
     """
     weights, unit = accepted_weights(group), required_requantization(group).unit
-    real_bias = weights.bias_in(unit)
+    real_bias, dtype = weights.bias_in(unit), _weight_type(weights).numpy
     return {
-        f"weights{part}": np.ascontiguousarray(np.moveaxis(kernel[:, 0], 0, -1)),
+        f"weights{part}": np.ascontiguousarray(np.moveaxis(kernel[:, 0], 0, -1), dtype),
         f"bias{part}": weights.starts(kernel.reshape(len(kernel), -1).sum(axis=1, dtype=np.int32)),
         "multipliers": weights.multipliers(unit),
         **weights.fixed_point(),
         **({REAL_BIAS: real_bias} if real_bias is not None else {}),
     }
+
+
+def _weight_type(weights: IntegerWeights) -> DataType:
+    """The type of packed weights."""
+    return DataType.FLOAT if weights.has_zero_points else DataType.INT8
 
 
 def _pack(group: LayerGroup) -> dict[str, Array]:
@@ -89,10 +100,11 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
 
 def sums_are_exact(weights: IntegerWeights | None) -> bool:
     """Whether FP32 holds every sum exactly, wherever it begins."""
-    if weights is None or weights.has_zero_points:
+    if weights is None:
         return False
     taps, bias = int(weights.kernel[0].size), int(np.abs(weights.bias.astype(np.int64)).max())
-    return taps * _LARGEST_PRODUCT * (1 if weights.source.zero_point == 0 else 2) + bias <= _LARGEST_SUM
+    doubled = (weights.source.zero_point != 0) + weights.has_zero_points
+    return taps * (_LARGEST_PRODUCT << doubled) + bias <= _LARGEST_SUM
 
 
 @weighted_integer_kernel(
@@ -129,8 +141,8 @@ def bind_integer_channels(
     panels = weights.panels(Limits(steps.limits, steps.last_multiplier, last, steps.zero_point))
     fixed = PackedFixedPoint.of(binding, (window.input[1],), source.shape[1])
     rows, columns = window.axes
-    blocks = block_table(SUMS, source.shape[1], rows, columns, panels)
-    work = _DEPTHWISE.work(
+    blocks = block_table(weights.variants, source.shape[1], rows, columns, panels)
+    work = (_DEPTHWISE if weights.kernel.dtype == np.int8 else _OF_DISTANCES).work(
         chunks_for(output.array.size * window.kernel[0] * window.kernel[1], threads),
         source=source.image,
         outside=outside.ctypes.data,
@@ -165,7 +177,7 @@ class _ChannelWeights:
     """Packed weights, filled up with channels of zeros that the layer lacks.
 
     Attributes:
-        kernel: INT8 `[window rows, window columns, C]`.
+        kernel: INT8 `[window rows, window columns, C]`, or FP32 distances from zero points.
         bias: INT32 `[C]`.
         multipliers: FP32 `[C]`.
         real_bias: FP32 `[C]`; None for none.
@@ -186,15 +198,20 @@ class _ChannelWeights:
             return np.pad(values, [*[(0, 0)] * len(axes), (0, channels - C)])
 
         return cls(
-            filled(f"weights{part}", *window.kernel, dtype=DataType.INT8),
+            filled(f"weights{part}", *window.kernel, dtype=_weight_type(accepted_weights(binding.group))),
             filled(f"bias{part}", dtype=DataType.INT32),
             filled("multipliers", dtype=DataType.FLOAT),
             filled(REAL_BIAS, dtype=DataType.FLOAT) if REAL_BIAS in binding.weights else None,
         )
 
+    @property
+    def variants(self) -> Variants:
+        """The code that sums these."""
+        return SUMS if self.kernel.dtype == np.int8 else DISTANCES
+
     def panels(self, limits: Limits) -> list[Array]:
         """The panels of blocks that cover all channels."""
-        blocks = [slice(first, first + width) for first, width in SUMS.blocks(len(self.bias))]
+        blocks = [slice(first, first + width) for first, width in self.variants.blocks(len(self.bias))]
         added = self.real_bias
         return [
             packed_panel(

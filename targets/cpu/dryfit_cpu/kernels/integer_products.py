@@ -140,8 +140,8 @@ class Repeated:
     pieces: Array
 
     @classmethod
-    def of(cls, binding: Binding, read: Input) -> Repeated | None:
-        """Those of a group; None where its weights are bytes.
+    def of(cls, binding: Binding, runs: int, run_units: int) -> Repeated | None:
+        """Those of a group that sums over so many runs of units; None where its weights are bytes.
 
         Raises:
             EngineFileError: the packed table is not one of this input.
@@ -150,13 +150,12 @@ class Repeated:
         if table is None:
             return None
         units, *pieces = binding.weight(REPEATED, (max(1, table.size),), DataType.INT32).tolist()
-        whole = read.length // current_tier().staged_bytes
-        count = len(read.segments) * whole // max(units, 1)
-        if units < 1 or whole % units or not all(0 <= piece < count for piece in pieces):
+        count = runs * run_units // max(units, 1)
+        if units < 1 or run_units % units or not all(0 <= piece < count for piece in pieces):
             raise EngineFileError(
                 "The packed weights do not match the layer's input",
                 where=f"engine layer {binding.group.name!r}, weights {REPEATED!r}",
-                found=f"pieces of {units} units in runs of {whole}",
+                found=f"pieces of {units} units in runs of {run_units}",
                 remedy="Build the engine again",
             )
         return cls(units, np.array(pieces, np.int64))
@@ -257,7 +256,8 @@ def bind_integer_window(
     """
     fill = accepted_weights(binding.group).source.zero_point
     read = read_input(binding, window, ImageOperand.of(images.source), fill)
-    repeated, window = Repeated.of(binding, read), without_steps(window)
+    repeated = Repeated.of(binding, len(read.segments), read.length // current_tier().staged_bytes)
+    window = without_steps(window)
     if repeated is not None and _multiplies_bytes():
         read, repeated = repeated.read(read), None
     weights = Panels.of(binding, window, read, part, repeated)

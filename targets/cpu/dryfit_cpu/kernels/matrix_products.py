@@ -106,6 +106,36 @@ def tile_table(axes: Sequence[Axis]) -> tuple[Array, bool]:
     return _offsets(tiles, axes), rest not in (0, half)
 
 
+_ONE_PIXEL = 4
+"""Pixels of a whole tile that take as long as a tile of one: its two sums wait four cycles for each product."""
+
+
+def _pieces(columns: int) -> tuple[int, int, int]:
+    """Whole tiles, half tiles and single pixels that a row of so many is cut into, none of them twice."""
+    whole, rest = divmod(columns, current_tier().rows)
+    return whole, *divmod(rest, current_tier().rows // 2)
+
+
+def exact_tile_table(axes: Sequence[Axis]) -> tuple[Array, Sequence[Axis]]:
+    """The tiles that cover the pixels of three axes, each of them once, and the axes along which they go."""
+    rows, half = current_tier().rows, current_tier().rows // 2
+
+    def cost(axes: Sequence[Axis]) -> int:
+        whole, halves, ones = _pieces(axes[2].extent)
+        return axes[0].extent * axes[1].extent * (whole * rows + halves * half + ones * _ONE_PIXEL)
+
+    images, lines, columns = axes
+    axes = min((joined(axes), joined([images, columns, lines])), key=cost)
+    H, W = axes[1].extent, axes[2].extent
+    whole, halves, ones = _pieces(W)
+    tiles = [(h, rows * tile, h, rows * tile + half, rows) for h in range(H) for tile in range(whole)]
+    if halves:
+        tiles += [(h, rows * whole, h + 1, rows * whole, rows) for h in range(0, H - 1, 2)]
+        tiles += [(H - 1, rows * whole, H - 1, rows * whole, half)] * (H % 2)
+    tiles += [(h, w, h, w, 1) for h in range(H) for w in range(W - ones, W)]
+    return _offsets(tiles, axes), axes
+
+
 def _pixel_table(axes: Sequence[Axis]) -> Array:
     pixels = [(h, w, h, w, 1) for h in range(axes[1].extent) for w in range(axes[2].extent)]
     return _offsets(pixels, axes)
@@ -196,6 +226,9 @@ class MatrixProduct:
         group_offsets: independent products: where each begins, in bytes, in weights, bias, input, output and residual.
         epilogue: what follows the sums.
         tactic: one of `product_tactics`; empty for what is best by its sizes.
+        panel_depth: words of k in a panel, where that is more than what is summed; else 0.
+        continues: whether sums begin at what the output holds, FP32, and not at a bias. Channels fill whole vectors
+            then, and no epilogue follows.
     """
 
     axes: Sequence[Axis]
@@ -210,15 +243,22 @@ class MatrixProduct:
     group_offsets: Sequence[tuple[int, int, int, int, int]] = ((0, 0, 0, 0, 0),)
     epilogue: Epilogue = _NO_EPILOGUE
     tactic: str = ""
+    panel_depth: int = 0
+    continues: bool = False
 
     def work(self, threads: int) -> tuple[Work, list[Any]]:
         """The work, and the tables that have to be kept for it."""
-        axes = joined(self.axes)
-        tiles, overlaps = tile_table(axes)
+        axes: Sequence[Axis]
+        overlaps = False
+        if self.continues:
+            tiles, axes = exact_tile_table(self.axes)
+        else:
+            axes = joined(self.axes)
+            tiles, overlaps = tile_table(axes)
         panels = panel_table(
             self.group_offsets,
             blocks_and_vectors(self.group_outputs),
-            len(self.segments) * self.segment_length,
+            self.panel_depth or len(self.segments) * self.segment_length,
             4 >> (self.output.kind & 3),
             4 >> (self.residual.kind & 3),
         )
@@ -247,6 +287,7 @@ class MatrixProduct:
             residual=self.residual._replace(stride=axes[2].residual),
             segments=Runs(segments.ctypes.data, len(segments) // k_blocks, length),
             k_blocks=k_blocks,
+            continues=int(self.continues),
             tiles=WordTable(tiles.ctypes.data, len(tiles)),
             panels=WordTable(panels.ctypes.data, len(panels)),
             order=codes.TILES_OUTSIDE if tiles_outside else codes.PANELS_OUTSIDE,

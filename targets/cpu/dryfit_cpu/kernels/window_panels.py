@@ -15,15 +15,12 @@ from dryfit_cpu.kernels.operands import aligned_empty
 
 
 def channel_order(width: int) -> Array:
-    """The channel, counted in the block, that each place of a panel belongs to.
+    """The channel, counted in the block, that each place of a panel for byte products belongs to.
 
     Bytes of rows are interleaved within each 16 bytes of a register, which leaves channels in this order; packing
     the results puts them right again.
     """
-    places = np.arange(width)
-    if not current_tier().has_byte_products:
-        return places
-    lanes = width // 4
+    places, lanes = np.arange(width), width // 4
     vector, lane = places // lanes, places % lanes
     return 16 * (lane // 4) + 4 * vector + lane % 4
 
@@ -92,17 +89,18 @@ def packed_panel(
 ) -> Array:
     """The panel of a block.
 
-    Of an INT8 kernel `[window rows, window columns, width]`, INT32 bias in units of the products, FP32 multipliers, and
-    a real bias that is added to scaled sums.
+    Of a kernel `[window rows, window columns, width]` in INT8, or distances from zero points in FP32; INT32 bias in
+    units of the products, FP32 multipliers, and a real bias that is added to scaled sums.
 
     Returns:
         Bytes, aligned to 64.
     """
     rows, columns, width = kernel.shape
-    order = channel_order(width)
-    kernel, bias = kernel[..., order], bias[order]
+    has_bytes = current_tier().has_byte_products and kernel.dtype == np.int8
     # Made when the engine is loaded, not when it is built: the order of channels is this machine's.
-    if current_tier().has_byte_products:
+    order = channel_order(width) if has_bytes else np.arange(width)
+    kernel, bias = kernel[..., order], bias[order]
+    if has_bytes:
         groups = -(-rows // 4)
         filled = np.zeros((4 * groups, columns, width), np.int8)
         filled[:rows] = kernel

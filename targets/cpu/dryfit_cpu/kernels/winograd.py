@@ -198,6 +198,8 @@ def _kernel_in_tiles_of(size: int) -> Kernel:
         workspace_bytes=workspace_bytes,
         layout=HostLayout.CHANNELS_LAST,
         spreads_nan=True,
+        # Tiles of 2 x 2 have shorter sums than the direct convolution, and so smaller errors; larger tiles have not.
+        unmeasured_priority=int(size == 2),
     )(bind)
 
 

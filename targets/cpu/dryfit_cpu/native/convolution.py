@@ -51,6 +51,7 @@ def convolve(
     residual: Pixels,
     segments: Runs,
     k_blocks: int,
+    continues: int,
     tiles: WordTable,
     panels: WordTable,
     order: int,
@@ -60,9 +61,9 @@ def convolve(
     """Sum over k of input and weights, plus bias, residual and activation, for tiles x panels.
 
     Every output is summed in the order of k, whatever the tiles, panels, blocks of k and chunks are. With more than one
-    block of k the sums wait in the output, which is FP32 then. Where the finish bypasses the output, the block goes
-    through a piece of stack, and `finish_pixel` does what follows the sum. A panel of no more channels
-    than a vector has lanes is computed by narrow blocks; any other is as wide as a register block.
+    block of k the sums wait in the output, which is FP32 then; sums that continue begin there too. Where the finish
+    bypasses the output, the block goes through a piece of stack, and `finish_pixel` does what follows the sum. A panel
+    of no more channels than a vector has lanes is computed by narrow blocks; any other is as wide as a register block.
 
     The chunks cut the outer loop, and the inner one into `inner_parts`, so that few rounds of the outer one can be
     shared evenly.
@@ -117,7 +118,7 @@ def convolve(
                 out0, out1, out_stride = scratch, scratch + _HALF * _BLOCK_ROW_BYTES, _BLOCK_ROW_BYTES
                 res0, res1, block_low, block_high = 0, 0, -_INFINITY, _INFINITY
             start0, start1, start_stride = panel_bias, panel_bias, 0
-            if k_block > 0:
+            if k_block > 0 or continues:
                 start0, start1, start_stride = out0, out1, out_stride
             # Limits and residual are for the whole sum: no block of k but the last has them.
             if k_block < k_blocks - 1:

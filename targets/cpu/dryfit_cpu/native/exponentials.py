@@ -60,6 +60,17 @@ def exponential(x: Any) -> Any:
 
 
 @inlined
+def exponential_below_one(x: Any) -> Any:
+    """E to the power of x <= 0, within 2 units in the last place; 0 below -87.3, NaN for NaN."""
+    one = splat(float32(1.0))
+    # 2**-127 is a shift too: one that gives 0.
+    bounded = maximum(splat(float32(-88.0)), x)
+    counted = multiply_add(bounded, splat(_LOG2_E), splat(_COUNTING))
+    r, p = _parts(bounded, counted - splat(_COUNTING))
+    return multiply_add(multiply_add(p, r, one), r, one) * counted_power_of_two(counted)
+
+
+@inlined
 def exponential_minus_one(x: Any) -> Any:
     """e**x - 1 for x <= 0, within 2 units in the last place; -1 below -17, NaN for NaN."""
     bounded = maximum(splat(float32(-40.0)), x)
@@ -72,9 +83,14 @@ def exponential_minus_one(x: Any) -> Any:
 
 @inlined
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + e**-x)."""
+    """1 / (1 + e**-x); 0 below -88.4, NaN for NaN."""
     one = splat(float32(1.0))
-    return one / (one + exponential(negative(x)))
+    # Within these limits a power of two is a shift, with no question about its range: infinity at the lower one, and
+    # nothing beside 1 at the upper one.
+    bounded = minimum(splat(float32(87.0)), maximum(splat(float32(-88.8)), x))
+    counted = multiply_add(bounded, splat(-_LOG2_E), splat(_COUNTING))
+    r, p = _parts(negative(bounded), counted - splat(_COUNTING))
+    return one / multiply_add(multiply_add(multiply_add(p, r, one), r, one), counted_power_of_two(counted), one)
 
 
 @inlined

@@ -24,7 +24,7 @@ from dryfit_cpu.compiler.vectors import (
     sum_of,
 )
 from dryfit_cpu.descriptors import Chunk, Elements, Extents, Function, SampleSteps, WordTable
-from dryfit_cpu.native.exponentials import exponential
+from dryfit_cpu.native.exponentials import exponential_below_one
 from dryfit_cpu.native.functions import apply_function
 from dryfit_cpu.native.indices import element, indices, share
 from dryfit_cpu.native.requantization import limited, rounded
@@ -142,7 +142,7 @@ def softmax(chunk: Chunk, source: Elements, output: Elements, extents: Extents) 
         sums = splat(float32(0.0))
         for i in range(0, extent, LANES):
             x = read(start + i * source.stride3, source.stride3, source.kind, extent - i)
-            y = exponential(x - highest)
+            y = exponential_below_one(x - highest)
             sums = sums + first_lanes(extent - i, y, splat(float32(0.0)))
             if output.kind == FP32:
                 write(to + i * output.stride3, output.stride3, FP32, y, extent - i)
@@ -153,7 +153,9 @@ def softmax(chunk: Chunk, source: Elements, output: Elements, extents: Extents) 
             if output.kind == FP32:
                 y = read(to + i * output.stride3, output.stride3, FP32, extent - i)
             else:
-                y = exponential(read(start + i * source.stride3, source.stride3, source.kind, extent - i) - highest)
+                y = exponential_below_one(
+                    read(start + i * source.stride3, source.stride3, source.kind, extent - i) - highest
+                )
             write(to + i * output.stride3, output.stride3, output.kind, y * factor, extent - i)
 
 
@@ -171,11 +173,11 @@ def _softmax_of_run(source: int, output: int, count: int) -> int:
     highest = splat(largest_of(largest))
     sums = zero
     for i in range(0, whole, LANES):
-        y = exponential(load(source + i * 4) - highest)
+        y = exponential_below_one(load(source + i * 4) - highest)
         sums = sums + y
         store(output + i * 4, y)
     if rest:
-        y = exponential(read(source + whole * 4, 4, FP32, rest) - highest)
+        y = exponential_below_one(read(source + whole * 4, 4, FP32, rest) - highest)
         sums = sums + first_lanes(rest, y, zero)
         write(output + whole * 4, 4, FP32, y, rest)
     factor = splat(float32(1.0)) / splat(sum_of(sums))

@@ -373,6 +373,16 @@ def test_convolutions_of_the_cpu_are_rivals_and_without_measuring_the_direct_one
     assert kernels(network, config) == {"c0": "cpu.convolution"}
 
 
+def test_kernels_that_are_not_measured_may_have_an_order():
+    network, config = winograd_network()
+    config.ranks_unmeasured_kernels = True
+    assert kernels(network, config) == {"c0": "cpu.winograd_4"}
+    config.builder_optimization_level = 0
+    assert kernels(network, config) == {"c0": "cpu.winograd_2"}
+    config.set_flag(BuilderFlag.STRICT_NANS)
+    assert kernels(network, config) == {"c0": "cpu.convolution"}
+
+
 def test_a_forbidden_kernel_is_not_chosen_and_patterns_add_up():
     network, config = winograd_network()
     config.forbid_kernels("cpu.*_4")

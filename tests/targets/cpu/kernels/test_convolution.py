@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
@@ -21,8 +23,8 @@ from dryfit.reference.inference import infer_specs
 from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding
-from dryfit_cpu.kernels.dilated_windows import rectangles
-from dryfit_cpu.kernels.windows import WindowGeometry
+from dryfit_cpu.kernels import matrix_products
+from dryfit_cpu.kernels.matrix_products import Axis, exact_tile_table
 
 ACTIVATIONS = (
     ActivationType.RELU,
@@ -239,14 +241,30 @@ def test_places_that_fall_into_the_padding_are_left_out(H, W, dilation, kernel, 
     assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution", layout=layout)
 
 
-@pytest.mark.parametrize(("dilation", "count", "places"), [(12, 9, 25), (16, 1, 1), (36, 1, 1), (1, 0, 0), (3, 0, 0)])
-def test_outputs_with_the_same_places_inside_the_image_are_rectangles(dilation, count, places):
-    around = ((dilation, dilation), (dilation, dilation))
-    image = (1, 64, 16, 16)
-    found = rectangles(WindowGeometry(image, image, (3, 3), (1, 1), (dilation, dilation), around, 1))
-    assert len(found) == count
-    assert sum(one.window.kernel[0] * one.window.kernel[1] for one in found) == places
-    assert all(not one.window.is_padded for one in found)
+@pytest.mark.parametrize("rows", [6, 8, 14])
+@pytest.mark.parametrize(("H", "W"), [(16, 4), (4, 16), (1, 29), (7, 7), (8, 64)])
+def test_sums_that_continue_cover_each_pixel_once(H, W, rows, monkeypatch):
+    monkeypatch.setattr(matrix_products, "current_tier", lambda: SimpleNamespace(rows=rows))
+    axes = [Axis(2, 10**6, 10**6), Axis(H, 10**4, 10**4), Axis(W, 8, 8)]
+    tiles, (*_, inner) = exact_tile_table(axes)
+    half = rows // 2
+    covered = []
+    for _, _, first, second, _, _, pixels in tiles[:, :7].tolist():
+        covered += [first + inner.output * pixel for pixel in range(min(half, pixels))]
+        covered += [second + inner.output * pixel for pixel in range(pixels - half)]
+    expected = [10**6 * n + 10**4 * h + 8 * w for n in range(2) for h in range(H) for w in range(W)]
+    assert sorted(covered) == expected
+
+
+@pytest.mark.parametrize("ending", [ActivationType.RELU, ActivationType.SIGMOID])
+@pytest.mark.parametrize("K", [32, 24, 21])
+def test_what_follows_a_sum_over_the_places_inside_the_image_is_done_once(ending, K):
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 8, 9, 9))
+    layer = convolution(network, x, K, (3, 3), dilation_nd=(7, 7), pre_padding=(7, 7), post_padding=(7, 7))
+    layers = [layer, activation(network, layer.get_output(0), ending)]
+    feeds = random_feeds(network, np.random.default_rng(0))
+    assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution")
 
 
 def test_the_first_layer_of_a_picture_network_reads_planes():

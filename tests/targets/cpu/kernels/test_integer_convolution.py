@@ -27,10 +27,11 @@ from dryfit_cpu import codes
 from dryfit_cpu.kernels import convolution as convolution_module
 from dryfit_cpu.kernels import integer_products
 from dryfit_cpu.kernels.convolution import convolve_integers
-from dryfit_cpu.kernels.dilated_windows import integer_rectangles
+from dryfit_cpu.kernels.dilated_windows import rectangles
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
 from dryfit_cpu.kernels.integer_weights import REPEATED, UNIT, in_bytes, integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of
+from dryfit_cpu.kernels.windows import WindowGeometry
 
 
 def convolution(shape, K, kernel, *, seed=0, groups=1, bias="real", zero_point=0, weight_zeros=None, **parameters):
@@ -170,15 +171,37 @@ def test_places_that_fall_into_the_padding_are_left_out(case):
     assert_like_definition(chain, convolve_integers, exact_convolution(chain), layouts)
 
 
-@pytest.mark.parametrize(("C", "weight_zeros", "count"), [(64, None, 9), (6, None, 0), (64, 20, 0)])
-def test_only_whole_units_of_weights_that_are_there_once_are_cut_into_rectangles(C, weight_zeros, count, monkeypatch):
+@pytest.mark.parametrize("weight_zeros", [-128, 11])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_pieces_of_k_that_come_again_do_so_in_the_rectangles_that_have_their_place(weight_zeros, groups, monkeypatch):
+    monkeypatch.setattr(integer_products, "_multiplies_bytes", lambda: True)
+    chain = convolution(
+        (1, 16 * groups, 11, 9), 40 * groups, (3, 3), groups=groups, zero_point=-7, weight_zeros=weight_zeros,
+        dilation_nd=(6, 7), pre_padding=(6, 7), post_padding=(6, 7),
+    )  # fmt: skip
+    chain.quantize(0.03, 5)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+@pytest.mark.parametrize(("dilation", "count", "places"), [(12, 9, 25), (16, 1, 1), (36, 1, 1), (1, 0, 0), (3, 0, 0)])
+def test_outputs_with_the_same_places_inside_the_image_are_rectangles(dilation, count, places):
+    around = ((dilation, dilation), (dilation, dilation))
+    image = (1, 64, 16, 16)
+    found = rectangles(WindowGeometry(image, image, (3, 3), (1, 1), (dilation, dilation), around, 1))
+    assert len(found) == count
+    assert sum(one.window.kernel[0] * one.window.kernel[1] for one in found) == places
+    assert all(not one.window.is_padded for one in found)
+
+
+@pytest.mark.parametrize(("C", "weight_zeros", "count"), [(64, None, 9), (6, None, 0), (64, 20, 9)])
+def test_whole_units_of_weights_are_cut_into_rectangles(C, weight_zeros, count, monkeypatch):
     cut = []
 
-    def watched(binding, window):
-        cut.append(len(integer_rectangles(binding, window)))
-        return integer_rectangles(binding, window)
+    def watched(window):
+        cut.append(len(rectangles(window)))
+        return rectangles(window)
 
-    monkeypatch.setattr(convolution_module, "integer_rectangles", watched)
+    monkeypatch.setattr(convolution_module, "rectangles", watched)
     chain = convolution(
         (1, C, 16, 16), 64, (3, 3), zero_point=3, weight_zeros=weight_zeros, dilation_nd=(12, 12), pre_padding=(12, 12),
         post_padding=(12, 12),

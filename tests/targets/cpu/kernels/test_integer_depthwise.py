@@ -23,11 +23,16 @@ from dryfit_cpu.kernels.integer_depthwise import convolve_integer_channels
 from dryfit_cpu.kernels.requantization import requantization_of
 
 
-def depthwise(shape, kernel, *, zero_point=0, bias="real", **parameters):
-    """A chain that begins with a depthwise convolution, whose bias is "real", "whole" or None."""
+def depthwise(shape, kernel, *, zero_point=0, bias="real", weight_zeros=None, **parameters):
+    """A chain that begins with a depthwise convolution, whose bias is "real", "whole" or None.
+
+    The zero points of weights lie around a number.
+    """
     generator, chain, C = np.random.default_rng(0), QuantizedChain(shape, zero_point=zero_point), shape[1]
     weights = generator.integers(-128, 128, (C, 1, *kernel)).astype(np.int8)
     scales = generator.uniform(0.5, 1.5, C).astype(np.float32) / np.float32(30 * np.sqrt(np.prod(kernel)))
+    if weight_zeros is not None:
+        parameters["zero_points"] = np.clip(generator.integers(-9, 9, C) + weight_zeros, -128, 127).astype(np.int8)
     offsets = generator.standard_normal(C).astype(np.float32) if bias else None
     if bias == "whole":
         offsets = np.rint(offsets / scales / np.float32(0.05)).astype(np.int32)
@@ -51,6 +56,7 @@ def chains(draw):
         kernel,
         bias=draw(st.sampled_from([None, "real", "whole"])),
         zero_point=draw(st.sampled_from([0, 0, -128, 3, 127])),
+        weight_zeros=draw(st.sampled_from([None, None, 0, -128, 127])),
         stride_nd=stride,
         dilation_nd=dilation,
         pre_padding=pre,
@@ -109,6 +115,21 @@ def test_the_windows_of_known_networks_are_summed_exactly_at_every_border(kernel
     for H, W, before, after in [(17, 27, 1, 1), (7, 7, 2, 2), (8, 5, 0, 1), (3, 4, 3, 4), (5, 5, 0, 0)]:
         padding = {"pre_padding": (before, before), "post_padding": (after, after)}
         chain = ending(depthwise((2, 80, H, W), kernel, bias=bias, stride_nd=stride, **padding))
+        assert_like_definition(chain, convolve_integer_channels, exact_convolution(chain))
+
+
+@pytest.mark.parametrize("bias", ["real", "whole"])
+@pytest.mark.parametrize("ending", [quantized, quantized_twice, limited_again])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2)])
+@pytest.mark.parametrize("weight_zeros", [-128, 11])
+def test_windows_whose_weights_have_zero_points_are_summed_exactly(weight_zeros, stride, ending, bias):
+    for kernel, H, W in [((3, 3), 7, 9), ((5, 5), 8, 6), ((2, 4), 5, 5)]:
+        chain = ending(
+            depthwise(
+                (1, 40, H, W), kernel, bias=bias, zero_point=-5, weight_zeros=weight_zeros, stride_nd=stride,
+                pre_padding=(1, 1), post_padding=(1, 1),
+            )
+        )  # fmt: skip
         assert_like_definition(chain, convolve_integer_channels, exact_convolution(chain))
 
 
