@@ -449,23 +449,6 @@ def test_weights_that_centering_rounds_are_a_correction_that_fp16_is_tried_witho
     assert tuner._uncorrected is (before if rounds else None)
 
 
-def test_centering_is_also_tried_with_weights_rounded_by_their_effect(samples, monkeypatch):
-    small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)), small, 25.0, 0.1)
-    tuner.begin()
-    tried = {text: (found, rounds) for text, found, rounds in tuner._weights_to_center()}
-    assert list(tried) == ["as they are", "rounded to INT8 before", "rounded by their effect before"]
-    effect, rounds = tried["rounded by their effect before"]
-    assert rounds
-    arrays = {one.name: onnx.numpy_helper.to_array(one) for one in effect.graph.initializer}
-    ours = [arrays[node.input[1]] for node in effect.graph.node if node.input[-1].endswith("_weights_rounded")]
-    assert ours
-    for one in ours:
-        np.testing.assert_allclose(rounded_by_output_channel(one), one, atol=1e-6)
-    monkeypatch.setattr(tuning, "rounded_by_effect", lambda *_: Corrections({}, {}))
-    assert len(list(tuner._weights_to_center())) == 2
-
-
 def test_large_networks_are_judged_on_fewer_samples(samples):
     small = four("Relu(a)")
     judge = judge_of(small, np.load(samples))

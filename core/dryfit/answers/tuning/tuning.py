@@ -724,13 +724,13 @@ class _Tuner:
         ends = judge.ends_per_channel(model, names)
         variants: list[tuple[Centering, str, ModelProto | None]] = []
         for activations in (True, False):
-            for weights, source, rounds in self._weights_to_center():
-                found = center(source, judge.external, *ends, activations=activations, rounds=rounds)
+            for rounds in (False, True):
+                found = center(model, judge.external, *ends, activations=activations, rounds=rounds)
                 if not found.shifts or not self._keeps_segments(attrs.evolve(self.now, model=found.model)):
                     break
                 what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations, "
-                what += f"weights {weights}; ranges by "
-                variants.append((found, what, found.origin if rounds else None))
+                what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
+                variants.append((found, f"{what}ranges by ", found.origin if rounds else None))
             if variants:
                 break
         sets = judge.range_sets([each.model for each, _, _ in variants])
@@ -750,16 +750,6 @@ class _Tuner:
         ]
         refused = f"the activations that this requires would cut segments of {judge.device}"
         return self._best(tried) or _Proposal(None, refused)
-
-    def _weights_to_center(self) -> Iterator[tuple[str, ModelProto, bool]]:
-        """Give what is said of the weights to center with, the model, and whether they are rounded to codes first."""
-        judge, model = self._judge, self.now.model
-        yield "as they are", model, False
-        yield "rounded to INT8 before", model, True
-        samples = judge.collected[: 2 * MOST_LOOKED_AT]
-        found = rounded_by_effect(judge.network(model), judge.probe(self.now), samples)
-        if found.kernels:
-            yield "rounded by their effect before", with_corrections(model, judge.external, found), True
 
     def _with_centered_inputs(self, now: Candidate) -> _Proposal:
         judge = self._judge
