@@ -108,12 +108,12 @@ def _with_device(options: NetworkOptions) -> NetworkOptions:
     """Set the accelerator of the named board, or the device of a standalone loadable, if no device was given."""
     if options.names_device or options.quantize_method:
         return options
+    if options.platform is not None:
+        return attrs.evolve(options, device=accelerator(options.platform))
     if options.is_standalone:
         with_loadables = (target.device for target in registry.targets_in_turn() if target.has_loadables)
         return attrs.evolve(options, device=next(with_loadables, None))
-    if options.platform is None:
-        return options
-    return attrs.evolve(options, device=accelerator(options.platform))
+    return options
 
 
 def _own_precisions(options: NetworkOptions) -> tuple[str, ...]:

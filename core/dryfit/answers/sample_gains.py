@@ -203,8 +203,7 @@ def by_sample_db(
         for name in one:
             signal, noise = signal_and_noise(one[name], other[name], probabilities.get(name))
             if noise:
-                ratio = 10 * np.log10(max(signal / noise, 10 ** (-LARGEST_DB / 10)))
-                worst[index] = min(worst[index], ratio)
+                worst[index] = min(worst[index], _decibels(signal, noise))
     return worst
 
 
@@ -220,8 +219,12 @@ def whole_db(
         energies = [signal_and_noise(one[name], other[name], probabilities.get(name)) for one, other in pairs]
         signal, noise = np.sum(energies, axis=0)
         if noise:
-            worst = min(worst, 10 * np.log10(max(signal / noise, 10 ** (-LARGEST_DB / 10))))
+            worst = min(worst, _decibels(signal, noise))
     return float(worst)
+
+
+def _decibels(signal: float, noise: float) -> float:
+    return float(10 * np.log10(max(signal / noise, 10 ** (-LARGEST_DB / 10))))
 
 
 def spread_evenly(count: int, total: int) -> set[int]:

@@ -270,7 +270,7 @@ def _is_flat(shape: tuple[int | None, ...]) -> bool:
 
 def _lower_bounds(graph: ModelGraph, node: NodeProto, shift: float) -> None:
     """Lower the bounds of an activation; a ReLU becomes a Clip."""
-    low, high = (0.0, np.inf) if node.op_type == "Relu" else clip_bounds(graph, node)
+    low, high = clip_bounds(graph, node)
     bounds = {"min": low - shift, "max": high - shift}
     name, source = node_name(node), node.input[0]
     if graph.opset < 11:

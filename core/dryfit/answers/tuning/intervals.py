@@ -94,7 +94,7 @@ def _of_products(graph: ModelGraph, node: NodeProto, source: Interval) -> Interv
 
 
 def _limited(graph: ModelGraph, node: NodeProto, source: Interval | None) -> Interval | None:
-    low, high = (0.0, np.inf) if node.op_type == "Relu" else clip_bounds(graph, node)
+    low, high = clip_bounds(graph, node)
     if source is None:
         shape = graph.shape(node.output[0])
         if shape is None or len(shape) < 2 or not shape[1]:
@@ -104,7 +104,9 @@ def _limited(graph: ModelGraph, node: NodeProto, source: Interval | None) -> Int
 
 
 def clip_bounds(graph: ModelGraph, node: NodeProto) -> tuple[float, float]:
-    """Return the bounds of a Clip; an infinite one where it is not given or not known."""
+    """Return the bounds of a Clip or ReLU; an infinite one where it is not given or not known."""
+    if node.op_type == "Relu":
+        return 0.0, np.inf
     if graph.opset < 11:
         return float(attribute(node, "min", -np.inf)), float(attribute(node, "max", np.inf))
     found = []

@@ -116,7 +116,7 @@ def _means(graph: ModelGraph, name: str, statistics: Statistics) -> Array | None
     node = graph.producer(name)
     if node is None or node.op_type not in ("Relu", "Clip") or node.input[0] not in statistics:
         return None
-    low, high = (0.0, np.inf) if node.op_type == "Relu" else clip_bounds(graph, node)
+    low, high = clip_bounds(graph, node)
     pairs = zip(*(one.tolist() for one in statistics[node.input[0]]), strict=True)
     return np.array([_clipped_mean(mean, deviation, low, high) for mean, deviation in pairs])
 

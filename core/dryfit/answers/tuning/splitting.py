@@ -165,14 +165,10 @@ def next_division(
     return best
 
 
-def _bounds(graph: ModelGraph, node: NodeProto) -> tuple[float, float]:
-    return (0.0, math.inf) if node.op_type == "Relu" else clip_bounds(graph, node)
-
-
 def _site(graph: ModelGraph, node: NodeProto, ends: Mapping[str, float]) -> Site | None:
     """Return how the output of an activation is divided; None if it cannot be."""
     producer, name = graph.producer(node.input[0]), node.output[0]
-    low, high = _bounds(graph, node)
+    low, high = clip_bounds(graph, node)
     has_range = math.isfinite(low) and low < min(high, ends.get(name, math.inf)) < math.inf
     if producer is None or graph.is_output(name) or not graph.has_one_use(node.input[0]) or not has_range:
         return None
@@ -209,7 +205,7 @@ def _divide(graph: ModelGraph, node: NodeProto, count: int, end: float, found: S
     """Divide the output of an activation, whose range has an end, and write down what is new."""
     producer, name = graph.producer(node.input[0]), node.output[0]
     assert producer is not None  # noqa: S101  a site has one
-    low, high = _bounds(graph, node)
+    low, high = clip_bounds(graph, node)
     lower, width = low / count, ((end if math.isinf(high) else high) - low) / count
     # A piece starts at a share of the lower bound, so that the pieces add up to the value and not to it less the bound.
     starts = lower - low - width * np.arange(count)

@@ -753,9 +753,8 @@ class _Tuner:
 
     def _with_centered_inputs(self, now: Candidate) -> _Proposal:
         judge = self._judge
-        refused = "no input that convolutions read lies on one side of zero"
+        refused, extents = "no input that convolutions read lies on one side of zero", judge.input_extents()
         for pads_below_kernel in (False, True):
-            extents = judge.input_extents()
             found = center_inputs(now.model, judge.external, extents, pads_below_kernel=pads_below_kernel)
             if not found.layers:
                 break

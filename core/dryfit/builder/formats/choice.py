@@ -196,10 +196,10 @@ def choose_formats(network: Network, sides: Sides) -> Formats:
 
 @attrs.frozen
 class _Crossing:
-    """One taker of a tensor in a form that lies otherwise in memory than the giver's.
+    """One taker of a tensor whose form lies in memory otherwise than the giver's.
 
     Attributes:
-        taker: it.
+        taker: the taker.
         source, destination: the two forms.
         provides, requires: the two in a sentence.
         copy_bytes: size of the copy; None where the copy is made for an earlier taker.
