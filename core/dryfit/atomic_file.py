@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import stat
 import sys
 from collections.abc import Iterable
@@ -128,7 +127,7 @@ def _write_and_rename(target: Path, chunks: Chunks, permissions: int) -> None:
 def _new_temporary(target: Path, permissions: int) -> tuple[Path, int]:
     """A new file beside the target, locked and open for writing."""
     while True:
-        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}{_SUFFIX}")
+        temporary = target.with_name(f".{target.name[:100]}.{os.urandom(8).hex()}{_SUFFIX}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, permissions)
         _lock(descriptor, waits=True)
         if os.fstat(descriptor).st_nlink:

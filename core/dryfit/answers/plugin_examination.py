@@ -160,12 +160,9 @@ def examine(group: str, name: str, distribution: str, *commands: str) -> list[Pl
         owner = owner_of(entry)
         return (owner.group, owner.name, owner.distribution) == (group, name, distribution)
 
-    def read(of_group: str) -> list[EntryPoint]:
-        found = installed_entry_points(of_group)
-        return [entry for entry in found if is_asked(entry) or not owner_of(entry).is_foreign]
-
-    registry.begin_again(read, disabled="", selected=distribution)
-    for entry in filter(is_asked, read(group)):
+    found = [one for one in installed_entry_points() if is_asked(one) or not owner_of(one).is_foreign]
+    registry.begin_again(lambda: found, disabled="", selected=distribution)
+    for entry in filter(is_asked, found):
         _use(entry, commands)
     return [
         one for one in registry.failures() if (one.group, one.name, one.distribution) == (group, name, distribution)

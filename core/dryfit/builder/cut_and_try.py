@@ -217,7 +217,6 @@ class CutPlanner:
             self.variants,
             self.config.fallback_device,
             self.needs,
-            self.config.get_memory_pool_limit,
             self.parts,
             self.certainly_fits,
         )
@@ -259,7 +258,7 @@ class CutPlanner:
             PoolNeeds(self.variants[run.device], self.specs, precisions).at_most(run.layers) for run in partition.runs
         ]
         for run, most in zip(partition.runs, bounds, strict=True):
-            limits = strict_limits(self.variants[run.device], self.config.get_memory_pool_limit)
+            limits = strict_limits(self.variants[run.device])
             if any(most.get(name, 0) > limit for name, limit in limits.items()):
                 return None
         return bounds

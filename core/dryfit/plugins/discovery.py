@@ -113,15 +113,15 @@ def module_of(value: str) -> str | None:
     return found["module"] if found else None
 
 
-def installed_entry_points(group: str) -> list[EntryPoint]:
-    """Those of a group in all installed packages. Of a package that is on the path twice the first counts."""
+def installed_entry_points() -> list[EntryPoint]:
+    """Those of dryfit's groups in all installed packages. Of a package that is on the path twice the first counts."""
     packages: dict[str, list[EntryPoint]] = {}
     for distribution in distributions():
         text = _entry_points_text(distribution)
         if "[dryfit." in text:
             name, _ = _name_and_version(distribution)
             packages.setdefault(name, [*entry_points_in(text, distribution)])
-    return [entry for entries in packages.values() for entry in entries if entry.group == group]
+    return [entry for entries in packages.values() for entry in entries if entry.group.startswith("dryfit.")]
 
 
 def _entry_points_text(distribution: Distribution) -> str:

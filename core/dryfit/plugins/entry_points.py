@@ -6,7 +6,7 @@ What is looked up by name loads only what has this name. A broken package never 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -36,14 +36,14 @@ class EntryPoints:
     """The entry points of the installed packages, and what was loaded of them.
 
     Args:
-        read: entry-point group to entry points; the installed packages' by default.
+        read: gives the entry points of all groups, and is called once; the installed packages' by default.
         disabled: what `DRYFIT_DISABLE_PLUGINS` says; the environment's by default.
         selected: what `DRYFIT_LOAD_PLUGINS` says; the environment's by default.
     """
 
     def __init__(
         self,
-        read: Callable[[str], Iterable[EntryPoint]] = installed_entry_points,
+        read: Callable[[], Iterable[EntryPoint]] = installed_entry_points,
         disabled: str | None = None,
         selected: str | None = None,
     ) -> None:
@@ -51,7 +51,7 @@ class EntryPoints:
 
     def begin_again(
         self,
-        read: Callable[[str], Iterable[EntryPoint]] = installed_entry_points,
+        read: Callable[[], Iterable[EntryPoint]] = installed_entry_points,
         disabled: str | None = None,
         selected: str | None = None,
     ) -> None:
@@ -62,7 +62,6 @@ class EntryPoints:
         self._begin()
 
     def _begin(self) -> None:
-        self._entries: dict[str, Sequence[EntryPoint]] = {}
         self._failures: dict[tuple[PluginOwner, str], PluginFailure] = {}
         self._loaded: dict[PluginOwner, Any] = {}
         self.answers: dict[Hashable, Any] = {}
@@ -73,11 +72,17 @@ class EntryPoints:
         """What is switched off; the environment is read when this is first asked."""
         return PluginSwitches.from_texts(*self._texts)
 
+    @functools.cached_property
+    def _entries(self) -> Mapping[str, Sequence[EntryPoint]]:
+        """Group to its entry points: a package is read once, whatever is asked of it."""
+        found: dict[str, list[EntryPoint]] = {}
+        for entry in by_name(self._read()):
+            found.setdefault(entry.group, []).append(entry)
+        return found
+
     def all_entries(self, group: str) -> Sequence[EntryPoint]:
         """The entry points of a group, those that are switched off too, sorted by name and distribution."""
-        if group not in self._entries:
-            self._entries[group] = by_name(self._read(group))
-        return self._entries[group]
+        return self._entries.get(group, ())
 
     def entries(self, group: str) -> Sequence[EntryPoint]:
         """The entry points of a group that are not switched off, sorted by name and distribution."""

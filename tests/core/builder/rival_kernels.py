@@ -108,7 +108,7 @@ def install(monkeypatch, *kernels):
     """Install the target, with these kernels."""
     read = discovery.installed_entry_points
     monkeypatch.setattr(f"{__name__}.KERNELS", kernels or KERNELS)
-    fresh = PluginRegistry(lambda group: [*read(group), *([Entry()] if group == TARGETS else [])], "")
+    fresh = PluginRegistry(lambda: [*read(), Entry()], "")
     monkeypatch.setattr(registry, "__dict__", vars(fresh))
 
 

@@ -10,7 +10,7 @@ from dryfit.plugins.discovery import TARGETS, installed_entry_points, module_of,
 
 
 def foreign(group: str = TARGETS) -> list[EntryPoint]:
-    return [entry for entry in installed_entry_points(group) if owner_of(entry).is_foreign]
+    return [entry for entry in installed_entry_points() if entry.group == group and owner_of(entry).is_foreign]
 
 
 def test_an_installed_package_is_found_with_its_name_and_version(install_package: Any) -> None:

@@ -47,18 +47,18 @@ def test_a_malformed_line_is_no_device(install_package: Any) -> None:
     assert len(foreign_failures(plugins)) == 3
 
 
-def test_nothing_is_read_before_it_is_asked_for() -> None:
-    reads: list[str] = []
+def test_packages_are_read_once_and_not_before_they_are_asked_for() -> None:
+    reads: list[int] = []
 
-    def read(group: str) -> list[EntryPoint]:
-        reads.append(group)
-        return [EntryPoint("cpu", "dryfit_cpu:TARGET", group)] if group == TARGETS else []
+    def read() -> list[EntryPoint]:
+        reads.append(1)
+        return [EntryPoint("cpu", "dryfit_cpu:TARGET", TARGETS)]
 
     plugins = PluginRegistry(read, "")
-    assert reads == []
+    assert not reads
     plugins.host()
-    plugins.host()
-    assert reads == [TARGETS]
+    assert plugins.entry(CALIBRATORS, "acme") is None
+    assert reads == [1]
 
 
 def test_a_strangers_target_stands_beside_the_others(install_package: Any) -> None:
@@ -249,7 +249,7 @@ def test_names_that_are_looked_up_in_any_case_are_claimed_in_any_case(install_pa
 
 
 def test_the_first_failure_of_a_plugin_is_kept() -> None:
-    plugins = PluginRegistry(lambda group: [], "")
+    plugins = PluginRegistry(list, "")
     entry = EntryPoint("acme", "acme:TARGET", TARGETS)
     vars(entry)["dist"] = SimpleNamespace(name="acme", version="1.2")
     plugins.fail(entry, "first\nwith more lines")

@@ -247,9 +247,12 @@ class DeviceSettings(FlagSettings):
         Raises:
             UnknownNameError: No device has this pool.
         """
-        target, found = _pool(pool)
+        return self.limit_of_pool(*_pool(pool))
+
+    def limit_of_pool(self, target: Target, pool: MemoryPool) -> int | None:
+        """Return `get_memory_pool_limit` of one pool of a target, without a search through all targets."""
         platform = self.platform(target.device)
-        return self._pool_limits.get(found.name, found.default_for(platform.family, platform.name))
+        return self._pool_limits.get(pool.name, pool.default_for(platform.family, platform.name))
 
 
 def _is_board(overlay: Overlay, target: Target, platform: Platform, software: tuple[int, ...]) -> bool:

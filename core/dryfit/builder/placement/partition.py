@@ -27,8 +27,6 @@ from dryfit.target.memory_pools import SEGMENT
 
 PoolUse = Callable[["Partition"], Sequence[Mapping[str, int]]]
 """A cut -> for each of its segments bytes by pool that it needs."""
-PoolLimit = Callable[[str], int | None]
-"""Pool name -> the limit in bytes that is set; None for no limit."""
 Fits = Callable[["Partition"], bool]
 """A cut -> whether each of its segments certainly fits its pools; False where that takes planning it."""
 Parts = Callable[["Partition", int, Mapping[str, int]], Sequence[Sequence[Layer]]]
@@ -69,7 +67,6 @@ def partition_network(
     variants: Mapping[str, TargetVariant],
     fallback_device: str | None,
     pool_use: PoolUse,
-    pool_limit: PoolLimit,
     parts: Parts,
     fits: Fits = lambda cut: False,
 ) -> Partition:
@@ -81,7 +78,6 @@ def partition_network(
         variants: device name to target, for every device in use and the fallback device.
         fallback_device: where segments go that break a rule; None: they are refused.
         pool_use: what the segments of a cut need; not asked where no limit says anything.
-        pool_limit: what there is.
         parts: how a segment that needs more can be cut; one part where it cannot.
         fits: spares `pool_use` a cut that has too many segments, so that it is not the last.
     """
@@ -96,9 +92,9 @@ def partition_network(
             too_many = _over_segment_limits(cutter, segments)
             tried = Partition(cutter.runs(segments), cutter.numbers(segments), dict(cutter.moved), [])
             is_spared = bool(too_many) and fits(tried)
-            shortages = {} if is_spared else _shortages(cutter, segments, tried, pool_use, pool_limit)
+            shortages = {} if is_spared else _shortages(cutter, segments, tried, pool_use)
             causes = {number: _too_large(cutter.variant(segments[number]), some) for number, some in shortages.items()}
-            smaller = _smaller(cutter, segments, tried, shortages, pool_limit, parts)
+            smaller = _smaller(cutter, segments, tried, shortages, parts)
             if smaller:
                 cutter.split(segments, smaller, causes)
                 continue
@@ -171,10 +167,10 @@ def _beyond_compilers(cutter: Cutter, segments: Sequence[Segment]) -> dict[int, 
 
 
 def _shortages(
-    cutter: Cutter, segments: Sequence[Segment], tried: Partition, pool_use: PoolUse, pool_limit: PoolLimit
+    cutter: Cutter, segments: Sequence[Segment], tried: Partition, pool_use: PoolUse
 ) -> dict[int, list[PoolShortage]]:
     """Segment to the pools of which it needs more than there is. A cache never falls short."""
-    limits = [strict_limits(cutter.variant(segment), pool_limit) for segment in segments]
+    limits = [strict_limits(cutter.variant(segment)) for segment in segments]
     if not any(limits):
         return {}
     found: dict[int, list[PoolShortage]] = {}
@@ -190,7 +186,6 @@ def _smaller(
     segments: Sequence[Segment],
     tried: Partition,
     shortages: Iterable[int],
-    pool_limit: PoolLimit,
     parts: Parts,
 ) -> dict[int, Sequence[Sequence[Layer]]]:
     """Segment to its parts, for segments that their pools are too small for and that can be cut."""
@@ -198,14 +193,14 @@ def _smaller(
     for number in shortages:
         variant = cutter.variant(segments[number])
         if variant.target.segment_rules.cuts_to_fit and len(segments[number]) > 1:
-            found[number] = parts(tried, number, strict_limits(variant, pool_limit))
+            found[number] = parts(tried, number, strict_limits(variant))
     return {number: of_segment for number, of_segment in found.items() if len(of_segment) > 1}
 
 
-def strict_limits(variant: TargetVariant, pool_limit: PoolLimit) -> dict[str, int]:
+def strict_limits(variant: TargetVariant) -> dict[str, int]:
     """Pool name to limit, of the pools of which a segment may need no more."""
     pools = [pool.name for pool in variant.target.memory_pools if pool.per == "segment" and pool.holds != "cache"]
-    return {name: limit for name in pools if (limit := pool_limit(name)) is not None}
+    return {name: limit for name in pools if (limit := variant.pool_limits.get(name)) is not None}
 
 
 def _too_large(variant: TargetVariant, shortages: Sequence[PoolShortage]) -> str:

@@ -34,7 +34,8 @@ def assignment_of(network, devices):
 
 
 def cut(network, devices, npu=None, fallback="GPU", pool_use=lambda variant, layers: {}, limits=None):
-    variants = {"GPU": variant("GPU"), "NPU": npu or variant("NPU")}
+    npu = attrs.evolve(npu or variant("NPU"), pool_limits=limits or {})
+    variants = {"GPU": variant("GPU"), "NPU": npu}
     assignment = assignment_of(network, devices)
 
     def needs(partition):
@@ -49,7 +50,7 @@ def cut(network, devices, npu=None, fallback="GPU", pool_use=lambda variant, lay
 
         return parts_that_fit([[layer] for layer in run.layers], fits)
 
-    return partition_network(network, assignment, variants, fallback, needs, (limits or {}).get, parts)
+    return partition_network(network, assignment, variants, fallback, needs, parts)
 
 
 def names(partition):
