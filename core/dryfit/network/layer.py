@@ -121,10 +121,13 @@ def _with_checks(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.At
 def _converter(field: attrs.Attribute[Any]) -> Any:
     own: Any = field.converter
     default = attrs.NOTHING if own is not None else _plain_default(field)
+    is_table = getattr(field.default, "factory", None) is dict and own is None
 
     def convert(value: Any, layer: Any, attribute: Any) -> Any:
         # Most parameters of most layers have their defaults.
-        return value if value is default else _checked(value, layer, attribute, own)
+        if value is default or (is_table and type(value) is dict and not value):
+            return value
+        return _checked(value, layer, attribute, own)
 
     return attrs.Converter(convert, takes_self=True, takes_field=True)
 
