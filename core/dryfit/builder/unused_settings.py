@@ -93,7 +93,7 @@ def exceeded_workspaces(
     specs = None
     for device in dict.fromkeys(fused.place.device for fused in groups):
         for pool in registry.target(device).memory_pools:
-            limit = config.get_memory_pool_limit(pool.name) if pool.holds == "workspace" else None
+            limit = config.get_memory_pool_limit(pool.name, device) if pool.holds == "workspace" else None
             if limit is None:
                 continue
             specs = specs or infer_specs(lowered.network, shapes)

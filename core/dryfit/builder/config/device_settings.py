@@ -241,18 +241,19 @@ class DeviceSettings(FlagSettings):
         found.check_limit(pool_size)
         self._pool_limits[found.name] = pool_size
 
-    def get_memory_pool_limit(self, pool: str) -> int | None:
+    def get_memory_pool_limit(self, pool: str, device: str | None = None) -> int | None:
         """Return the limit of a memory pool in bytes: the one set, else the platform's default. None: no limit.
+
+        Args:
+            pool: name of the pool.
+            device: the device that has it. Default: all devices are searched.
 
         Raises:
             UnknownNameError: No device has this pool.
         """
-        return self.limit_of_pool(*_pool(pool))
-
-    def limit_of_pool(self, target: Target, pool: MemoryPool) -> int | None:
-        """Return `get_memory_pool_limit` of one pool of a target, without a search through all targets."""
+        target, found = _pool(pool, device)
         platform = self.platform(target.device)
-        return self._pool_limits.get(pool.name, pool.default_for(platform.family, platform.name))
+        return self._pool_limits.get(found.name, found.default_for(platform.family, platform.name))
 
 
 def _is_board(overlay: Overlay, target: Target, platform: Platform, software: tuple[int, ...]) -> bool:
@@ -279,9 +280,9 @@ def _require_board(overlay: Overlay, target: Target, platform: Platform, softwar
     )
 
 
-def _pool(name: str) -> tuple[Target, MemoryPool]:
+def _pool(name: str, device: str | None = None) -> tuple[Target, MemoryPool]:
     known = []
-    for target in registry.targets_in_turn():
+    for target in registry.targets_in_turn() if device is None else [registry.target(device)]:
         for pool in target.memory_pools:
             if isinstance(name, str) and name.upper() == pool.name:
                 return target, pool

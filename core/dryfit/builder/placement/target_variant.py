@@ -64,7 +64,7 @@ class TargetVariant:
             ConfigError: the platform does not have the software version that was set.
         """
         target = config.target(device)
-        limits = {pool.name: config.limit_of_pool(target, pool) for pool in target.memory_pools}
+        limits = {pool.name: config.get_memory_pool_limit(pool.name, device) for pool in target.memory_pools}
         return cls(target, config.platform(device), config.software(device), config.clocks(device), limits)
 
     @property
