@@ -244,7 +244,7 @@ class Histogram(Collector):
 
     def _contradiction(self) -> str:
         """Why no values can have led to this state; "" where some can."""
-        least = min(self.zeros, self.positive.counts.min(), self.negative.counts.min())
+        least = min(self.zeros, int(self.positive.counts.min()), int(self.negative.counts.min()))
         if least < 0:
             return f"a count of {least}"
         sides = (self.positive, self.negative)

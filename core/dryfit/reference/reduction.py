@@ -44,7 +44,7 @@ def reduce(layer: Reduce, inputs: Sequence[Array]) -> list[Array]:
     is 0, PROD 1, MAX and MIN the lowest and highest value of the type, and AVG NaN.
     """
     x = inputs[0]
-    wide = x.astype(compute_type(x.dtype), copy=False)
+    wide: Any = x.astype(compute_type(x.dtype), copy=False)  # numpy's types know no `keepdims` that is a variable
     axes, keep = axes_in(layer.axes), layer.keep_dims
     if layer.op is ReduceOperation.SUM:
         y = wide.sum(axis=axes, keepdims=keep, dtype=wide.dtype)
@@ -59,7 +59,7 @@ def reduce(layer: Reduce, inputs: Sequence[Array]) -> list[Array]:
     return [rounded(np.asarray(y), x.dtype)]
 
 
-def _average(wide: Array, axes: tuple[int, ...], keep: bool) -> Array:
+def _average(wide: Any, axes: tuple[int, ...], keep: bool) -> Array:
     count = math.prod(wide.shape[axis] for axis in axes)
     if not np.issubdtype(wide.dtype, np.integer):
         return np.asarray(wide.sum(axis=axes, keepdims=keep, dtype=wide.dtype) / wide.dtype.type(count))
@@ -93,7 +93,7 @@ def cumulative(layer: Cumulative, inputs: Sequence[Array]) -> list[Array]:
     if layer.reverse:
         wide = wide[::-1]
     is_sum = layer.op is CumulativeOperation.SUM
-    total = (np.cumsum if is_sum else np.cumprod)(wide, axis=0, dtype=wide.dtype)
+    total = wide.cumsum(0, wide.dtype) if is_sum else wide.cumprod(0, wide.dtype)
     if layer.exclusive:
         first = np.full_like(total[:1], 0 if is_sum else 1)
         total = np.concatenate([first, total[:-1]])

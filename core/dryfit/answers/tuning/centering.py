@@ -142,7 +142,7 @@ class _Flow:
                 if end > 0:
                     ranges[reader.output[0]] = end
                 return np.full(self.movable[name], end)
-            return (np.asarray(lowest[name], np.float64) + np.asarray(highest[name], np.float64)) / 2
+            return np.asarray(np.add(lowest[name], highest[name], dtype=np.float64) / 2)
 
         for node in self._graph.nodes:
             name = node.output[0] if node.output else ""

@@ -127,8 +127,9 @@ def extreme_over_axes(call: OperatorCall, rule: MethodRule) -> Array:
     """The largest or smallest code over axes; input and output have one grid."""
     del rule
     layer = cast("Reduce", call.layer)
-    function = np.max if layer.op is ReduceOperation.MAX else np.min
-    return np.asarray(function(call.operand(0).values, axis=axes_in(layer.axes), keepdims=layer.keep_dims))
+    values: Any = call.operand(0).values  # numpy's types know no `keepdims` that is a variable
+    function = values.max if layer.op is ReduceOperation.MAX else values.min
+    return np.asarray(function(axis=axes_in(layer.axes), keepdims=layer.keep_dims))
 
 
 def _codes(values: Array, call: OperatorCall, rule: MethodRule) -> Array:
@@ -138,7 +139,7 @@ def _codes(values: Array, call: OperatorCall, rule: MethodRule) -> Array:
 
 def _sums(call: OperatorCall) -> tuple[Array, int]:
     """Sums of distances from the zero point in INT64, of the output's shape, and how many make one."""
-    layer, distances = call.layer, call.operand(0).distances
+    layer, distances = call.layer, cast("Any", call.operand(0).distances)
     if isinstance(layer, Reduce):
         axes = axes_in(layer.axes)
         total = distances.sum(axis=axes, keepdims=layer.keep_dims, dtype=np.int64)
