@@ -96,6 +96,31 @@ def test_samples_are_added_to_kept_results_only_where_ranges_do_not_depend_on_th
     assert resumed.layers == asked(place, calibration_cache=scales).layers
 
 
+def test_a_model_with_q_dq_nodes_is_measured_with_its_own_scales(place):
+    scales = place / "scales.cache"
+    dryfit.calibrate(place / "small.onnx", place / "samples.npy", output=scales)
+    implicit = asked(place, calibration_cache=scales)
+    dryfit.translate(place / "small.onnx", place / "qdq.onnx", to="qdq", samples=0, calibration_cache=scales)
+    explicit = dryfit.sensitivity(place / "qdq.onnx", place / "samples.npy", threads=1)
+    assert explicit.scales == "of the model's Q/DQ nodes"
+    assert {one.layer for one in explicit.layers} <= {one.layer for one in implicit.layers}
+    ends = {one.tensor: one.threshold for one in implicit.tensors}
+    assert explicit.tensors
+    for one in explicit.tensors:
+        assert one.threshold == pytest.approx(ends[one.tensor], rel=1e-6)
+    assert all(one.by_weights == 0 for one in explicit.layers), "its weights are codes as they are"
+
+
+def test_zero_points_and_quantize_methods_are_refused(place):
+    text = "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) y = Relu(d)"
+    constants = {"s": np.float32(0.1), "z": np.int8(3)}
+    small = model(text, inputs="float[1,8,6,6] x", outputs="float[1,8,6,6] y", weights=constants)
+    with pytest.raises(ConfigError, match="zero point"):
+        dryfit.sensitivity(small, place / "samples.npy", threads=1, device="CPU", precision="int8")
+    with pytest.raises(ConfigError, match=r"judged alone in the arithmetic of a device \(found tflite\)"):
+        asked(place, quantize_method="tflite")
+
+
 def test_a_device_without_int8_layers_is_refused(place):
     with pytest.raises(ConfigError, match="No layer runs in INT8"):
         asked(place, precision="fp16")

@@ -755,6 +755,31 @@ def test_a_plan_for_dynamic_shapes_is_written_with_q_dq_nodes_and_a_line_that_ru
     assert (found.exit_code, "--optShapes=x:1x8x6x6" in found.output) == (0, True), found.output
 
 
+def test_a_plan_for_a_quantize_method_is_judged_in_its_arithmetic(samples, tmp_path):
+    path = tmp_path / "four.onnx"
+    onnx.save(four("Relu(a)"), path)
+    method = {"quantize_method": "tflite"}
+    steps = ["equalization"]
+    answer = dryfit.tune(path, samples, tmp_path / "plan", target=99.0, steps=steps, qdq=True, threads=1, **method)
+    assert (answer.device, answer.quantize_methods) == ("CPU", ["tflite"])
+    assert not any("export trtexec" in getattr(one, "text", "") for one in answer.blocks())
+    # The model with Q/DQ nodes, computed by the method, has what the answer expects.
+    network = dryfit.network_from_onnx(answer.files["Q/DQ model"], quantize_method="tflite")
+    config = dryfit.BuilderConfig()
+    config.default_device_type = "CPU"
+    config.set_flag(dryfit.BuilderFlag.INT8)
+    engine = dryfit.Builder().build_engine(network, config)
+    assert any("quantized_convolution" in str(one.kernel) for one in engine.plan.operations)
+    context = engine.create_execution_context(1)
+    values = np.load(samples)
+    chosen = [values[int(name.rpartition("[")[2][:-1])][np.newaxis] for name in answer.reporting]
+    exact = [{"y": run_both(onnx.load(path), x)[1]} for x in chosen]
+    found = [context.run({"x": x}) for x in chosen]
+    assert tuning.worst_sqnr_db(exact, found) == pytest.approx(answer.expected.sqnr_db, abs=1e-6)
+    plain = dryfit.tune(path, samples, target=99.0, steps=steps, threads=1, device="CPU")
+    assert plain.before.sqnr_db != answer.before.sqnr_db
+
+
 def judge_of(small, values, *, device="GPU"):
     feeds = [{"x": one[np.newaxis]} for one in values]
     options = NetworkOptions(device=device, precision="int8,fp16", fallback="GPU")

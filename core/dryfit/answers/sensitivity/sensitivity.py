@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked, load_network
+from dryfit.answers.builder_config import refuse_quantize_methods
 from dryfit.answers.defaults import has_scales, with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import NetworkOptions, Options
@@ -226,6 +227,11 @@ def sensitivity(
     filled = {"precision": "int8,fp16", **said}
     subject = asked(model, None, {**filled, EXAMPLE_INPUTS: example_inputs}, defaults=with_defaults, needs_shapes=False)
     assert subject.options is not None  # noqa: S101  there is no config
+    refuse_quantize_methods(
+        subject.options,
+        "Layers are judged alone in the arithmetic of a device",
+        "Choose --device, or judge the whole network with the method: dryfit tune",
+    )
     source = source_of(os.fspath(data), preparation) if isinstance(data, str | os.PathLike) else data
     every = list(source.names(subject.network))
     names = every[:limit]

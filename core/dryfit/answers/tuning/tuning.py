@@ -150,6 +150,7 @@ class TuneAnswer(Answer):
     Attributes:
         model: path of the model.
         device: default device.
+        quantize_methods: quantize methods whose arithmetic the plan was judged in, in place of the device's.
         overlays: active overlays, each with its author, its board and a digest.
         metric: name of the metric.
         metric_fp32: the metric in FP32 on the samples that report; null where it compares with FP32.
@@ -179,6 +180,7 @@ class TuneAnswer(Answer):
 
     model: str
     device: str
+    quantize_methods: Sequence[str]
     overlays: Sequence[str]
     metric: str
     metric_fp32: float | None
@@ -208,9 +210,10 @@ class TuneAnswer(Answer):
     def summary_line(self) -> str:
         """Return what was reached, in one line."""
         first, last = self.before, self.expected
+        place = ", ".join([self.device, *self.quantize_methods])
         return (
             f"{self.model}: {self.metric} {first.metric:.6g} -> {last.metric:.6g}, SQNR {_db(first.sqnr_db)} -> "
-            f"{_db(last.sqnr_db)} on {self.device}, {100 * self.half_macs:.1f} % of the MACs in FP16"
+            f"{_db(last.sqnr_db)} on {place}, {100 * self.half_macs:.1f} % of the MACs in FP16"
         )
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
@@ -252,7 +255,7 @@ class TuneAnswer(Answer):
             )
         for what, path in self.files.items():
             yield Line(f"{what}: {path}")
-        if self.files:
+        if self.files and not self.quantize_methods:
             yield Line(f"For the board: {self.export_line}")
 
     @property
@@ -406,7 +409,7 @@ def tune(
         return answer
     shape = {**_open_shapes(subject.network, shapes), **subject.options.shape}
     answer = attrs.evolve(answer, export_options=_export_options({**options, "shape": shape}))
-    built_with = attrs.evolve(subject.options, device=answer.device, shape=shape)
+    built_with = attrs.evolve(subject.options, device=answer.device, quantize_method=(), shape=shape)
     return _written(answer, judge, final, Path(output), built_with if qdq else None)
 
 
@@ -437,6 +440,7 @@ def _answer(
     answer = TuneAnswer(
         model=subject.name,
         device=subject.config.default_device_type,
+        quantize_methods=sorted({method for _, method in judge.runs.options.quantize_method}),
         overlays=subject.config.overlay_labels,
         metric=judge.metric.name,
         metric_fp32=fp32 if np.isfinite(fp32) else None,
