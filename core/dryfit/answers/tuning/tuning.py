@@ -42,6 +42,7 @@ from dryfit.answers.tuning.weights import (
     with_corrections,
 )
 from dryfit.atomic_file import write_atomically
+from dryfit.board.from_config import TENSORRT_DEVICES
 from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
 from dryfit.calibration.worker_processes import WorkerProcesses
@@ -255,7 +256,7 @@ class TuneAnswer(Answer):
             )
         for what, path in self.files.items():
             yield Line(f"{what}: {path}")
-        if self.files and not self.quantize_methods:
+        if self.files and self.device in TENSORRT_DEVICES:
             yield Line(f"For the board: {self.export_line}")
 
     @property
