@@ -141,8 +141,13 @@ def listed_layers(given: str, option: str) -> tuple[str, str]:
     return _text(Path(given[1:]), "The list of layers cannot be parsed", where).replace("\n", ","), where
 
 
-def refuse_quantize_methods(options: NetworkOptions, problem: str) -> None:
+def refuse_quantize_methods(options: NetworkOptions, problem: str, remedy: str = "") -> None:
     """Reject quantize methods for a question that does not support them.
+
+    Args:
+        options: the given options.
+        problem: why, the subject of the message.
+        remedy: what to do instead; "" to leave it out.
 
     Raises:
         ConfigError: A quantize method is set; the message states the problem.
@@ -152,7 +157,7 @@ def refuse_quantize_methods(options: NetworkOptions, problem: str) -> None:
             problem,
             where=METHOD_OPTION,
             found=", ".join(sorted({method for _, method in options.quantize_method})),
-            remedy="Leave out --device: quantize methods run on the CPU of this machine",
+            remedy=remedy or "Leave out --quantize-method: quantize methods run on the CPU of this machine",
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dryfit.errors import DryfitError, PluginError
+from dryfit.errors import ConfigError, DryfitError, PluginError
 from dryfit.network.tensor import Array
 from dryfit.quantization.calibration_data import user_function
 
@@ -89,6 +89,29 @@ def metric_of_function(place: str) -> Metric:
     """
     function = user_function(place, "metrics")
     return Metric(name=place, title="a function of the user", measure=function, against=LABELS)
+
+
+def labels_of(labels: Any, samples: int, available: int) -> Any:
+    """Return the labels of the first samples.
+
+    Args:
+        labels: an entry per sample.
+        samples: number of samples that are used.
+        available: number of samples that there are.
+
+    Raises:
+        ConfigError: There are neither as many labels as samples are used, nor as there are.
+    """
+    count = len(labels) if isinstance(labels, Sequence) or np.ndim(labels) else None
+    if count not in (samples, available):
+        raise ConfigError(
+            "There must be one label for each sample",
+            where="--labels",
+            found="no list" if count is None else count,
+            allowed=samples if samples == available else f"{samples}, or {available} for all",
+            remedy="Provide one label per sample, in sample order",
+        )
+    return labels[:samples]
 
 
 def worst_sqnr_db(exact: Sequence[Mapping[str, Array]], found: Sequence[Mapping[str, Array]]) -> float:

@@ -77,6 +77,50 @@ def test_a_metric_of_the_user_is_measured_layer_by_layer(place):
     assert len({one.metric for one in answer.layers}) > 1
 
 
+def test_labels_of_samples_beyond_the_limit_are_left_out(place):
+    labels = [0, 1, 2, 3]
+    few = asked(place, metric="top-1", labels=labels[:2], limit=2)
+    assert asked(place, metric="top-1", labels=labels, limit=2) == few
+    with pytest.raises(ConfigError, match=r"found 3; allowed: 2, or 4 for all"):
+        asked(place, metric="top-1", labels=labels[:3], limit=2)
+
+
+def test_samples_are_added_to_kept_results_only_where_ranges_do_not_depend_on_them(place):
+    asked(place, state=place / "kept", limit=2)
+    with pytest.raises(CalibrationError, match="ranges, which are of all samples without --calibration-cache"):
+        asked(place, state=place / "kept", resume=True)
+    scales = place / "scales.cache"
+    dryfit.calibrate(place / "small.onnx", place / "samples.npy", output=scales)
+    asked(place, state=place / "other", limit=2, calibration_cache=scales)
+    resumed = asked(place, state=place / "other", resume=True, calibration_cache=scales)
+    assert resumed.layers == asked(place, calibration_cache=scales).layers
+
+
+def test_a_model_with_q_dq_nodes_is_measured_with_its_own_scales(place):
+    scales = place / "scales.cache"
+    dryfit.calibrate(place / "small.onnx", place / "samples.npy", output=scales)
+    implicit = asked(place, calibration_cache=scales)
+    dryfit.translate(place / "small.onnx", place / "qdq.onnx", to="qdq", samples=0, calibration_cache=scales)
+    explicit = dryfit.sensitivity(place / "qdq.onnx", place / "samples.npy", threads=1)
+    assert explicit.scales == "of the model's Q/DQ nodes"
+    assert {one.layer for one in explicit.layers} <= {one.layer for one in implicit.layers}
+    ends = {one.tensor: one.threshold for one in implicit.tensors}
+    assert explicit.tensors
+    for one in explicit.tensors:
+        assert one.threshold == pytest.approx(ends[one.tensor], rel=1e-6)
+    assert all(one.by_weights == 0 for one in explicit.layers), "its weights are codes as they are"
+
+
+def test_zero_points_and_quantize_methods_are_refused(place):
+    text = "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) y = Relu(d)"
+    constants = {"s": np.float32(0.1), "z": np.int8(3)}
+    small = model(text, inputs="float[1,8,6,6] x", outputs="float[1,8,6,6] y", weights=constants)
+    with pytest.raises(ConfigError, match="zero point"):
+        dryfit.sensitivity(small, place / "samples.npy", threads=1, device="CPU", precision="int8")
+    with pytest.raises(ConfigError, match=r"judged alone in the arithmetic of a device \(found tflite\)"):
+        asked(place, quantize_method="tflite")
+
+
 def test_a_device_without_int8_layers_is_refused(place):
     with pytest.raises(ConfigError, match="No layer runs in INT8"):
         asked(place, precision="fp16")

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 import onnx
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.onnx.models import model, numbers
@@ -53,6 +54,7 @@ from dryfit.answers.tuning.weights import (
     with_corrections,
 )
 from dryfit.calibration.jobs import SampleCount
+from dryfit.cli.main import dryfit as dryfit_command
 from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
 from dryfit.onnx.external_data import ExternalData
 from dryfit.plugins.metrics import metric as metric_of
@@ -719,6 +721,63 @@ def test_what_cannot_be_tuned_is_refused(samples):
         dryfit.tune(four("Relu(a)"), samples, max_loss=1.0)
     with pytest.raises(ConfigError, match="cannot be combined"):
         dryfit.tune(four("Relu(a)"), samples, max_loss=1.0, target=1.0)
+    with pytest.raises(ConfigError, match=r"--target: The value must be finite \(found nan\)"):
+        dryfit.tune(four("Relu(a)"), samples, target=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "limit", "said"),
+    [
+        ([0] * 7, None, r"found 7; allowed: 20\)"),
+        ([0] * 7, 10, r"found 7; allowed: 10, or 20 for all\)"),
+        ({"a": 1}, None, "found no list; allowed: 20"),
+    ],
+)
+def test_labels_must_be_as_many_as_the_samples(labels, limit, said, samples):
+    with pytest.raises(ConfigError, match=f"one label for each sample.*{said}"):
+        dryfit.tune(four("Relu(a)"), samples, metric="top-1", labels=labels, limit=limit)
+
+
+def test_a_plan_for_dynamic_shapes_is_written_with_q_dq_nodes_and_a_line_that_runs(samples, tmp_path):
+    small = four("Relu(a)")
+    for value in (*small.graph.input, *small.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "N"
+    path = tmp_path / "four.onnx"
+    onnx.save(small, path)
+    options = {"device": "DLA", "platform": "orin-nx-16", "software": "10.3"}
+    steps = ["mixed-precision"]
+    answer = dryfit.tune(path, samples, tmp_path / "plan", target=100.0, steps=steps, qdq=True, threads=1, **options)
+    translated = onnx.load(answer.files["Q/DQ model"])
+    assert "QuantizeLinear" in {node.op_type for node in translated.graph.node}
+    words = answer.export_line.split()
+    assert words[-6:] == ["--platform", "orin-nx-16", "--software", "10.3", "--shape", "x=1x8x6x6"]
+    found = CliRunner().invoke(dryfit_command, [*words[1:], "--scales", str(tmp_path / "board.cache")])
+    assert (found.exit_code, "--optShapes=x:1x8x6x6" in found.output) == (0, True), found.output
+
+
+def test_a_plan_for_a_quantize_method_is_judged_in_its_arithmetic(samples, tmp_path):
+    path = tmp_path / "four.onnx"
+    onnx.save(four("Relu(a)"), path)
+    method = {"quantize_method": "tflite"}
+    steps = ["equalization"]
+    answer = dryfit.tune(path, samples, tmp_path / "plan", target=99.0, steps=steps, qdq=True, threads=1, **method)
+    assert (answer.device, answer.quantize_methods) == ("CPU", ["tflite"])
+    assert not any("export trtexec" in getattr(one, "text", "") for one in answer.blocks())
+    # The model with Q/DQ nodes, computed by the method, has what the answer expects.
+    network = dryfit.network_from_onnx(answer.files["Q/DQ model"], quantize_method="tflite")
+    config = dryfit.BuilderConfig()
+    config.default_device_type = "CPU"
+    config.set_flag(dryfit.BuilderFlag.INT8)
+    engine = dryfit.Builder().build_engine(network, config)
+    assert any("quantized_convolution" in str(one.kernel) for one in engine.plan.operations)
+    context = engine.create_execution_context(1)
+    values = np.load(samples)
+    chosen = [values[int(name.rpartition("[")[2][:-1])][np.newaxis] for name in answer.reporting]
+    exact = [{"y": run_both(onnx.load(path), x)[1]} for x in chosen]
+    found = [context.run({"x": x}) for x in chosen]
+    assert tuning.worst_sqnr_db(exact, found) == pytest.approx(answer.expected.sqnr_db, abs=1e-6)
+    plain = dryfit.tune(path, samples, target=99.0, steps=steps, threads=1, device="CPU")
+    assert plain.before.sqnr_db != answer.before.sqnr_db
 
 
 def judge_of(small, values, *, device="GPU"):

@@ -34,7 +34,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import FullyConnected
 from dryfit.network.layers.kernel_layer import KernelLayer
 from dryfit.network.network import Network
-from dryfit.network.tensor import Array
+from dryfit.network.tensor import Array, Tensor
 from dryfit.quantization.calibration_data import SampleSource
 from dryfit.quantization.int8_weights import int8_weights
 from dryfit.quantization.range_sharing import floating_point_network
@@ -214,8 +214,8 @@ class LayerProbe:
         shapes = {name: array.shape for name, array in feeds.items()}
         self._runner = OperationRunner(plan, shapes, num_threads)
         self._keeps_outputs = keeps_outputs
-        self._work = floating_point_network(network)
-        self._layer_names = {layer.name for layer in self._work.layers}
+        self._work = _without_roundings(floating_point_network(network))
+        self._kinds = {layer.name: layer.kind for layer in self._work.layers}
         self._plan_tensors = {tensor.name: tensor for tensor in plan.network.tensors}
         self.outputs = [tensor.name for tensor in self._work.outputs]
         found = [(one, layer) for one in self._runner.operations if (layer := self._layer(one)) is not None]
@@ -381,13 +381,18 @@ class LayerProbe:
             return None
         found = dict(zip(map(str, names), (scale or 0.0 for scale in scales), strict=True))
         output, output_scale = str(names[-1]), found.pop(str(names[-1]))
-        layers = [name for name in operation.operation.source_layers if name in self._layer_names]
-        return MeasuredLayer(operation.operation.name, layers, operation.operation.device, found, output, output_scale)
+        layers = [name for name in operation.operation.source_layers if name in self._kinds]
+        name = " + ".join(one for one in layers if self._kinds[one] not in _CONVERSIONS) or operation.operation.name
+        return MeasuredLayer(name, layers, operation.operation.device, found, output, output_scale)
 
     def _user_name(self, name: str) -> str | None:
         """Return the name of the network's tensor that a tensor of the engine holds; None for no such tensor."""
         if self._work.find_tensor(name) is not None:
             return name
+        # Passes that move a quantization name the codes of a tensor so.
+        moved = name.removesuffix(f" [{self._plan_tensors[name].dtype.name}]")
+        if self._work.find_tensor(moved) is not None:
+            return moved
         producer = self._plan_tensors[name].producer
         if producer is None or producer.kind not in _CONVERSIONS:
             return None
@@ -441,6 +446,39 @@ class LayerProbe:
         tapped = tapped_network(network, [], taps)
         plan = build_plan(tapped, whole_network_config(tapped, feeds))
         return plan, {name: array.shape for name, array in feeds.items()}
+
+
+def _without_roundings(network: Network) -> Network:
+    """Return the network without the pairs that round what depends on its inputs; it is changed.
+
+    Raises:
+        ConfigError: A pair has a zero point, which no device has.
+    """
+    pairs = [
+        (layer.inputs[0].producer, layer)
+        for layer in network.layers
+        if layer.kind == "dequantize" and layer.inputs[0] is not None and layer.inputs[0].producer is not None
+    ]
+    for before, after in pairs:
+        if before is not None and before.kind == "quantize" and not after.outputs[0].is_network_output:
+            for one in (before, after):
+                zero_point = one.inputs[2] if len(one.inputs) > 2 else None
+                if zero_point is not None and (zero_point.spec.value is None or zero_point.spec.value.any()):
+                    raise ConfigError(
+                        "Layers are judged alone in models without zero points",
+                        where=f"layer {one.name!r}",
+                        found="a zero point",
+                        remedy="Pass the FP32 model with --calibration-cache, or quantize it symmetrically",
+                    )
+            network.replace_uses(after.outputs[0], before.connected_inputs[0])
+    for kind in ("dequantize", "quantize"):
+        network.remove_layers([one for one in network.layers if one.kind == kind and not _is_read(one.outputs[0])])
+    network.refresh_shapes()
+    return network
+
+
+def _is_read(tensor: Tensor) -> bool:
+    return tensor.is_network_output or bool(tensor.consumers)
 
 
 def _channels(shape: Sequence[int]) -> int:

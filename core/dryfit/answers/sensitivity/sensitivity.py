@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked, load_network
+from dryfit.answers.builder_config import refuse_quantize_methods
 from dryfit.answers.defaults import has_scales, with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import NetworkOptions, Options
@@ -31,6 +32,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Array
 from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.calibration_data import SampleSource, source_of
+from dryfit.quantization.metric import labels_of
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.short_text import count_text
 
@@ -225,8 +227,17 @@ def sensitivity(
     filled = {"precision": "int8,fp16", **said}
     subject = asked(model, None, {**filled, EXAMPLE_INPUTS: example_inputs}, defaults=with_defaults, needs_shapes=False)
     assert subject.options is not None  # noqa: S101  there is no config
+    refuse_quantize_methods(
+        subject.options,
+        "Layers are judged alone in the arithmetic of a device",
+        "Choose --device, or judge the whole network with the method: dryfit tune",
+    )
     source = source_of(os.fspath(data), preparation) if isinstance(data, str | os.PathLike) else data
-    names = list(source.names(subject.network))[:limit]
+    every = list(source.names(subject.network))
+    names = every[:limit]
+    # What has no entry per sample is the user's function's own.
+    if isinstance(labels, Sequence) or np.ndim(labels):
+        labels = labels_of(labels, len(names), len(every))
     ranges, scales = scales_of(subject.network, subject.options, source, names, threads)
     chosen = metric_of(metric)
     task = MeasurementTask(
@@ -295,7 +306,9 @@ def _measured(
     fingerprint = {
         "model": digest,
         "samples": task.source.text,
-        "ranges": ranges,
+        "ranges"
+        if has_scales(task.options)
+        else "ranges, which are of all samples without --calibration-cache": ranges,
         "options": task.options.fingerprint,
         "outputs": str(task.keeps_outputs),
     }

@@ -14,6 +14,7 @@ from onnx import ModelProto
 
 from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
+from dryfit.answers.method_networks import network_for_methods
 from dryfit.answers.network_cost import network_cost
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.sample_gains import (
@@ -98,6 +99,12 @@ class DeviceRuns:
     shapes: Mapping[str, Sequence[int]]
     threads: int | None
 
+    @property
+    def without_methods(self) -> DeviceRuns:
+        """The same with the device's own arithmetic, in which single layers are judged."""
+        options = self.options
+        return attrs.evolve(self, options=attrs.evolve(options, device=options.default_device, quantize_method=()))
+
     def network(self, model: ModelProto) -> Network:
         """Return the network of a model with the shapes of the samples."""
         network = network_from_onnx(model, folder=self.folder)
@@ -107,8 +114,9 @@ class DeviceRuns:
 
     def engine(self, candidate: Candidate) -> Engine:
         """Return the device's engine of a quantized network."""
+        asked = self._asked(candidate) if not self.options.quantize_method else self._asked_of_methods(candidate)
         with quiet_log():
-            return Builder().build_engine(*self._asked(candidate))
+            return Builder().build_engine(*asked)
 
     def design(self, candidate: Candidate) -> Design:
         """Return the decisions about a quantized network, on the board whose cost is estimated."""
@@ -120,18 +128,17 @@ class DeviceRuns:
 
     def _asked(self, candidate: Candidate) -> tuple[Network, BuilderConfig]:
         network = self.network(candidate.model)
-        for tensor in network.tensors:
-            if tensor.name in candidate.ranges:
-                end = candidate.ranges[tensor.name]
-                tensor.dynamic_range = -end, end
-        for layer in network.layers:
-            if layer.name in candidate.half:
-                layer.precision = DataType.HALF
+        _set_scales(network, candidate)
         with quiet_log():
             config, _ = config_of(network, attrs.evolve(self.options, shape={}))
         config.set_flag(BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
         config.builder_optimization_level = 0
         return network, config
+
+    def _asked_of_methods(self, candidate: Candidate) -> tuple[Network, BuilderConfig]:
+        return network_for_methods(
+            candidate.model, self.folder, self.options, self.shapes, lambda network: _set_scales(network, candidate)
+        )
 
     def outputs(self, candidate: Candidate, samples: Sequence[Feeds]) -> list[dict[str, Array]]:
         """Return the outputs of a quantized network."""
@@ -165,6 +172,16 @@ class DeviceRuns:
         tensors = list(dict.fromkeys(name for one in roundings for name in one.tensors))
         probe = NoiseProbe(self.network(model), tensors, samples[0], self.threads)
         return [probe.noise(str(index), feeds, roundings) for index, feeds in enumerate(samples)]
+
+
+def _set_scales(network: Network, candidate: Candidate) -> None:
+    for tensor in network.tensors:
+        if tensor.name in candidate.ranges:
+            end = candidate.ranges[tensor.name]
+            tensor.dynamic_range = -end, end
+    for layer in network.layers:
+        if layer.name in candidate.half:
+            layer.precision = DataType.HALF
 
 
 @attrs.frozen(eq=False)
@@ -232,7 +249,7 @@ class Judge:
             groups: names of layers, by any name of the group.
         """
         every = candidate.half.union(*groups.values())
-        designs = [self.runs.design(one) for one in (candidate, attrs.evolve(candidate, half=every))]
+        designs = [self.runs.without_methods.design(one) for one in (candidate, attrs.evolve(candidate, half=every))]
         found = {}
         for name, layers in groups.items():
             before, after = (_microseconds(design, layers) for design in designs)
@@ -243,11 +260,12 @@ class Judge:
 
     def has_int8(self, candidate: Candidate) -> bool:
         """Return whether the device computes any layer of a quantized network in INT8."""
-        return any(layer.precision is DataType.INT8 for layer in self.engine(candidate).plan.layers)
+        plan = self.runs.without_methods.engine(candidate).plan
+        return any(layer.precision is DataType.INT8 for layer in plan.layers)
 
     def latency_microseconds(self, candidate: Candidate) -> float | None:
         """Return the estimated latency of a quantized network in us; None if a target does not estimate time."""
-        return network_cost(self.runs.design(candidate)).latency_microseconds
+        return network_cost(self.runs.without_methods.design(candidate)).latency_microseconds
 
     def real_outputs(self, model: ModelProto) -> list[dict[str, Array]]:
         """Return the outputs of a model in FP32 for the samples held back."""
@@ -383,7 +401,7 @@ class Judge:
     def probe(self, candidate: Candidate) -> LayerProbe:
         """Return the engines that judge single layers of a quantized network."""
         network = self.network(candidate.model)
-        plan = self.engine(candidate).plan
+        plan = self.runs.without_methods.engine(candidate).plan
         return LayerProbe(network, plan, self.collected[0], taps=sums_of(network), num_threads=self.runs.threads)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -17,7 +18,7 @@ from onnx import ModelProto
 from dryfit.answers.asked import EXAMPLE_INPUTS, Asked, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
-from dryfit.answers.options import Options
+from dryfit.answers.options import NetworkOptions, Options, option_name, shape_text
 from dryfit.answers.sample_gains import Gain, SampleParts, Verdict, divided, gain
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
@@ -41,6 +42,7 @@ from dryfit.answers.tuning.weights import (
     with_corrections,
 )
 from dryfit.atomic_file import write_atomically
+from dryfit.board.from_config import TENSORRT_DEVICES
 from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
 from dryfit.calibration.worker_processes import WorkerProcesses
@@ -56,7 +58,7 @@ from dryfit.quantization.calibration_cache import CalibrationCache
 from dryfit.quantization.calibration_data import SampleSource, source_of
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.calibrator import Solution
-from dryfit.quantization.metric import worst_sqnr_db
+from dryfit.quantization.metric import labels_of, worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.picture_preparation import PicturePreparation
 from dryfit.quantization.sample_arrays import Feeds
@@ -149,6 +151,7 @@ class TuneAnswer(Answer):
     Attributes:
         model: path of the model.
         device: default device.
+        quantize_methods: quantize methods whose arithmetic the plan was judged in, in place of the device's.
         overlays: active overlays, each with its author, its board and a digest.
         metric: name of the metric.
         metric_fp32: the metric in FP32 on the samples that report; null where it compares with FP32.
@@ -178,6 +181,7 @@ class TuneAnswer(Answer):
 
     model: str
     device: str
+    quantize_methods: Sequence[str]
     overlays: Sequence[str]
     metric: str
     metric_fp32: float | None
@@ -197,6 +201,7 @@ class TuneAnswer(Answer):
     segments: Sequence[Count]
     files: Mapping[str, Path]
     notes: Sequence[str] = hidden(())
+    export_options: Sequence[str] = hidden(())
 
     @property
     def result(self) -> TuningStep:
@@ -206,9 +211,10 @@ class TuneAnswer(Answer):
     def summary_line(self) -> str:
         """Return what was reached, in one line."""
         first, last = self.before, self.expected
+        place = ", ".join([self.device, *self.quantize_methods])
         return (
             f"{self.model}: {self.metric} {first.metric:.6g} -> {last.metric:.6g}, SQNR {_db(first.sqnr_db)} -> "
-            f"{_db(last.sqnr_db)} on {self.device}, {100 * self.half_macs:.1f} % of the MACs in FP16"
+            f"{_db(last.sqnr_db)} on {place}, {100 * self.half_macs:.1f} % of the MACs in FP16"
         )
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
@@ -250,7 +256,7 @@ class TuneAnswer(Answer):
             )
         for what, path in self.files.items():
             yield Line(f"{what}: {path}")
-        if self.files:
+        if self.files and self.device in TENSORRT_DEVICES:
             yield Line(f"For the board: {self.export_line}")
 
     @property
@@ -260,7 +266,7 @@ class TuneAnswer(Answer):
         line += f" --calibration-cache {self.files['Calibration cache']}"
         if "Layer precisions" in self.files:
             line += f" --layer-precisions @{self.files['Layer precisions']} --precision-constraints prefer"
-        return line
+        return " ".join([line, *self.export_options])
 
 
 def tune(
@@ -348,9 +354,11 @@ def tune(
         )
     source = source_of(os.fspath(data), preparation) if isinstance(data, str | os.PathLike) else data
     proto, external = read_model(source_model, subject.folder)
-    names = list(source.names(subject.network))[:limit]
+    every = list(source.names(subject.network))
+    names = every[:limit]
     parts = divided(names)
     chosen = metric_of(metric)
+    labels = None if labels is None else labels_of(labels, len(names), len(every))
 
     def of(part: Sequence[str]) -> tuple[list[Feeds], list[Any] | None]:
         inside = set(part)
@@ -398,7 +406,12 @@ def tune(
                 tuner.take(step)
                 count.advance(1, 1)
         answer, final = _answer(tuner, judge, subject, parts, of(parts.reporting), max_loss, target)
-    return answer if output is None else _written(answer, judge, final, Path(output), qdq=qdq)
+    if output is None:
+        return answer
+    shape = {**_open_shapes(subject.network, shapes), **subject.options.shape}
+    answer = attrs.evolve(answer, export_options=_export_options({**options, "shape": shape}))
+    built_with = attrs.evolve(subject.options, device=answer.device, quantize_method=(), shape=shape)
+    return _written(answer, judge, final, Path(output), built_with if qdq else None)
 
 
 def _answer(
@@ -428,6 +441,7 @@ def _answer(
     answer = TuneAnswer(
         model=subject.name,
         device=subject.config.default_device_type,
+        quantize_methods=sorted({method for _, method in judge.runs.options.quantize_method}),
         overlays=subject.config.overlay_labels,
         metric=judge.metric.name,
         metric_fp32=fp32 if np.isfinite(fp32) else None,
@@ -464,6 +478,9 @@ def _finite(value: float) -> float | None:
 
 
 def _wanted(name: str, fp32: float, max_loss: float | None, target: float | None) -> float:
+    for where, value in (("--max-loss", max_loss), ("--target", target)):
+        if value is not None and not np.isfinite(value):
+            raise ConfigError("The value must be finite", where=where, found=value, remedy="Set a finite number")
     if max_loss is not None and target is not None:
         raise ConfigError(
             "max_loss and target cannot be combined", found=f"{max_loss} and {target}", remedy="Set one of them"
@@ -1014,8 +1031,33 @@ def divided_candidate(start: Candidate, pieces: Mapping[str, int], external: Ext
     return attrs.evolve(start, model=found.model, ranges=ranges, half=half, fixed=fixed)
 
 
-def _written(answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, *, qdq: bool) -> TuneAnswer:
-    """Write the files of a plan."""
+_PLANNED_OPTIONS = ("device", "precision", "precision_constraints", "calibration_cache", "ranges", "layer_precisions")
+"""Options whose values are those of the plan."""
+
+
+def _open_shapes(network: Network, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return the shapes of the samples, of inputs that have none of their own."""
+    return {one.name: (tuple(shapes[one.name]),) for one in network.inputs if -1 in one.shape}
+
+
+def _export_options(options: Mapping[str, Any]) -> list[str]:
+    """Return options of the tuned model that building it requires too, as words of a command line."""
+    words: list[str] = []
+    for name, value in options.items():
+        if name == "shape":
+            for tensor, shapes in value.items():
+                words += ["--shape", shlex.quote(f"{tensor}={':'.join(map(shape_text, shapes))}")]
+        elif value is True:
+            words.append(option_name(name))
+        elif name not in _PLANNED_OPTIONS and value and isinstance(value, str | os.PathLike):
+            words += [option_name(name), shlex.quote(os.fspath(value))]
+    return words
+
+
+def _written(
+    answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, built_with: NetworkOptions | None
+) -> TuneAnswer:
+    """Write the files of a plan; with options, also the model with Q/DQ nodes that a build with them rounds at."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {"Model": folder / MODEL_FILE, "Calibration cache": folder / CACHE_FILE}
     write_model(final.model, files["Model"], judge.external, judge.runs.folder or folder)
@@ -1026,13 +1068,14 @@ def _written(answer: TuneAnswer, judge: Judge, final: Candidate, folder: Path, *
         files["Layer precisions"] = folder / PRECISIONS_FILE
         line = ",".join(f"{name}:fp16" for name in answer.half_layers)
         write_atomically(files["Layer precisions"], [line.encode()])
-    if qdq:
+    if built_with is not None:
         from dryfit.answers.translate import translate
 
         files["Q/DQ model"] = folder / "model-qdq.onnx"
-        said: dict[str, Any] = {"calibration_cache": files["Calibration cache"]}
+        said: dict[str, Any] = attrs.asdict(built_with, recurse=False)
+        said |= {"calibration_cache": files["Calibration cache"], "ranges": None}
         if answer.half_layers:
-            said["layer_precisions"] = f"@{files['Layer precisions']}"
+            said |= {"layer_precisions": f"@{files['Layer precisions']}", "precision_constraints": "prefer"}
         translate(files["Model"], files["Q/DQ model"], to="qdq", samples=0, **said)
     files["Plan"] = folder / PLAN_FILE
     written = attrs.evolve(answer, files=files)

@@ -28,8 +28,9 @@ PHASE = "Compiling kernels, once for this machine"
 class CompilationPhase:
     """Shows what is compiled inside a `with` statement as a phase of the build.
 
-    It begins when the number of functions is known, or with the first one. A monitor that cancels does so when the
-    `with` statement ends: the code that is being compiled then may be a plugin's, which must not be left in the middle.
+    It begins when the number of functions is known, or with the first one, and anew when more become known: a
+    progress display takes one total per phase. A monitor that cancels does so when the `with` statement ends: the code
+    that is being compiled then may be a plugin's, which must not be left in the middle.
 
     Args:
         stages: of the build.
@@ -38,6 +39,7 @@ class CompilationPhase:
     def __init__(self, stages: Stages) -> None:
         self._stages = stages
         self._count = 0
+        self._expected = 0
         self._is_open = False
         self._is_cancelled = False
         self._listening = listening(self._tell, self._expect)
@@ -57,9 +59,11 @@ class CompilationPhase:
 
     def _expect(self, functions: int) -> None:
         logger.info("%s: %d", PHASE, functions)
-        if not self._is_open:
-            self._is_open = True
-            self._stages.start_phase(PHASE, functions)
+        if self._is_open:
+            self._stages.finish_phase(PHASE)
+        self._expected = max(0, self._expected - self._count) + functions
+        self._count, self._is_open = 0, True
+        self._stages.start_phase(PHASE, self._expected)
 
     def _tell(self, function: CompiledFunction) -> None:
         logger.info("compiled %s in %.1f s", function.name, function.seconds)

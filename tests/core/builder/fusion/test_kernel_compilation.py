@@ -64,6 +64,27 @@ def test_a_known_number_of_functions_begins_the_phase_before_the_first_is_ready(
     ]
 
 
+def test_functions_that_become_known_later_begin_the_phase_anew_with_all_that_are_left():
+    recorder = Recorder()
+    with Stages("whole", 1, recorder) as stages, CompilationPhase(stages):
+        tell_expected(2)
+        with compiling("first"):
+            pass
+        tell_expected(3)
+        for name in ("second", "third", "fourth", "fifth"):
+            with compiling(name):
+                pass
+    begun = [event for event in recorder.events if PHASE in event]
+    assert begun == [
+        ("start", PHASE, "whole", 2),
+        ("step", PHASE, 0),
+        ("finish", PHASE),
+        ("start", PHASE, "whole", 4),
+        *(("step", PHASE, step) for step in range(4)),
+        ("finish", PHASE),
+    ]
+
+
 def test_a_pipe_is_told_what_takes_long_and_how_much_of_it():
     stream = io.StringIO()
     with TerminalProgress(stream) as progress:
