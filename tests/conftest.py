@@ -134,10 +134,15 @@ def one_of_each(items: list[pytest.Item], share: int) -> list[pytest.Item]:
     return kept
 
 
+def pytest_collection() -> None:
+    """Search for no garbage while thousands of tests are collected: all of it stays, and a search looks at all."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Keep thousands of collected tests out of every later search for garbage."""
-    gc.collect()
+    """Keep what was collected out of every later search for garbage."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
