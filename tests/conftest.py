@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 from tests.guarded_engines import guarded_engines
 
 from dryfit.testing.guarded_memory import GuardedSide
@@ -66,7 +66,7 @@ QUICK = (
 """What `make quick` runs: networks, import, passes, placement, rules of devices, one file of kernels, one command."""
 
 SHARE_VARIABLE = "DRYFIT_TEST_SHARE"
-"""Which share of the tests of each function runs: 4 for every fourth."""
+"""Which share of the tests of each function runs, and of the examples that it draws: 4 for every fourth."""
 
 SHARED_FIXTURES = {"shared", "shared_models", "shared_images"}
 
@@ -112,6 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     share = int(os.environ.get(SHARE_VARIABLE, "1"))
     if share > 1:
         items[:] = one_of_each(items, share)
+        draw_fewer(items, share)
     for item in items:
         if item.nodeid.startswith(QUICK):
             item.add_marker("quick")
@@ -132,6 +133,13 @@ def one_of_each(items: list[pytest.Item], share: int) -> list[pytest.Item]:
             kept.append(item)
         seen[function] += 1
     return kept
+
+
+def draw_fewer(items: list[pytest.Item], share: int) -> None:
+    """Let tests that draw examples draw as many fewer."""
+    for test in {item.obj for item in items if is_hypothesis_test(getattr(item, "obj", None))}:
+        whole = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(whole, max_examples=-(-whole.max_examples // share))
 
 
 def pytest_collection() -> None:
