@@ -18,6 +18,8 @@ pip := $(python) -m pip --quiet --quiet --disable-pip-version-check
 wheel_pip := build/wheel/venv/bin/python -m pip --quiet --quiet --disable-pip-version-check
 # Environments that only `make` uses: Python compiles the modules that are imported, pip would compile all of them.
 no_bytecode := --no-compile
+all_tests = $(python) tests/in_parts.py $(JOBS)
+some_tests = $(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal $(TESTS)
 strangers := dryfit-npu dryfit-ethos-u quantized-plugin
 packaged := pyproject.toml README.md $(shell find core targets plugins frontends -type f -not -name '*.pyc')
 
@@ -62,7 +64,7 @@ generated: $(VENV)/development.stamp ## the generated pages of docs are current
 	$(python) docs/generate.py --check
 
 unit: $(VENV)/development.stamp ## the tests; TESTS=path and JOBS=n choose which and how many at a time
-	$(python) -m pytest --quiet --durations=15 --durations-min=10 --numprocesses=$(JOBS) --dist=worksteal $(THOROUGH) $(TESTS)
+	$(if $(filter tests,$(TESTS)),$(all_tests),$(some_tests)) --durations=15 --durations-min=10 $(THOROUGH)
 
 site: $(VENV)/site.stamp ## the documentation site, in build/site/html; warnings are errors
 	$(python) docs/build_site.py

@@ -27,11 +27,7 @@ if "DRYFIT_CACHE_DIR" not in os.environ:
     os.environ.setdefault("DRYFIT_CACHE_KEY", str(REPOSITORY / ".cache" / "dryfit.key"))
 
 
-LONGEST = ("tests/targets/cpu/test_tiers.py", "tests/targets/cpu/test_instruction_counts.py")
-"""Files whose tests take longest: they come first, so that at the end no worker waits for them alone."""
-
 SLOW = (
-    *LONGEST,
     "tests/core/cli/test_plugins_new.py",
     "tests/core/testing/test_wrong_targets.py",
     "tests/integration/test_engines.py",
@@ -41,6 +37,8 @@ SLOW = (
     "tests/repository/test_resnet_example.py",
     "tests/targets/cpu/compiler/test_object_cache.py",
     "tests/targets/cpu/test_inner_loops.py",
+    "tests/targets/cpu/test_instruction_counts.py",
+    "tests/targets/cpu/test_tiers.py",
 )
 """Files whose tests run for five seconds to three minutes each, measured with two workers on a cold kernel cache: they
 start processes, compile all kernels of a tier, or run pages and networks whole."""
@@ -120,7 +118,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("slow")
         if SHARED_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("shared")
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def one_of_each(items: list[pytest.Item], share: int) -> list[pytest.Item]:
