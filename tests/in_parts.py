@@ -1,7 +1,8 @@
 """Runs all tests in parts, several at a time, each in a process of its own: `python tests/in_parts.py JOBS OPTION...`.
 
-A process collects its own part only, and hands nothing over to another one: workers of pytest-xdist collect all tests
-each, and to report a test took them longer than half of the tests take. It is smaller, too, so that forks of it are.
+A process collects its own part only, and hands nothing over to another one. Each worker of pytest-xdist collects all
+tests, and took 2.5 ms to report one, measured on an AMD EPYC (Zen 3): as long as a tenth of the tests take themselves.
+A smaller process is forked sooner, too.
 """
 
 from __future__ import annotations
