@@ -30,10 +30,15 @@ PARTS = (
 """Folders that run in one process, without those that run in another one. What takes long comes first."""
 
 
+def left_out(part: tuple[str, ...]) -> list[str]:
+    """The folders inside those of a part that run in another one."""
+    others = [folder for other in PARTS if other is not part for folder in other]
+    return [one for one in others if one.startswith(tuple(f"{folder}/" for folder in part))]
+
+
 def run(part: tuple[str, ...], options: list[str]) -> tuple[int, str]:
     """Run a part; returns the exit code, and what pytest prints."""
-    others = [folder for other in PARTS if other is not part for folder in other]
-    ignored = [f"--ignore={one}" for one in others if any(one.startswith(f"{folder}/") for folder in part)]
+    ignored = [f"--ignore={one}" for one in left_out(part)]
     command = [sys.executable, "-m", "pytest", "--quiet", *options, *ignored, *part]
     ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return ended.returncode, f"==== {' '.join(part)}\n{ended.stdout}\n"
