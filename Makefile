@@ -16,11 +16,15 @@ unexport PYTHONDONTWRITEBYTECODE
 python := $(VENV)/bin/python
 pip := $(python) -m pip --quiet --quiet --disable-pip-version-check
 wheel_pip := build/wheel/venv/bin/python -m pip --quiet --quiet --disable-pip-version-check
+# Environments that only `make` uses: Python compiles the modules that are imported, pip would compile all of them.
+no_bytecode := --no-compile
+all_tests = $(python) tests/in_parts.py $(JOBS)
+some_tests = $(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal $(TESTS)
 strangers := dryfit-npu dryfit-ethos-u quantized-plugin
 packaged := pyproject.toml README.md $(shell find core targets plugins frontends -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test thorough quick lint types contracts generated unit site stranger bench docs pictures wheel clean
+.PHONY: help demo test thorough quick lint types contracts kernels generated unit site stranger bench docs pictures wheel clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -32,8 +36,9 @@ quick: lint types ## style, types and a representative part of the tests, before
 	$(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal -m quick $(TESTS)
 
 # The tests check contracts and generated pages themselves. What uses one processor runs beside another of its kind.
-test: $(VENV)/development.stamp $(VENV)/site.stamp ## everything that has to hold before a change is done
-	$(MAKE) --no-print-directory --jobs=$(JOBS) lint types site stranger
+test: ## everything that has to hold before a change is done
+	$(MAKE) --no-print-directory --jobs=$(JOBS) $(VENV)/test.stamp build/wheel/vela.stamp
+	$(MAKE) --no-print-directory --jobs=$(JOBS) types lint kernels site stranger
 	$(MAKE) --no-print-directory unit
 
 thorough: export DRYFIT_FORGERIES ?= 20000
@@ -51,11 +56,15 @@ types: $(VENV)/development.stamp ## mypy, strict
 contracts: $(VENV)/development.stamp ## which package may import which
 	@$(VENV)/bin/lint-imports > $(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
+# In one process, where `dryfit warmup` has several: what kernels have in common is compiled once.
+kernels: $(VENV)/development.stamp ## compile all CPU kernels, so that no two tests compile the same one
+	@$(python) -m dryfit_cpu.side_by_side $$($(python) -m dryfit_cpu.warm_up missing) > $(VENV)/kernels.log
+
 generated: $(VENV)/development.stamp ## the generated pages of docs are current
 	$(python) docs/generate.py --check
 
 unit: $(VENV)/development.stamp ## the tests; TESTS=path and JOBS=n choose which and how many at a time
-	$(python) -m pytest --quiet --durations=15 --durations-min=10 --numprocesses=$(JOBS) --dist=worksteal $(THOROUGH) $(TESTS)
+	$(if $(filter tests,$(TESTS)),$(all_tests),$(some_tests)) --durations=15 --durations-min=10 $(THOROUGH)
 
 site: $(VENV)/site.stamp ## the documentation site, in build/site/html; warnings are errors
 	$(python) docs/build_site.py
@@ -74,7 +83,7 @@ wheel: build/wheel/installed.stamp ## build the wheel, install it into an empty 
 
 stranger: export DRYFIT_ETHOS_U_LAYERS ?= 30
 stranger: build/wheel/vela.stamp ## packages that are not dryfit's, beside the built wheel, in that environment
-	@$(wheel_pip) install --no-deps --force-reinstall $(addprefix ./examples/,$(strangers))
+	@$(wheel_pip) install $(no_bytecode) --no-deps --force-reinstall $(addprefix ./examples/,$(strangers))
 	@cd build/wheel && venv/bin/dryfit plugins doctor
 	@cd build/wheel && set -e; for folder in $(addprefix $(CURDIR)/examples/,$(strangers)); do venv/bin/python -m pytest --quiet -p no:cacheprovider --rootdir=$$folder $$folder/tests; done
 
@@ -111,17 +120,23 @@ $(VENV)/benchmarks.stamp: pyproject.toml | $(python)
 	@$(pip) install --editable '.[benchmarks]'
 	@touch $@
 
+# Both in one go, for `make test`.
+$(VENV)/test.stamp: pyproject.toml | $(python)
+	@echo "Installing dryfit and what its tests and its documentation site need"
+	@$(pip) install $(no_bytecode) --editable '.[dev,examples,site]'
+	@touch $@ $(VENV)/demo.stamp $(VENV)/development.stamp $(VENV)/site.stamp
+
 # An environment with the wheel and nothing of this folder: what a user gets who installs dryfit.
 build/wheel/installed.stamp: $(packaged) | $(python)
 	@echo "Building the wheel and installing it into an empty environment"
 	@rm -rf build/wheel && mkdir -p build/wheel
 	@$(pip) wheel --no-deps --wheel-dir build/wheel .
 	@$(PYTHON) -m venv build/wheel/venv
-	@$(wheel_pip) install "$$(echo build/wheel/dryfit-*.whl)[testing]"
+	@$(wheel_pip) install $(no_bytecode) "$$(echo build/wheel/dryfit-*.whl)[testing]"
 	@touch $@
 
 # Arm's compiler, which the Ethos-U is held against; where it has no wheel, these tests are skipped visibly.
 build/wheel/vela.stamp: build/wheel/installed.stamp examples/dryfit-ethos-u/pyproject.toml
-	@$(wheel_pip) install --only-binary :all: 'ethos-u-vela==5.2.0' 'ai-edge-litert>=2.0' "$$(echo build/wheel/dryfit-*.whl)[tflite]" || \
+	@$(wheel_pip) install $(no_bytecode) --only-binary :all: 'ethos-u-vela==5.2.0' 'ai-edge-litert>=2.0' "$$(echo build/wheel/dryfit-*.whl)[tflite]" || \
 		echo "Arm's compiler cannot be installed here: tests against it are skipped"
 	@touch $@

@@ -60,7 +60,7 @@ def main() -> int:
         page.write_text(site_text(page.read_text(encoding="utf-8"), page), encoding="utf-8")
     write_api_pages(SOURCE / "reference" / "api")
     write_rule_pages(SOURCE / "reference" / "rules")
-    command = ["-m", "sphinx", "-b", "dirhtml", "-W", "--keep-going", "-q", "-j", "2", SOURCE, SITE / "html"]
+    command = ["-m", "sphinx", "-b", "dirhtml", "-W", "--keep-going", "-q", SOURCE, SITE / "html"]
     return subprocess.run([sys.executable, *command], check=False).returncode  # noqa: S603  our own command
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 from tests.guarded_engines import guarded_engines
 
 from dryfit.testing.guarded_memory import GuardedSide
@@ -27,11 +27,7 @@ if "DRYFIT_CACHE_DIR" not in os.environ:
     os.environ.setdefault("DRYFIT_CACHE_KEY", str(REPOSITORY / ".cache" / "dryfit.key"))
 
 
-LONGEST = ("tests/targets/cpu/test_tiers.py", "tests/targets/cpu/test_instruction_counts.py")
-"""Files whose tests take longest: they come first, so that at the end no worker waits for them alone."""
-
 SLOW = (
-    *LONGEST,
     "tests/core/cli/test_plugins_new.py",
     "tests/core/testing/test_wrong_targets.py",
     "tests/integration/test_engines.py",
@@ -41,6 +37,8 @@ SLOW = (
     "tests/repository/test_resnet_example.py",
     "tests/targets/cpu/compiler/test_object_cache.py",
     "tests/targets/cpu/test_inner_loops.py",
+    "tests/targets/cpu/test_instruction_counts.py",
+    "tests/targets/cpu/test_tiers.py",
 )
 """Files whose tests run for five seconds to three minutes each, measured with two workers on a cold kernel cache: they
 start processes, compile all kernels of a tier, or run pages and networks whole."""
@@ -66,7 +64,7 @@ QUICK = (
 """What `make quick` runs: networks, import, passes, placement, rules of devices, one file of kernels, one command."""
 
 SHARE_VARIABLE = "DRYFIT_TEST_SHARE"
-"""Which share of the tests of each function runs: 4 for every fourth."""
+"""Which share of the tests of each function runs, and of the examples that it draws: 4 for every fourth."""
 
 SHARED_FIXTURES = {"shared", "shared_models", "shared_images"}
 
@@ -112,6 +110,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     share = int(os.environ.get(SHARE_VARIABLE, "1"))
     if share > 1:
         items[:] = one_of_each(items, share)
+        draw_fewer(items, share)
     for item in items:
         if item.nodeid.startswith(QUICK):
             item.add_marker("quick")
@@ -119,7 +118,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("slow")
         if SHARED_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("shared")
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def one_of_each(items: list[pytest.Item], share: int) -> list[pytest.Item]:
@@ -134,10 +132,22 @@ def one_of_each(items: list[pytest.Item], share: int) -> list[pytest.Item]:
     return kept
 
 
+def draw_fewer(items: list[pytest.Item], share: int) -> None:
+    """Let tests that draw examples draw as many fewer."""
+    for test in {item.obj for item in items if is_hypothesis_test(getattr(item, "obj", None))}:
+        whole = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(whole, max_examples=-(-whole.max_examples // share))
+
+
+def pytest_collection() -> None:
+    """Search for no garbage while thousands of tests are collected: all of it stays, and a search looks at all."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Keep thousands of collected tests out of every later search for garbage."""
-    gc.collect()
+    """Keep what was collected out of every later search for garbage."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ The levels that build and run networks come first: networks, segments, memory po
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -13,6 +14,7 @@ import pytest
 
 from dryfit.network.data_types import DataType
 from dryfit.target.memory_pools import MemoryPool
+from dryfit.target.target import Target
 from dryfit.testing import (
     declared_checks,
     engine_checks,
@@ -98,10 +100,16 @@ class TargetNetworks(TargetKit):
         require_none(engine_checks.process_problems(self.complete, precision, self.networks))
 
 
+_INTEGER_CASES: weakref.WeakKeyDictionary[Target, list[integer_networks.IntegerCase]] = weakref.WeakKeyDictionary()
+"""Cases of each target: to find them takes some 2,000 verdicts, and two tests ask."""
+
+
 def _integer_case_cases(kit: TargetIntegerNetworks) -> Cases:
     if any(record_checks.declaration(kit.complete, name)[1] for name in ("limits", "kernels")):
         return []  # a test of the record reports what cannot be loaded
-    return [(str(case), case) for case in integer_networks.integer_cases(kit.complete)]
+    if kit.target not in _INTEGER_CASES:
+        _INTEGER_CASES[kit.target] = integer_networks.integer_cases(kit.complete)
+    return [(str(case), case) for case in _INTEGER_CASES[kit.target]]
 
 
 def _integer_trial_cases(kit: TargetIntegerNetworks) -> Cases:

@@ -7,6 +7,7 @@ that is not there is a visible skip.
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -39,10 +40,20 @@ def library_of(method):
 
 
 @functools.cache
-def answered(method, operator):
+def answers_of_library(method, draw, count):
+    """Cases of each operator of a method with the library's answers: all in one process, which takes long to start."""
+    operators = [operator for one, operator in CELLS if one == method]
+    cases = [(operator, case) for operator in operators for case in draw(operator, method, count=count, seed=SEED)]
+    found = defaultdict(list)
+    answers = library_of(method).answers([case for _, case in cases])
+    for (operator, case), answer in zip(cases, answers, strict=True):
+        found[operator].append((case, answer))
+    return found
+
+
+def answered(method, operator, draw=trial_cases, count=1):
     """Cases of a cell that both the library and the method take, with the library's answers."""
-    cases = trial_cases(operator, method, count=1, seed=SEED)
-    pairs = zip(cases, library_of(method).answers(cases), strict=True)
+    pairs = answers_of_library(method, draw, count)[operator]
     return [(case, answer) for case, answer in pairs if not isinstance(answer, Refusal) and takes(method, case)]
 
 
@@ -72,18 +83,14 @@ def test_a_definition_gives_the_codes_of_the_library(method, operator):
 
 @pytest.mark.parametrize(("method", "operator"), [cell for cell in CELLS if cell[0] in ("tflite", "tflite-xnnpack")])
 def test_so_it_does_for_codes_of_int16_and_other_forms(method, operator):
-    cases = further_cases(operator, method, count=2, seed=SEED)
-    pairs = zip(cases, library_of(method).answers(cases) if cases else (), strict=True)
-    wrong, compared = {}, 0
+    pairs, wrong = answered(method, operator, further_cases, 2), {}
     for case, expected in pairs:
-        if isinstance(expected, Refusal) or not takes(method, case):
-            continue
         (found,) = quantize_method(method).evaluate(case.layer, case.inputs)
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-        count, compared = int(np.count_nonzero(found != expected)), compared + 1
+        count = int(np.count_nonzero(found != expected))
         wrong.update({case.title: count} if count else {})
     assert not wrong
-    assert compared or not any(takes(method, case) for case in cases)
+    assert pairs or not any(takes(method, case) for case in further_cases(operator, method, count=2, seed=SEED))
 
 
 def test_a_library_that_ends_its_process_refuses_one_case_only():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tracemalloc
 
 import numpy as np
@@ -17,18 +18,29 @@ from dryfit.errors import DryfitError, EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import is_stand_in, stand_in
 
-WHOLE = built(float_network(weights(1)), BuilderFlag.REFIT).serialize()
-STRIPPED = built(float_network(weights(1)), BuilderFlag.STRIP_PLAN).serialize()
-QUANTIZED = built(quantized_network(weights(1), scales=SCALES), BuilderFlag.REFIT).serialize()
+
+@functools.cache
+def whole():
+    return built(float_network(weights(1)), BuilderFlag.REFIT).serialize()
 
 
-@pytest.mark.parametrize("data", [WHOLE, STRIPPED, QUANTIZED], ids=["whole", "stripped", "quantized"])
-def test_a_file_gives_back_the_bytes_that_it_has(data):
-    assert engine_file.serialize(engine_file.load(data)) == data
+@functools.cache
+def stripped():
+    return built(float_network(weights(1)), BuilderFlag.STRIP_PLAN).serialize()
+
+
+@functools.cache
+def quantized():
+    return built(quantized_network(weights(1), scales=SCALES), BuilderFlag.REFIT).serialize()
+
+
+@pytest.mark.parametrize("file", [whole, stripped, quantized])
+def test_a_file_gives_back_the_bytes_that_it_has(file):
+    assert engine_file.serialize(engine_file.load(file())) == file()
 
 
 def test_an_array_that_the_engine_has_anyway_is_not_written_twice():
-    _, manifest, _ = split(WHOLE)
+    _, manifest, _ = split(whole())
     names = manifest["refit"]["network_arrays"]
     assert names["addend.weights"] == manifest["network_arrays"]["addend.weights"]
     assert names["conv.kernel"] == "refit/conv.kernel"
@@ -57,7 +69,7 @@ def test_a_kernel_that_does_not_pack_what_is_left_out_is_refused():
 
 
 def test_a_stripped_file_has_no_arrays_of_weights():
-    _, manifest, _ = split(STRIPPED)
+    _, manifest, _ = split(stripped())
     assert [entry["name"] for entry in manifest["arrays"]] == []
     assert "refit/conv.kernel" in manifest["arrays_left_out"]
 
@@ -110,7 +122,7 @@ def leave_out_packed_weights(manifest):
 )
 def test_lies_about_refits_are_refused(change, words):
     with pytest.raises(EngineFileError) as caught:
-        engine_file.load(forged(WHOLE, change))
+        engine_file.load(forged(whole(), change))
     assert words in str(caught.value)
 
 
@@ -134,7 +146,7 @@ def change_stand_in(name, **changes):
     ],
 )
 def test_lies_about_what_is_left_out_are_refused_before_memory_is_taken(change, words):
-    data = forged(STRIPPED, change)
+    data = forged(stripped(), change)
     tracemalloc.start()
     with pytest.raises(EngineFileError) as caught:
         engine_file.load(data)
@@ -157,7 +169,7 @@ def test_lies_about_what_is_left_out_are_refused_before_memory_is_taken(change, 
     ],
 )
 def test_a_refit_of_a_forged_engine_ends_well_or_with_an_error_of_ours(change):
-    data = forged(QUANTIZED, change)
+    data = forged(quantized(), change)
     try:
         engine = Engine.load(data)
         Refitter(engine).refit_cuda_engine()

@@ -59,7 +59,7 @@ FEW = ("test_convolution", "test_integer_convolution", "test_integer_depthwise",
 """Files whose code differs most from tier to tier: in others `make test` runs these alone, `make thorough` all."""
 
 SHARE = "8"
-"""Of the tests of each function, every eighth runs in another tier; `make thorough` runs them all."""
+"""Of the tests and examples of each function, every eighth runs in another tier; `make thorough` runs them all."""
 
 INTEGERS_ONLY = frozenset({"avx512", "avx2-vnni"})
 """Tiers that differ from avx512-vnni and avx2, beside them, in how integers are multiplied, and in nothing else.

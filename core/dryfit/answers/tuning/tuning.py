@@ -172,7 +172,7 @@ class TuneAnswer(Answer):
         files: written files, by what they are.
 
     Example:
-        >>> answer = dryfit.tune("digits.onnx", "images.npy", "tuned", metric="sqnr", target=25.0)
+        >>> answer = dryfit.tune("digits.onnx", "images.npy", "tuned", target=25.0, steps=["equalization"])
         >>> set(answer.reporting) & {*answer.samples, *answer.held_back}
         set()
     """
