@@ -44,7 +44,7 @@ from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import FLOAT, WORD, Builder, Loop, Value, load, offset, store, word
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.compiler.vectors import first_mask
+from dryfit_cpu.compiler.vectors import first_mask, store_first
 
 LANES = current_tier().lanes
 # Two vectors of channels by `rows` pixels. Each turn loads two vectors of weights and broadcasts `rows` words, so that
@@ -330,6 +330,7 @@ def _finish(
     low, high = limits
     vectors = len(sums) // len(outputs)
     mask = first_mask(builder, lanes) if vectors == 1 else None
+    results, places = [], []
     for pixel, output in enumerate(outputs):
         for vector in range(vectors):
             # Sums become outputs in their registers: a pass of its own over the output for bias, residual and clamp
@@ -337,11 +338,13 @@ def _finish(
             value, at = sums[pixel * vectors + vector], 4 * LANES * vector
             if residuals is not None:
                 value = builder.fadd(value, _load(builder, offset(builder, residuals[pixel], at), mask))
-            value, to = emit.clamped(builder, value, low, high), offset(builder, output, at)
-            if mask is None:
-                store(builder, value, to)
-            else:
-                emit.masked_store(builder, value, builder.inttoptr(to, _SUMS.as_pointer()), mask)
+            results.append(emit.clamped(builder, value, low, high))
+            places.append(offset(builder, output, at))
+    if vectors == 1:
+        store_first(builder, results, places, lanes)
+    else:
+        for value, place in zip(results, places, strict=True):
+            store(builder, value, place)
 
 
 def _load(builder: Builder, address: Value, mask: Value | None) -> Value:
