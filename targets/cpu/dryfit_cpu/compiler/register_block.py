@@ -43,6 +43,7 @@ from numba import types
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import FLOAT, WORD, Builder, Loop, Value, load, offset, store, word
+from dryfit_cpu.compiler.line_copies import CACHE_LINE
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import first_mask, store_first
 
@@ -295,13 +296,14 @@ def _block(
     residuals = pixels(residual0, residual1, Strides.of(builder, residual_stride))
     # Lines of the output and the residual are on their way while k is summed: with few inputs a block ends before they
     # would be there.
+    lines = range(0, 4 * LANES * vectors, CACHE_LINE)
     for address in outputs:
-        for vector in range(vectors):
-            emit.prefetch(builder, offset(builder, address, 4 * LANES * vector), write=True)
+        for line in lines:
+            emit.prefetch(builder, offset(builder, address, line), write=True)
     with builder.if_then(builder.icmp_signed("!=", residual0, word(0))):
         for address in residuals:
-            for vector in range(vectors):
-                emit.prefetch(builder, offset(builder, address, 4 * LANES * vector))
+            for line in lines:
+                emit.prefetch(builder, offset(builder, address, line))
 
     starts = pixels(start0, start1, Strides.of(builder, start_stride))
     sums = [
