@@ -134,7 +134,10 @@ def test_an_output_is_written_where_it_is_asked_for(context):
         ({"x": OnAnotherDevice(X)}, "Copy it to the CPU"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_what_would(context, inputs, words):
+@pytest.mark.parametrize("runs_before", [0, 2])
+def test_what_does_not_fit_is_refused_with_what_would(context, inputs, words, runs_before):
+    for _ in range(runs_before):
+        np.testing.assert_array_equal(context.run({"x": X})["y"], Y)
     with pytest.raises(ExecutionError) as caught:
         context.run(inputs)
     assert words in str(caught.value)

@@ -54,9 +54,15 @@ def test_all_tactics_give_the_same_bits(network, names, threads, monkeypatch):
 
 
 def test_small_weights_stay_in_the_cache_while_tiles_go_by_and_large_ones_do_not():
-    assert product_tactics(784, 64, 128, has_blocks=False).names == [TILES, PANELS]
+    assert product_tactics(100_000, 64, 128, has_blocks=False).names == [TILES, PANELS]
     assert product_tactics(784, 2048, 512, has_blocks=False).names == [PANELS, TILES]
     assert product_tactics(784, 2048, 512, has_blocks=True).names == [PANELS, TILES, PANELS_BY_BLOCKS]
+
+
+def test_inputs_that_stay_in_the_cache_are_read_again_and_not_the_weights():
+    assert product_tactics(32, 128, 128, has_blocks=False).names == [PANELS, TILES]
+    assert not tactics.goes_by_tiles(tiles=6, depth=128, weight_bytes=4 * 128 * 128)
+    assert tactics.goes_by_tiles(tiles=100_000, depth=128, weight_bytes=4 * 128 * 128)
 
 
 def test_one_tile_or_one_panel_leaves_no_choice():

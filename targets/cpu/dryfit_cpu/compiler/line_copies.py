@@ -168,6 +168,12 @@ def interleave_blocks(builder: Builder, number: Value, at: Value, step: Value, p
     builder.position_at_end(end)
 
 
+@emit.outlined_operation("interleave_three", *[types.int64] * 4)
+def interleave_three(builder: Builder, at: Value, step: Value, pixels: Value, blocks: Value) -> None:
+    """Copy blocks of FP32 pixels from three planes, such as those of a picture, that lie `step` bytes apart."""
+    _blocks(builder, Interleaving(4, 3, 3, makes_pixels=True, clears=False), at, step, pixels, blocks)
+
+
 def _blocks(builder: Builder, kind: Interleaving, at: Value, step: Value, pixels: Value, blocks: Value) -> None:
     element = ir.IntType(8 * kind.size)
     plane, pixel = emit.vector_of(element, BLOCK_PIXELS), emit.vector_of(element, BLOCK_PIXELS * kind.pitch)

@@ -18,7 +18,7 @@ from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.emit import FLOAT, INT, WORD, Builder, Value, operation
 from dryfit_cpu.compiler.half_precision import narrowed, widened
 from dryfit_cpu.compiler.tier import is_arm
-from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECTOR, WORDS, first_mask
+from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECTOR, WORDS, first_mask, store_first
 
 VECTOR_BYTES = 4 * LANES
 # On the stack and not in memory that kernels bring: it is in the first-level cache whenever it is used, each thread has
@@ -105,6 +105,10 @@ def _loader(kind: Any) -> tuple[Any, Any, Any]:
     return whole, part, strided
 
 
+def _store_first(builder: Builder, address: Value, value: Value, count: Value) -> None:
+    store_first(builder, [value], [address], count)
+
+
 def _storer(kind: Any) -> tuple[Any, Any, Any]:
     """Operations that store all lanes, the first `count` lanes, and lanes at a stride, of one element type."""
     codes = [types.int64] if kind is SHORTS else []
@@ -120,6 +124,9 @@ def _storer(kind: Any) -> tuple[Any, Any, Any]:
 
     @operation(types.void, types.int64, VECTOR, types.int64, *codes)
     def part(builder: Builder, address: Value, value: Value, count: Value, *code: Value) -> None:
+        if kind is FLOATS:
+            emit.outlined(builder, "store_first", [address, value, count], _store_first)
+            return
         pointer = builder.inttoptr(address, kind.as_pointer())
         emit.masked_store(builder, finished(builder, value, code), pointer, first_mask(builder, count))
 

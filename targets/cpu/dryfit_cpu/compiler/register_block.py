@@ -43,8 +43,9 @@ from numba import types
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import FLOAT, WORD, Builder, Loop, Value, load, offset, store, word
+from dryfit_cpu.compiler.line_copies import CACHE_LINE
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.compiler.vectors import first_mask
+from dryfit_cpu.compiler.vectors import first_mask, store_first
 
 LANES = current_tier().lanes
 # Two vectors of channels by `rows` pixels. Each turn loads two vectors of weights and broadcasts `rows` words, so that
@@ -295,13 +296,14 @@ def _block(
     residuals = pixels(residual0, residual1, Strides.of(builder, residual_stride))
     # Lines of the output and the residual are on their way while k is summed: with few inputs a block ends before they
     # would be there.
+    lines = range(0, 4 * LANES * vectors, CACHE_LINE)
     for address in outputs:
-        for vector in range(vectors):
-            emit.prefetch(builder, offset(builder, address, 4 * LANES * vector), write=True)
+        for line in lines:
+            emit.prefetch(builder, offset(builder, address, line), write=True)
     with builder.if_then(builder.icmp_signed("!=", residual0, word(0))):
         for address in residuals:
-            for vector in range(vectors):
-                emit.prefetch(builder, offset(builder, address, 4 * LANES * vector))
+            for line in lines:
+                emit.prefetch(builder, offset(builder, address, line))
 
     starts = pixels(start0, start1, Strides.of(builder, start_stride))
     sums = [
@@ -330,6 +332,7 @@ def _finish(
     low, high = limits
     vectors = len(sums) // len(outputs)
     mask = first_mask(builder, lanes) if vectors == 1 else None
+    results, places = [], []
     for pixel, output in enumerate(outputs):
         for vector in range(vectors):
             # Sums become outputs in their registers: a pass of its own over the output for bias, residual and clamp
@@ -337,11 +340,13 @@ def _finish(
             value, at = sums[pixel * vectors + vector], 4 * LANES * vector
             if residuals is not None:
                 value = builder.fadd(value, _load(builder, offset(builder, residuals[pixel], at), mask))
-            value, to = emit.clamped(builder, value, low, high), offset(builder, output, at)
-            if mask is None:
-                store(builder, value, to)
-            else:
-                emit.masked_store(builder, value, builder.inttoptr(to, _SUMS.as_pointer()), mask)
+            results.append(emit.clamped(builder, value, low, high))
+            places.append(offset(builder, output, at))
+    if vectors == 1:
+        store_first(builder, results, places, lanes)
+    else:
+        for value, place in zip(results, places, strict=True):
+            store(builder, value, place)
 
 
 def _load(builder: Builder, address: Value, mask: Value | None) -> Value:

@@ -91,4 +91,9 @@ AVERAGES = Variants((), SUMS.widths)
 """Sums whose weights are 1."""
 REAL_SUMS = Variants(SUMS.windows, (2 * current_tier().lanes, current_tier().lanes))
 """FP32 values."""
+PAIRED_WINDOWS = REAL_SUMS.windows[:2] if current_tier().lanes == 8 else ()
+"""Windows of 3 x 3 whose outputs are summed two rows at a time, where registers are eight lanes long and only 16."""
+PAIRED_WIDTH, PAIRED_NUMBERS = REAL_SUMS.widths[0], len(PAIRED_WINDOWS) * len(REAL_SUMS.widths)
+"""There is code for blocks of this width, of which the numbers in `REAL_SUMS` are below that one."""
+PAIR_ROWS = 2
 MAXIMA = Variants(((3, 3, 1), (3, 3, 2), (2, 2, 2)), _widths(_REGISTER_BYTES))

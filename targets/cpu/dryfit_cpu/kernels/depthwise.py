@@ -18,7 +18,7 @@ from dryfit.target.kernels import Array, Binding, Specs
 from dryfit.target.tactics import Tactics
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep
-from dryfit_cpu.compiler.window_variants import REAL_SUMS
+from dryfit_cpu.compiler.window_variants import PAIR_ROWS, PAIRED_WINDOWS, REAL_SUMS
 from dryfit_cpu.descriptors import Image, WordTable
 from dryfit_cpu.kernels import convolution, epilogues
 from dryfit_cpu.kernels.constants import constant_weights, filled_channels
@@ -79,12 +79,12 @@ def _tactics(group: LayerGroup, specs: Specs) -> Tactics:
 def _strip(output: Sequence[int], threads: int, tactic: str) -> int:
     """Rows that are computed one after the other for a block of channels, so that they share inputs.
 
-    One, or all of them where that leaves enough work for each thread.
+    As few as go together, or all of them where that leaves enough work for each thread.
     """
     N, C, H, _ = output
     names = [tactic] if tactic else plane_tactics(output, REAL_SUMS.widths[0]).names
     if names and names[0] == ROWS:
-        return 1
+        return PAIR_ROWS if PAIRED_WINDOWS else 1
     blocks = N * -(-C // REAL_SUMS.widths[0])
     parts = 1 if threads == 1 else -(-_PARTS_OF_A_THREAD * threads // max(1, blocks))
     return max(1, -(-H // parts))

@@ -201,9 +201,9 @@ def panel_table(
 
 
 def order_of(tactic: str, tiles: Array, panels: Array, depth: int) -> int:
-    """The outer loop of a product over these tables: as a tactic says, else by the size of the weights."""
+    """The outer loop of a product over these tables: as a tactic says, else by their sizes."""
     weight_bytes = 4 * depth * len(panels) * current_tier().block_channels
-    by_tiles = tactic == TILES if tactic else goes_by_tiles(len(tiles), weight_bytes)
+    by_tiles = tactic == TILES if tactic else goes_by_tiles(len(tiles), depth, weight_bytes)
     return codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE
 
 

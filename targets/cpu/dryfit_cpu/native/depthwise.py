@@ -8,8 +8,9 @@ from __future__ import annotations
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.depthwise_block import GROUP_CHANNELS, WEIGHT_ROW_BYTES, grouped_block, sum_windows
 from dryfit_cpu.compiler.memory import load, load_int, read, stack_memory, write
+from dryfit_cpu.compiler.row_pairs import sum_window_pairs
 from dryfit_cpu.compiler.vectors import LANES
-from dryfit_cpu.compiler.window_variants import WAITING_OUTPUTS
+from dryfit_cpu.compiler.window_variants import PAIR_ROWS, PAIRED_NUMBERS, PAIRED_WIDTH, WAITING_OUTPUTS
 from dryfit_cpu.descriptors import Chunk, Finish, Image, WindowAxis, WordTable
 from dryfit_cpu.native.convolution import finish_pixel
 from dryfit_cpu.native.functions import activate
@@ -41,6 +42,7 @@ def depthwise(
     # A piece of work is a strip of rows and a block of channels: what one row of outputs reads, the next one finds in
     # the first-level cache, unless a strip is one row.
     strips = (output.rows + strip - 1) // strip
+    pairs = finish.bypasses == 0 and window_rows.step == window_columns.step and window_rows.dilation == 1
     for index in range(*share(chunk, output.images * strips * blocks.rows)):
         line = index // blocks.rows
         block = blocks.address + (index - line * blocks.rows) * BLOCK_BYTES
@@ -48,11 +50,22 @@ def depthwise(
         number, panel = load_int(block + 16), load_int(block + 24)
         image = line // strips
         first = (line - image * strips) * strip
-        for row in range(first, min(output.rows, first + strip)):
+        row, last = first, min(output.rows, first + strip)
+        while row < last:
             first_row = row * window_rows.step - window_rows.before
-            begin_row, end_row = inside(first_row, window_rows.dilation, window_rows.extent, 0, source.rows)
             at = pixel(source, image, first_row, 0) + channel * 4
             to = pixel(output, image, row, 0) + channel * output.channel_stride
+            if pairs and number < PAIRED_NUMBERS and width == PAIRED_WIDTH and row + 1 < last:
+                begin_row, end_row = inside(first_row, 1, window_rows.extent + window_rows.step, 0, source.rows)
+                sum_window_pairs(
+                    number, at, row_hop, begin_row, end_row, -left, source.columns, source.pixel_stride, outside,
+                    panel, output.columns, to, output.pixel_stride, 0, window_rows.extent, window_columns.extent,
+                    window_columns.step, window_columns.dilation, output.row_stride,
+                )  # fmt: skip
+                row += PAIR_ROWS
+                continue
+            begin_row, end_row = inside(first_row, window_rows.dilation, window_rows.extent, 0, source.rows)
+            row += 1
             if finish.bypasses == 0:
                 sum_windows(
                     number, at, row_hop, begin_row, end_row, -left, source.columns, source.pixel_stride, outside,
@@ -60,7 +73,7 @@ def depthwise(
                     window_columns.step, window_columns.dilation,
                 )  # fmt: skip
                 continue
-            add = pixel(residual, image, row, 0) + channel * residual.channel_stride
+            add = pixel(residual, image, row - 1, 0) + channel * residual.channel_stride
             # As many outputs at a time as their sums fit the stack.
             for column in range(0, output.columns, WAITING_OUTPUTS):
                 pixels = min(WAITING_OUTPUTS, output.columns - column)

@@ -64,7 +64,7 @@ def pool(
     is_plain = (
         source.kind == FP32 and source.channel_stride == 4 and output.kind == FP32 and output.channel_stride == 4
         and not is_average and multiplier == 1.0 and function.kind == NONE and output.channels % LANES == 0
-        and together == output.channels and window_columns.extent in (2, 3)
+        and together >= output.channels and window_columns.extent in (2, 3)
     )  # fmt: skip
     for index in range(*share(chunk, output.images * output.rows * parts)):
         line = index // parts

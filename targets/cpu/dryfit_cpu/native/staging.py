@@ -13,10 +13,14 @@ from numba import float32
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_memory import STAGED_BYTES, stage_fill, stage_values
+from dryfit_cpu.compiler.line_copies import BLOCK_PIXELS, interleave_three
 from dryfit_cpu.compiler.memory import load_int, read, write
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.descriptors import Chunk, Image, ImagePadding, Runs
 from dryfit_cpu.native.indices import pixel, share
+
+_COLORS = 3
+"""Planes of a picture."""
 
 
 def _stager(value_bytes: int, fill_run: Any, copy_row: Any) -> Any:
@@ -65,9 +69,14 @@ def _copy_row(start: int, source: Image, destination: int, pitch: int) -> None:
     elif source.pixel_stride == size:
         # Planes: vectors are read along a row and scattered. Reading is what can be slow, as a plane is far from the
         # next; the pixels that are written stay in the cache until all channels are there.
+        first = 0
+        if source.kind == FP32 and source.channels == _COLORS and pitch == _COLORS * 4:
+            # What most networks begin with. Lanes that are scattered one by one take four times as long.
+            interleave_three(start, source.channel_stride, destination, source.columns // BLOCK_PIXELS)
+            first = source.columns // BLOCK_PIXELS * BLOCK_PIXELS
         for channel in range(source.channels):
             plane = start + channel * source.channel_stride
-            for column in range(0, source.columns, LANES):
+            for column in range(first, source.columns, LANES):
                 x = read(plane + column * size, size, kind, source.columns - column)
                 write(destination + column * pitch + channel * 4, pitch, FP32, x, source.columns - column)
     else:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds
+from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds, run_group
 
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
@@ -382,6 +382,25 @@ def test_depthwise_convolution_is_computed_as_the_reference_does(
     feeds = random_feeds(network, np.random.default_rng(0), {"x": layouts[0], "residual": layouts[1]})
     name = "cpu.depthwise_convolution"
     assert_like_reference(network, layers, feeds, kernel_name=name, layout=layouts[2])
+
+
+@pytest.mark.parametrize("channels", [16, 24, 40])
+@pytest.mark.parametrize("extent", [(3, 5), (8, 8), (13, 6)])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (1, 2)])
+@pytest.mark.parametrize("padding", [(0, 0), (1, 1), (2, 0)])
+def test_rows_of_depthwise_outputs_have_the_same_bits_together_and_alone(channels, extent, stride, padding):
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (2, channels, *extent))
+    arguments = {"groups": channels, "stride_nd": stride, "pre_padding": padding, "post_padding": padding}
+    layer = convolution(network, x, channels, (3, 3), **arguments)
+    feeds = random_feeds(network, np.random.default_rng(0))
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.depthwise_convolution")
+    together = run_group(network, [layer], feeds)
+    # What is added keeps rows from being summed together.
+    zeros = network.add_input("zeros", DataType.FLOAT, layer.get_output(0).shape)
+    total = network.add_elementwise(layer.get_output(0), zeros, ElementWiseOperation.SUM)
+    alone = run_group(network, [layer, total], {**feeds, "zeros": np.zeros(zeros.shape, np.float32)})
+    np.testing.assert_array_equal(together, alone)
 
 
 def test_an_elementwise_operation_of_another_shape_is_not_fused():

@@ -100,6 +100,24 @@ def test_one_spatial_axis_is_pooled():
     assert_like_reference(network, [layer], feeds, kernel_name="cpu.pooling", layout="linear")
 
 
+@pytest.mark.parametrize("channels", [8, 16, 32, 40])
+@pytest.mark.parametrize("extent", [5, 14, 33])
+@pytest.mark.parametrize(("window", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 1, 1)])
+def test_maxima_of_small_and_large_images_go_by_whole_vectors(channels, extent, window, stride, padding):
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, channels, extent, extent + 2))
+    layer = Pooling(
+        pooling_type=PoolingType.MAX,
+        window_size_nd=(window, window),
+        stride_nd=(stride, stride),
+        pre_padding=(padding, padding),
+        post_padding=(padding, padding),
+    )
+    network.add_layer(layer, [x])
+    feeds = random_feeds(network, np.random.default_rng(0))
+    assert_like_reference(network, [layer], feeds, kernel_name="cpu.pooling")
+
+
 def test_nan_wins_a_maximum():
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (1, 20, 6, 6))
