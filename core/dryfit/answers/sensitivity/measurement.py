@@ -468,6 +468,7 @@ def _without_roundings(network: Network) -> Network:
                         "Layers are judged alone in models without zero points",
                         where=f"layer {one.name!r}",
                         found="a zero point",
+                        allowed="zero points of 0",
                         remedy="Pass the FP32 model with --calibration-cache, or quantize it symmetrically",
                     )
             network.replace_uses(after.outputs[0], before.connected_inputs[0])
