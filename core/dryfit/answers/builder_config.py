@@ -147,7 +147,7 @@ def refuse_quantize_methods(options: NetworkOptions, problem: str, remedy: str =
     Args:
         options: the given options.
         problem: why, the subject of the message.
-        remedy: what to do instead; "" to leave it out.
+        remedy: what to do; "" for leaving out the option.
 
     Raises:
         ConfigError: A quantize method is set; the message states the problem.

@@ -103,6 +103,11 @@ def _plain_default(field: attrs.Attribute[Any]) -> Any:
     return field.default if type(field.default) in (str, float, bool, types.NoneType, tuple) else attrs.NOTHING
 
 
+def is_table(field: attrs.Attribute[Any]) -> bool:
+    """Whether a parameter is a dictionary, by default an empty one."""
+    return getattr(field.default, "factory", None) is dict
+
+
 def _is_tuple(kind: Any) -> bool:
     return tuple in (typing.get_origin(kind), *map(typing.get_origin, typing.get_args(kind)))
 
@@ -121,11 +126,11 @@ def _with_checks(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.At
 def _converter(field: attrs.Attribute[Any]) -> Any:
     own: Any = field.converter
     default = attrs.NOTHING if own is not None else _plain_default(field)
-    is_table = getattr(field.default, "factory", None) is dict and own is None
+    is_plain_table = is_table(field) and own is None
 
     def convert(value: Any, layer: Any, attribute: Any) -> Any:
         # Most parameters of most layers have their defaults.
-        if value is default or (is_table and type(value) is dict and not value):
+        if value is default or (is_plain_table and type(value) is dict and not value):
             return value
         return _checked(value, layer, attribute, own)
 

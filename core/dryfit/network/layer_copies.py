@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from dryfit.network.layer import Layer, LayerT
+from dryfit.network.layer import Layer, LayerT, is_table
 from dryfit.network.tensor import Tensor
 
 
@@ -24,7 +24,7 @@ def copy_layer(layer: LayerT) -> LayerT:
 @functools.cache
 def _tables(cls: type[Layer]) -> Sequence[str]:
     """The fields of a layer class that are dictionaries."""
-    own = [one.name for one in cls.parameters() if getattr(one.default, "factory", None) is dict]
+    own = [one.name for one in cls.parameters() if is_table(one)]
     return ["output_types", *own]
 
 

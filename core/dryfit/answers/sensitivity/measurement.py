@@ -465,7 +465,7 @@ def _without_roundings(network: Network) -> Network:
                 zero_point = one.inputs[2] if len(one.inputs) > 2 else None
                 if zero_point is not None and (zero_point.spec.value is None or zero_point.spec.value.any()):
                     raise ConfigError(
-                        "Layers are judged alone in models without zero points",
+                        "Single layers can be judged only in models without zero points",
                         where=f"layer {one.name!r}",
                         found="a zero point",
                         allowed="zero points of 0",

@@ -303,12 +303,11 @@ def _measured(
 ) -> Measurement:
     ranges = hashlib.sha256(json.dumps(sorted(task.ranges.items())).encode()).hexdigest()
     digest = _digest(task.load.args[0]) if isinstance(task.load, functools.partial) else ""
+    of_samples = "" if has_scales(task.options) else ", which are of all samples without --calibration-cache"
     fingerprint = {
         "model": digest,
         "samples": task.source.text,
-        "ranges"
-        if has_scales(task.options)
-        else "ranges, which are of all samples without --calibration-cache": ranges,
+        f"ranges{of_samples}": ranges,
         "options": task.options.fingerprint,
         "outputs": str(task.keeps_outputs),
     }

@@ -44,6 +44,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Array
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.importer import network_from_onnx
+from dryfit.onnx.translation.implicit_precisions import prepared_model
 from dryfit.plugins.calibrators import calibrator as calibrator_of
 from dryfit.quantization.calibration import collect
 from dryfit.quantization.collector import Collector
@@ -128,7 +129,13 @@ class DeviceRuns:
 
     def _asked(self, candidate: Candidate) -> tuple[Network, BuilderConfig]:
         network = self.network(candidate.model)
-        _set_scales(network, candidate)
+        for tensor in network.tensors:
+            if tensor.name in candidate.ranges:
+                end = candidate.ranges[tensor.name]
+                tensor.dynamic_range = -end, end
+        for layer in network.layers:
+            if layer.name in candidate.half:
+                layer.precision = DataType.HALF
         with quiet_log():
             config, _ = config_of(network, attrs.evolve(self.options, shape={}))
         config.set_flag(BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
@@ -136,9 +143,9 @@ class DeviceRuns:
         return network, config
 
     def _asked_of_methods(self, candidate: Candidate) -> tuple[Network, BuilderConfig]:
-        return network_for_methods(
-            candidate.model, self.folder, self.options, self.shapes, lambda network: _set_scales(network, candidate)
-        )
+        prepared = attrs.evolve(candidate, model=prepared_model(candidate.model))
+        asked = self.without_methods._asked(prepared)  # noqa: SLF001  of this class
+        return network_for_methods(prepared.model, self.folder, self.options, self.shapes, asked)
 
     def outputs(self, candidate: Candidate, samples: Sequence[Feeds]) -> list[dict[str, Array]]:
         """Return the outputs of a quantized network."""
@@ -172,16 +179,6 @@ class DeviceRuns:
         tensors = list(dict.fromkeys(name for one in roundings for name in one.tensors))
         probe = NoiseProbe(self.network(model), tensors, samples[0], self.threads)
         return [probe.noise(str(index), feeds, roundings) for index, feeds in enumerate(samples)]
-
-
-def _set_scales(network: Network, candidate: Candidate) -> None:
-    for tensor in network.tensors:
-        if tensor.name in candidate.ranges:
-            end = candidate.ranges[tensor.name]
-            tensor.dynamic_range = -end, end
-    for layer in network.layers:
-        if layer.name in candidate.half:
-            layer.precision = DataType.HALF
 
 
 @attrs.frozen(eq=False)
