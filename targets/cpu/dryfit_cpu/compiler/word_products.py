@@ -144,7 +144,9 @@ def add_shorts(builder: Builder, a: Value, b: Value, sums: Value) -> Value:
 def _pairs() -> BlockProduct:
     if is_arm():
         return BlockProduct(INT, SUMS, _add_pairs_by_lanes, _pair_apart, _apart)
-    return BlockProduct(INT, SUMS, _accumulate_pairs if current_tier().has_byte_products else _add_pairs)
+    if current_tier().has_byte_products:
+        return BlockProduct(INT, SUMS, _accumulate_pairs)
+    return BlockProduct(INT, SUMS, _add_pairs, is_apart=True)
 
 
 _PAIRS = _pairs()
