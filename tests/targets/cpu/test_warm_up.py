@@ -82,7 +82,7 @@ def test_another_tier_is_asked_for_in_a_process_of_its_own(tmp_path, monkeypatch
     assert other != tier.current_tier()
     code = warm_up.machine_code(other.name)
     assert code.tier == other.name
-    assert sorted(code.missing()) == warm_up.native_names()
+    assert sorted(code.missing()) == code.names
 
 
 def test_an_error_of_the_other_process_is_told(monkeypatch):
