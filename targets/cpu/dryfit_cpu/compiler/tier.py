@@ -49,8 +49,8 @@ class Tier:
     Attributes:
         name: `avx512-vnni`, `avx512`, `avx2-vnni`, `avx2`, `neon-matrix`, `neon-dot`, `neon` or `generic`.
         lanes: FP32 values in a vector register.
-        rows: pixels in a register block; a block is `rows` x 2 vectors of accumulators. Even. Smaller ones (12, 4, 4)
-            for pairs of 16-bit integers are no faster: measured on ResNet-50 and MobileNetV2 INT8, Zen 4.
+        rows: pixels in a register block; a block is `rows` x 2 vectors of accumulators. Even. For pairs of 16-bit
+            integers smaller ones (12, 4, 4) did not save time, measured on ResNet-50 and MobileNetV2 INT8, Zen 4.
         has_half: whether the machine converts between FP16 and FP32 itself.
         products: what it adds to sums of integers in one instruction.
         has_rounding: whether it rounds a vector to whole numbers in one instruction.
