@@ -57,21 +57,17 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.write and arguments.folder is not None:
         parser.error("--write takes the networks at hand, not a folder")
+    if arguments.folder is not None and not arguments.folder.is_dir():
+        parser.error(f"{arguments.folder} is not a folder")
     print(f"{machine_text()}; {versions_text()}")
     rows, ratios = [], []
-    for network in networks() if arguments.folder is None else networks_in(arguments.folder):
-        try:
-            found = compare(network, arguments.rounds)
-        except (dryfit.DryfitError, ValueError) as error:
-            if arguments.folder is None:
-                raise
-            print(f"{network.name} is left out: {error}", flush=True)
-            continue
+    at_hand = (compare(network, arguments.rounds) for network in networks())
+    for found in at_hand if arguments.folder is None else compare_files(arguments.folder, arguments.rounds):
         rows.append(found[1:])
         ratios.append(found[0])
         print(plain_table(COLUMNS, rows[-1:]).splitlines()[1], flush=True)
     if not ratios:
-        parser.exit(1, "no network could be measured\n")
+        parser.exit(1, "No network was measured\n")
     median = f"Median ratio: {statistics.median(ratios):.2f}."
     print("\n" + plain_table(COLUMNS, rows) + median)
     if arguments.write:
@@ -105,11 +101,14 @@ def networks() -> Iterator[SmallNetwork]:
         yield SmallNetwork(name, model, dict(random_feeds(model)))
 
 
-def networks_in(folder: Path) -> Iterator[SmallNetwork]:
-    """The networks of a folder's ONNX files, by name."""
+def compare_files(folder: Path, rounds: int) -> Iterator[tuple[float, str, str, str, str, str, str]]:
+    """`compare` each ONNX file of a folder, by name; why one is left out is printed."""
     for path in sorted(folder.glob("*.onnx")):
-        model = onnx.load(path)
-        yield SmallNetwork(path.stem, model, dict(random_feeds(model)))
+        try:
+            model = onnx.load(path)
+            yield compare(SmallNetwork(path.stem, model, dict(random_feeds(model))), rounds)
+        except Exception as error:  # noqa: BLE001  each library has exceptions of its own
+            print(f"{path.name} is left out: {type(error).__name__}: {error}", flush=True)
 
 
 def random_feeds(model: onnx.ModelProto) -> Iterator[tuple[str, Array]]:

@@ -97,7 +97,7 @@ def _compile_elsewhere(tier_name: str) -> Iterator[CompiledFunction]:
 def main() -> None:
     """Tell all names, tell which are missing, or compile these, a line each; an error is one line on stderr."""
     try:
-        told = {"names": native_names, "missing": missing_names}.get(sys.argv[1])
+        told = {"names": native_names, "missing": missing_names}.get(" ".join(sys.argv[1:]))
         if told is not None:
             print("\n".join(told()))  # noqa: T201  read by `_read_process`
             return

@@ -83,6 +83,8 @@ class BlockProduct:
         prepared: what `add` takes of the vectors of weights of a word, made once for all pixels.
         add_words: where pixels are multiplied together: (builder, addresses of pixels, address of weights, words, all
             sums) -> all sums; for 1 and for `UNROLL` words.
+        is_apart: whether each word of a turn begins when the one before is added, as a product takes registers of its
+            own: mixed, the words would not leave enough for the sums.
     """
 
     unit: Value

@@ -95,7 +95,7 @@ _SIGNED_BYTES = BlockProduct(
 
 # Machines without VNNI multiply bytes too (`vpmaddubsw`), and add two products in 16 bits, which saturate: two of 255
 # and 127 are already wrong. Two of 127 and -128 fit. So where no code of the input is negative, as behind a ReLU, it is
-# exact, and four products take three instructions in the place of four.
+# exact, and four products take three instructions instead of four.
 def unsigned_product(_builder: Builder, _flip: Value) -> BlockProduct:
     """Four products of a byte from 0 to 127 and a signed one."""
     wide = "avx512.pmaddubs.w.512" if LANES == 16 else "avx2.pmadd.ub.sw"

@@ -7,42 +7,43 @@ from collections.abc import Callable
 import numpy as np
 
 from dryfit.network.layer import Layer
-from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.layers.activation import Activation, ActivationType, Scale
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.quantization import Dequantize, Quantize
-from dryfit.network.layers.window_layer import Pooling
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.tensor import Tensor
 from dryfit_cpu.kernels.integer_stages import Quantized, grid_of
 
-_MOST_LAYERS = 16
-"""How far back one looks. Our choice: what matters stands right before."""
+_MOST_LAYERS = 64
+"""How many layers one looks back at, constants included. Our choice: what matters stands right before, and where
+branches meet again and again there are more paths than there is time for."""
 _KEEPING = frozenset({ElementWiseOperation.SUM, ElementWiseOperation.PROD, ElementWiseOperation.MAX})
 """What makes nothing negative of two numbers that are not. The quotient of zeros is NaN."""
-
-
-def has_no_negative_codes(source: Quantized) -> bool:
-    """Whether all codes of a tensor are at least 0, whatever the network reads.
-
-    NaN becomes the lowest code. So it is not enough that the numbers went through a ReLU: they have to be computed from
-    codes, which stand for finite ones.
-    """
-    return source.zero_point == 0 and _holds(source.tensor, _is_never_negative, _MOST_LAYERS)
-
 
 Rule = Callable[[Layer], "bool | Rule"]
 """Whether a layer gives what is wanted: yes, no, or if all that it reads follows a rule."""
 
 
-def _holds(tensor: Tensor | None, rule: Rule, layers: int) -> bool:
-    """Whether what gives a tensor follows a rule, looking back over so many layers."""
-    layer = None if tensor is None else tensor.producer
-    if layer is None or layers == 0:
+def has_no_negative_codes(source: Quantized) -> bool:
+    """Return whether all codes of a tensor are at least 0, for whatever inputs of the network.
+
+    NaN becomes the lowest code. So it is not enough that the numbers went through a ReLU: they have to be computed from
+    codes, which stand for finite ones.
+    """
+    if source.zero_point != 0:
         return False
-    answer = rule(layer)
-    if isinstance(answer, bool):
-        return answer
-    return all(_holds(read, answer, layers - 1) for read in layer.inputs if read is not None)
+    waiting: list[tuple[Tensor, Rule]] = [(source.tensor, _is_never_negative)]
+    for _ in range(_MOST_LAYERS):
+        if not waiting:
+            return True
+        tensor, rule = waiting.pop()
+        answer = tensor.producer is not None and rule(tensor.producer)
+        if answer is False or tensor.producer is None:
+            return False
+        if answer is not True:
+            waiting += [(read, answer) for read in tensor.producer.connected_inputs]
+    return False
 
 
 def _is_never_negative(layer: Layer) -> bool | Rule:
@@ -54,17 +55,8 @@ def _is_never_negative(layer: Layer) -> bool | Rule:
         return _is_never_negative if grid is not None and grid.zero_point == 0 and grid.scale > 0 else False
     if layer.kind == "constant":
         values = layer.outputs[0].spec.value
-        return values is not None and bool((values >= 0).all())
-    is_kept = layer.only_moves_values or isinstance(layer, (Concatenation, Pooling))
-    keeps = is_kept or (isinstance(layer, Elementwise) and layer.op in _KEEPING)
-    return _is_never_negative if keeps else False
-
-
-def _cuts(layer: Activation) -> bool:
-    """Whether an activation gives nothing below zero."""
-    if layer.activation_type is ActivationType.CLIP:
-        return layer.alpha >= 0
-    return layer.activation_type in (ActivationType.RELU, ActivationType.SIGMOID, ActivationType.HARD_SIGMOID)
+        return values is not None and bool((np.isfinite(values) & (values >= 0)).all())
+    return _is_never_negative if _keeps(layer) else False
 
 
 def _is_finite(layer: Layer) -> bool | Rule:
@@ -74,7 +66,29 @@ def _is_finite(layer: Layer) -> bool | Rule:
     if layer.kind == "constant":
         values = layer.outputs[0].spec.value
         return values is not None and bool(np.isfinite(values).all())
-    is_kept = layer.only_moves_values or isinstance(layer, (Concatenation, Pooling, Activation))
-    is_computed = layer.sums_products or layer.kind == "scale"
-    keeps = is_kept or is_computed or (isinstance(layer, Elementwise) and layer.op in _KEEPING)
-    return _is_finite if keeps else False
+    is_linear = layer.sums_products or (isinstance(layer, Scale) and layer.power is None)
+    return _is_finite if is_linear or _keeps(layer) or (isinstance(layer, Activation) and _cuts(layer)) else False
+
+
+def _cuts(layer: Activation) -> bool:
+    """Whether an activation gives nothing below zero."""
+    if layer.activation_type is ActivationType.CLIP:
+        return min(layer.alpha, layer.beta) >= 0
+    return layer.activation_type in (ActivationType.RELU, ActivationType.SIGMOID)
+
+
+def _keeps(layer: Layer) -> bool:
+    """Whether a layer gives nothing negative, and nothing but numbers, where it reads only such."""
+    if isinstance(layer, Pooling):
+        return _has_elements(layer) and layer.pooling_type is not PoolingType.MAX_AVERAGE_BLEND
+    if isinstance(layer, Elementwise):
+        return layer.op in _KEEPING
+    return layer.only_moves_values or isinstance(layer, Concatenation)
+
+
+def _has_elements(layer: Pooling) -> bool:
+    """Whether no window lies in the padding alone: its maximum is minus infinity, and its average may be NaN."""
+    extents = layer.window_size_nd
+    paddings = (layer.pre_padding, layer.post_padding)
+    is_covered = all(side < extent for sides in paddings for side, extent in zip(sides, extents, strict=False))
+    return is_covered and all(step == 1 for step in layer.dilation_nd)

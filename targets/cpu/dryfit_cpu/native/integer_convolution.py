@@ -33,10 +33,7 @@ def _block_of(product: IntegerProduct) -> Any:
     # Three sizes of block, not one for each number of pixels: a tile that is left over overlaps the one before, which
     # costs products that are thrown away but no code. 14 pixels are 7 + 7, so two rows of 7 x 7 images are one whole
     # tile.
-    whole, half, one = (
-        integer_micro_kernel(_ROWS, 2, product),
-        *(integer_micro_kernel(n, 1, product) for n in (_HALF, 1)),
-    )
+    whole, half, one = (integer_micro_kernel(*size, product) for size in ((_ROWS, 2), (_HALF, 1), (1, 1)))
 
     @inlined
     def compute(pixels: int, arguments: Any) -> None:

@@ -8,7 +8,7 @@ from tests.targets.cpu.group_runner import run_group
 from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, random_bytes
 
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.network.layers.window_layer import PoolingType
 from dryfit_cpu.compiler.tier import current_tier
@@ -39,16 +39,38 @@ def relu(chain):
     chain.activate(None)
 
 
-def clip(low):
-    return lambda chain: chain.activate((low, 6.0))
+def clip(low, high=6.0):
+    return lambda chain: chain.activate((low, high))
 
 
 def sigmoid(chain):
     chain.value = chain.network.add_activation(chain.value, ActivationType.SIGMOID).get_output(0)
 
 
-def pool(chain):
-    chain.value = chain.network.add_pooling_nd(chain.value, PoolingType.MAX, (2, 2)).get_output(0)
+def pool(chain, kind=PoolingType.MAX, **parameters):
+    layer = chain.network.add_pooling_nd(chain.value, kind, (2, 2))
+    for name, value in parameters.items():
+        setattr(layer, name, value)
+    chain.value = layer.get_output(0)
+
+
+def pooled(**parameters):
+    return lambda chain: pool(chain, **parameters)
+
+
+def powered(chain):
+    power = np.full(8, 0.5, np.float32)
+    chain.value = chain.network.add_scale(chain.value, ScaleMode.CHANNEL, power=power).get_output(0)
+
+
+def doubled(times):
+    """The value added to itself so many times: as many paths as two to their number lead back from the end."""
+
+    def add(chain):
+        for _ in range(times):
+            sum_with(lambda one: one.value)(chain)
+
+    return add
 
 
 def rounding(chain):
@@ -76,6 +98,7 @@ def sum_with(other):
         (clip(0.0),),
         (sigmoid,),
         (relu, pool),
+        (relu, pooled(kind=PoolingType.AVERAGE, pre_padding=(1, 1), post_padding=(1, 1))),
         (relu, rounding, pool, reshape),
         (relu, sum_with(lambda chain: chain.value)),
         (relu, sum_with(lambda chain: chain.constant(np.ones(SHAPE, np.float32)))),
@@ -92,8 +115,17 @@ def test_what_comes_from_a_relu_of_codes_has_none(steps):
         (),
         (pool,),
         (clip(-1.0),),
+        (clip(0.0, -1.0),),
+        (relu, pooled(kind=PoolingType.MAX_AVERAGE_BLEND, blend_factor=2.0)),
+        (relu, pooled(pre_padding=(2, 2))),
+        (relu, pooled(post_padding=(2, 2))),
+        (relu, pooled(dilation_nd=(2, 2), pre_padding=(1, 1))),
+        (pooled(pre_padding=(2, 2)), relu),
+        (powered, relu),
+        (relu, doubled(40)),
         (relu, sum_with(lambda chain: chain.constant(-np.ones(SHAPE, np.float32)))),
         (sum_with(lambda chain: chain.constant(np.full(SHAPE, np.nan, np.float32))), relu),
+        (relu, sum_with(lambda chain: chain.constant(np.full(SHAPE, np.inf, np.float32)))),
     ],
 )
 def test_what_may_be_negative_or_no_number_may_have_some(steps):
