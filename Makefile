@@ -24,7 +24,7 @@ strangers := dryfit-npu dryfit-ethos-u quantized-plugin
 packaged := pyproject.toml README.md $(shell find core targets plugins frontends -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test thorough quick lint types contracts kernels generated unit site stranger bench docs pictures wheel clean
+.PHONY: help demo test thorough quick lint types contracts kernels generated unit site stranger strangers-installed bench docs pictures wheel clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -38,7 +38,7 @@ quick: lint types ## style, types and a representative part of the tests, before
 # The tests check contracts and generated pages themselves. What uses one processor runs beside another of its kind.
 test: ## everything that has to hold before a change is done
 	$(MAKE) --no-print-directory --jobs=$(JOBS) $(VENV)/test.stamp build/wheel/vela.stamp
-	$(MAKE) --no-print-directory --jobs=$(JOBS) types lint kernels site stranger
+	$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync types lint kernels site stranger
 	$(MAKE) --no-print-directory unit
 
 thorough: export DRYFIT_FORGERIES ?= 20000
@@ -81,11 +81,15 @@ pictures: $(VENV)/development.stamp ## draw the pictures of docs anew
 wheel: build/wheel/installed.stamp ## build the wheel, install it into an empty environment and ask it for help
 	cd build/wheel && venv/bin/dryfit --help && venv/bin/dryfit targets list
 
-stranger: export DRYFIT_ETHOS_U_LAYERS ?= 30
-stranger: build/wheel/vela.stamp ## packages that are not dryfit's, beside the built wheel, in that environment
+stranger: $(addprefix stranger-,$(strangers)) ## packages that are not dryfit's, beside the built wheel, in that environment
+
+stranger-%: export DRYFIT_ETHOS_U_LAYERS ?= 30
+stranger-%: strangers-installed kernels
+	@cd build/wheel && venv/bin/python -m pytest --quiet -p no:cacheprovider --rootdir=$(CURDIR)/examples/$* $(CURDIR)/examples/$*/tests
+
+strangers-installed: build/wheel/vela.stamp
 	@$(wheel_pip) install $(no_bytecode) --no-deps --force-reinstall $(addprefix ./examples/,$(strangers))
 	@cd build/wheel && venv/bin/dryfit plugins doctor
-	@cd build/wheel && set -e; for folder in $(addprefix $(CURDIR)/examples/,$(strangers)); do venv/bin/python -m pytest --quiet -p no:cacheprovider --rootdir=$$folder $$folder/tests; done
 
 clean: ## remove everything that was made, the environment too
 	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
