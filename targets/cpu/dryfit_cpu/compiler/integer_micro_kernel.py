@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Loop, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, finish
 from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockTerms, Strides
 from dryfit_cpu.compiler.word_products import SUMS, IntegerProduct, sum_pairs, sum_words
@@ -25,12 +25,14 @@ BLOCK_ROW_BYTES = 4 * LANES * VECTORS
 
 _WORDS = (
     "input", "weights", "starts", "multipliers", "real_bias", "input_stride", "segments", "segment_count",
-    "segment_length", "flip", "ending", "sums", "output_stride", "residual_stride",
+    "segment_length", "flip", "ending", "sums", "tile_step", "panel_step", "ahead_step", "output_stride",
+    "residual_stride",
 )  # fmt: skip
 """Integers that are the same for many blocks, in the order in which they lie; the fields of `StepNumbers` follow."""
 
 _NUMBERS = tuple(field.name for field in attrs.fields(StepNumbers))
-_TILE_INPUTS, _PANEL_WEIGHTS, _PANEL_CHANNELS, _PANEL_INPUT = (0, 8), 0, 8, 16
+_TILE_INPUTS, _TILE_OUTPUTS, _TILE_RESIDUALS = (0, 8), (16, 24), (32, 40)
+_PANEL_WEIGHTS, _PANEL_CHANNELS, _PANEL_INPUT, _PANEL_OUTPUT, _PANEL_RESIDUAL = 0, 8, 16, 24, 32
 """Bytes at which a tile's and a panel's row have what a block reads of them."""
 
 
@@ -50,6 +52,8 @@ def held_arguments(builder: Builder, *arguments: Value) -> Value:
             Machines that multiply signed bytes or pairs have no use for it.
         ending: one of the codes of `integer_endings.py`, or `LEAVES_SUMS`.
         sums: where sums are left, INT32, `BLOCK_ROW_BYTES` a pixel, the second run's pixels after the first's.
+        tile_step, panel_step, ahead_step: bytes from a block's row of the tiles, and of the panels, to the next
+            block's, and between what they ask for.
         output_stride, residual_stride: bytes between the pixels of a run.
     """
     with builder.goto_entry_block():
@@ -100,21 +104,29 @@ def pair_micro_kernel(rows: int) -> Any:
 
 
 def integer_micro_kernel(rows: int, runs: int, product: IntegerProduct) -> Any:
-    """An operation that computes one block of `rows` pixels in so many runs (1 or 2), by a kind of product.
+    """An operation that computes blocks of `rows` pixels in so many runs (1 or 2), by a kind of product.
 
     Its arguments, all integers:
+        count: how many blocks. They are computed here, and not called one by one, as a call and what surrounds it took
+            as many instructions as the products with eight words of k.
+        ahead: address of what is needed after the first block, and a step on after each.
         held: what `held_arguments` gave.
-        tile, panel: addresses of the rows of the tables of `kernels/matrix_products.py`.
-        ahead: address of what is needed next.
-        output0, output1: addresses of the results of each run, INT8.
-        residual0, residual1: addresses of what is added, INT8; 0 for nothing.
+        tile, panel: addresses of the rows of the tables of `kernels/matrix_products.py` for the first block.
+        output, residual: addresses that the offsets of tiles and panels count from: of the results, INT8, and of what
+            is added, INT8; 0 for nothing.
     """
 
-    @emit.outlined_operation(f"integer_block_{rows}_{runs}", *[types.int64] * 8)
-    def block(builder: Builder, *arguments: Value) -> None:
-        _block(builder, rows // runs, runs, product, *arguments)
+    @emit.outlined_operation(f"integer_block_{rows}_{runs}", *[types.int64] * 7)
+    def blocks(builder: Builder, *arguments: Value) -> None:
+        count, first_ahead, held, first_tile, first_panel, output, residual = arguments
+        turn = Loop(builder, count, [first_tile, first_panel, first_ahead])
+        tile, panel, ahead = turn.values
+        _block(builder, rows // runs, runs, product, held, tile, panel, ahead, output, residual)
+        common = _Held(builder, emit.opaque(builder, held))
+        steps = (common[f"{name}_step"] for name in ("tile", "panel", "ahead"))
+        turn.finish([builder.add(value, step) for value, step in zip(turn.values, steps, strict=True)])
 
-    return block
+    return blocks
 
 
 def _block(
@@ -126,15 +138,14 @@ def _block(
     tile: Value,
     panel: Value,
     ahead: Value,
-    output0: Value,
-    output1: Value,
-    residual0: Value,
-    residual1: Value,
+    output: Value,
+    residual: Value,
 ) -> None:
     """The body of a block: prologue, loops over segments and their words, one of the endings."""
-    outputs, residuals = (output0, output1)[:runs], (residual0, residual1)[:runs]
+    outputs = _places(builder, output, (panel, _PANEL_OUTPUT), (tile, _TILE_OUTPUTS[:runs]))
+    residuals = _places(builder, residual, (panel, _PANEL_RESIDUAL), (tile, _TILE_RESIDUALS[:runs]))
     common = _Held(builder, held)
-    with builder.if_else(builder.icmp_signed("!=", residual0, word(0))) as (with_residual, without):
+    with builder.if_else(builder.icmp_signed("!=", residual, word(0))) as (with_residual, without):
         with with_residual:
             # Not the outputs too: stores wait for their lines without holding up anything. Measured with 64 inputs.
             for address in _pixels(builder, run, residuals, common["residual_stride"]):
@@ -216,6 +227,12 @@ def _end(
     builder.position_at_end(end)
 
 
+def _places(builder: Builder, base: Value, panel: tuple[Value, int], tile: tuple[Value, Sequence[int]]) -> list[Value]:
+    """The addresses of the first pixel of each run, from offsets in rows of the tables."""
+    base = builder.add(base, load(builder, WORD, offset(builder, *panel), 8))
+    return [builder.add(base, load(builder, WORD, offset(builder, tile[0], at), 8)) for at in tile[1]]
+
+
 def _pixels(builder: Builder, run: int, bases: Sequence[Value], distance: Value) -> list[Value]:
     """The addresses of the pixels of each run."""
     strides = Strides.of(builder, distance)
@@ -224,10 +241,8 @@ def _pixels(builder: Builder, run: int, bases: Sequence[Value], distance: Value)
 
 def _terms(builder: Builder, runs: int, common: _Held, tile: Value, panel: Value, ahead: Value) -> BlockTerms:
     """What a block of a tile and a panel sums over."""
-    base = builder.add(common["input"], load(builder, WORD, offset(builder, panel, _PANEL_INPUT), 8))
-    inputs = [builder.add(base, load(builder, WORD, offset(builder, tile, at), 8)) for at in _TILE_INPUTS[:runs]]
     return BlockTerms(
-        inputs=inputs,
+        inputs=_places(builder, common["input"], (panel, _PANEL_INPUT), (tile, _TILE_INPUTS[:runs])),
         input_stride=common["input_stride"],
         segments=common["segments"],
         segment_count=common["segment_count"],
