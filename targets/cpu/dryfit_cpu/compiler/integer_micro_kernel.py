@@ -16,7 +16,7 @@ from numba import types
 
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Loop, Value, load, offset, operation, store, word
-from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, finish
+from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, bounds_of, finish
 from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockTerms, Strides
 from dryfit_cpu.compiler.word_products import SUMS, IntegerProduct, sum_pairs, sum_words
 
@@ -31,6 +31,8 @@ _WORDS = (
 """Integers that are the same for many blocks, in the order in which they lie; the fields of `StepNumbers` follow."""
 
 _NUMBERS = tuple(field.name for field in attrs.fields(StepNumbers))
+_BOUNDS = (8 * (len(_WORDS) + len(_NUMBERS)) + 63) // 64 * 64
+"""Byte at which the limits of results begin, of all of them as registers of bytes."""
 _TILE_INPUTS, _TILE_OUTPUTS, _TILE_RESIDUALS = (0, 8), (16, 24), (32, 40)
 _PANEL_WEIGHTS, _PANEL_CHANNELS, _PANEL_INPUT, _PANEL_OUTPUT, _PANEL_RESIDUAL = 0, 8, 16, 24, 32
 """Bytes at which a tile's and a panel's row have what a block reads of them."""
@@ -56,12 +58,16 @@ def held_arguments(builder: Builder, *arguments: Value) -> Value:
             block's, and between what they ask for.
         output_stride, residual_stride: bytes between the pixels of a run.
     """
+    numbers = StepNumbers(*arguments[len(_WORDS) :])
+    bounds = bounds_of(builder, arguments[_WORDS.index("ending")], numbers)
     with builder.goto_entry_block():
-        memory = builder.alloca(BYTE, size=ir.Constant(INT, 8 * len(arguments)))
+        memory = builder.alloca(BYTE, size=ir.Constant(INT, _BOUNDS + len(bounds) * 4 * LANES))
         memory.align = 64
     address = builder.ptrtoint(memory, WORD)
     for index, value in enumerate(arguments):
         store(builder, value, offset(builder, address, 8 * index), 8)
+    for index, value in enumerate(bounds):
+        store(builder, value, offset(builder, address, _BOUNDS + 4 * LANES * index), 4 * LANES)
     return address
 
 
@@ -70,6 +76,7 @@ class _Held:
 
     def __init__(self, builder: Builder, address: Value) -> None:
         self._builder, self._address = builder, address
+        self.bounds = offset(builder, address, _BOUNDS)
 
     def __getitem__(self, name: str) -> Value:
         kind, index = (WORD, _WORDS.index(name)) if name in _WORDS else (FLOAT, len(_WORDS) + _NUMBERS.index(name))
@@ -221,8 +228,9 @@ def _end(
         to = _pixels(builder, run, outputs, common["output_stride"])
         added = _pixels(builder, run, residuals, common["residual_stride"]) if form.adds else []
         finish(
-            builder, form, sums, (multipliers, real_bias), to, added, StepNumbers(*(common[name] for name in _NUMBERS))
-        )
+            builder, form, sums, (multipliers, real_bias), to, added,
+            StepNumbers(*(common[name] for name in _NUMBERS)), common.bounds,
+        )  # fmt: skip
         builder.branch(end)
     builder.position_at_end(end)
 
