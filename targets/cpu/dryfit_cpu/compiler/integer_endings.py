@@ -75,20 +75,16 @@ def finish(
     outputs: Sequence[Value],
     residuals: Sequence[Value],
     numbers: StepNumbers,
+    bounds: Value,
 ) -> None:
     """Requantize and store the sums of pixels.
 
     Sums are INT32 vectors, `VECTORS` for each pixel. Scales are the addresses of the first channel's multiplier and
     real bias, which is 0 where there is none; outputs and residuals the addresses of each pixel's INT8 results and of
-    what is added to it.
+    what is added to it; bounds the address of what `bounds_of` made.
     """
     multipliers, bias = scales
-    # The limits are packed by the same instructions as the results: so they are rounded and shifted alike, in the order
-    # of bytes that packing leaves.
-    limits = (numbers.last_low, numbers.last_high) if ending.rounds_last else (numbers.low, numbers.high)
-    low, high = (emit.splat(builder, limit, LANES) for limit in limits)
     zero = builder.fptosi(numbers.zero_point, SHORT if _packs() else BYTE)
-    bounds = [_packed(builder, [limit] * 4, zero) for limit in (low, high)] if _packs() else [low, high]
     for first in range(0, len(outputs), _TOGETHER):
         pixels = range(first, min(first + _TOGETHER, len(outputs)))
         values = [sums[pixel * VECTORS + vector] for pixel in pixels for vector in range(VECTORS)]
@@ -105,10 +101,28 @@ def finish(
                 here = results[VECTORS * pair : VECTORS * (pair + 2)]
                 _store_packed(builder, here, to[pair : pair + 2], bounds, zero)
         else:
+            limits = [emit.splat(builder, limit, LANES) for limit in _last_limits(ending, numbers)]
             for index, x in enumerate(results):
                 at = offset(builder, to[index // VECTORS], LANES * (index % VECTORS))
-                bytes_of = limited_bytes(builder, x, *bounds)
+                bytes_of = limited_bytes(builder, x, *limits)
                 store(builder, builder.add(bytes_of, emit.splat(builder, zero, LANES)), at)
+
+
+def _last_limits(ending: BlockEnding, numbers: StepNumbers) -> tuple[Value, Value]:
+    return (numbers.last_low, numbers.last_high) if ending.rounds_last else (numbers.low, numbers.high)
+
+
+def bounds_of(builder: Builder, code: Value, numbers: StepNumbers) -> list[Value]:
+    """The limits of results as registers of bytes, for the ending of a code; none where a machine does not pack so."""
+    if not _packs():
+        return []
+    # They are packed by the same instructions as the results: so they are rounded and shifted alike, in the order of
+    # bytes that packing leaves. Once for all blocks, since that takes as long as the results of two pixels.
+    is_last = builder.icmp_signed("==", code, word(codes.ROUNDS_LAST))
+    last, others = (_last_limits(BlockEnding(rounds_last=rounds), numbers) for rounds in (True, False))
+    limits = [builder.select(is_last, *pair) for pair in zip(last, others, strict=True)]
+    zero = builder.fptosi(numbers.zero_point, SHORT)
+    return [_packed(builder, [emit.splat(builder, limit, LANES)] * 4, zero) for limit in limits]
 
 
 def _scaled(builder: Builder, sums: Sequence[Value], multipliers: Value, bias: Value) -> list[Value]:
@@ -180,13 +194,13 @@ def _packs() -> bool:
     return LANES > 4
 
 
-def _store_packed(
-    builder: Builder, results: list[Value], outputs: Sequence[Value], bounds: Sequence[Value], zero: Value
-) -> None:
+def _store_packed(builder: Builder, results: list[Value], outputs: Sequence[Value], bounds: Value, zero: Value) -> None:
     """Store one or two pixels."""
     # A pixel alone is packed with itself.
     packed = _packed(builder, (results * 2)[:4], zero)
-    for name, bound in zip(("smax", "smin"), bounds, strict=True):
+    for place, name in enumerate(("smax", "smin")):
+        # Read where it is needed: an operand in memory takes no register, and none of the sums makes room for it.
+        bound = load(builder, packed.type, offset(builder, bounds, 4 * LANES * place), 4 * LANES)
         packed = emit.call(builder, f"llvm.{name}.v{4 * LANES}i8", packed.type, [packed, bound])
     words = builder.bitcast(packed, INTS)
     # 16 bits on the way saturate before the zero point is added with saturation: both only cut off what the bytes cut

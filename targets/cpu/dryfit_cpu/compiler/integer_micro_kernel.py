@@ -14,9 +14,10 @@ import attrs
 from llvmlite import ir
 from numba import types
 
+from dryfit_cpu.codes import TILE_WORDS
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Value, load, offset, operation, store, word
-from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, finish
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Loop, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, bounds_of, finish
 from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockTerms, Strides
 from dryfit_cpu.compiler.word_products import SUMS, IntegerProduct, sum_pairs, sum_words
 
@@ -25,12 +26,18 @@ BLOCK_ROW_BYTES = 4 * LANES * VECTORS
 
 _WORDS = (
     "input", "weights", "starts", "multipliers", "real_bias", "input_stride", "segments", "segment_count",
-    "segment_length", "flip", "ending", "sums", "output_stride", "residual_stride",
+    "segment_length", "flip", "ending", "sums", "ahead_step", "output_stride", "residual_stride",
 )  # fmt: skip
 """Integers that are the same for many blocks, in the order in which they lie; the fields of `StepNumbers` follow."""
 
 _NUMBERS = tuple(field.name for field in attrs.fields(StepNumbers))
-_TILE_INPUTS, _PANEL_WEIGHTS, _PANEL_CHANNELS, _PANEL_INPUT = (0, 8), 0, 8, 16
+_BOUNDS = (8 * (len(_WORDS) + len(_NUMBERS)) + 63) // 64 * 64
+"""Byte at which the limits of results begin, of all of them as registers of bytes."""
+_TURNS_INSIDE = LANES == 8
+"""Whether the loop over blocks is in the function that computes one, which spares calls: with AVX2, MobileNetV2 INT8
+takes 3 % less time. With registers of other lengths LLVM then writes sums to the stack in the loop over words."""
+_TILE_INPUTS, _TILE_OUTPUTS, _TILE_RESIDUALS = (0, 8), (16, 24), (32, 40)
+_PANEL_WEIGHTS, _PANEL_CHANNELS, _PANEL_INPUT, _PANEL_OUTPUT, _PANEL_RESIDUAL = 0, 8, 16, 24, 32
 """Bytes at which a tile's and a panel's row have what a block reads of them."""
 
 
@@ -50,14 +57,19 @@ def held_arguments(builder: Builder, *arguments: Value) -> Value:
             Machines that multiply signed bytes or pairs have no use for it.
         ending: one of the codes of `integer_endings.py`, or `LEAVES_SUMS`.
         sums: where sums are left, INT32, `BLOCK_ROW_BYTES` a pixel, the second run's pixels after the first's.
+        ahead_step: bytes between what a block asks for and what the next one does.
         output_stride, residual_stride: bytes between the pixels of a run.
     """
+    numbers = StepNumbers(*arguments[len(_WORDS) :])
+    bounds = bounds_of(builder, arguments[_WORDS.index("ending")], numbers)
     with builder.goto_entry_block():
-        memory = builder.alloca(BYTE, size=ir.Constant(INT, 8 * len(arguments)))
+        memory = builder.alloca(BYTE, size=ir.Constant(INT, _BOUNDS + len(bounds) * 4 * LANES))
         memory.align = 64
     address = builder.ptrtoint(memory, WORD)
     for index, value in enumerate(arguments):
         store(builder, value, offset(builder, address, 8 * index), 8)
+    for index, value in enumerate(bounds):
+        store(builder, value, offset(builder, address, _BOUNDS + 4 * LANES * index), 4 * LANES)
     return address
 
 
@@ -66,6 +78,7 @@ class _Held:
 
     def __init__(self, builder: Builder, address: Value) -> None:
         self._builder, self._address = builder, address
+        self.bounds = offset(builder, address, _BOUNDS)
 
     def __getitem__(self, name: str) -> Value:
         kind, index = (WORD, _WORDS.index(name)) if name in _WORDS else (FLOAT, len(_WORDS) + _NUMBERS.index(name))
@@ -100,21 +113,37 @@ def pair_micro_kernel(rows: int) -> Any:
 
 
 def integer_micro_kernel(rows: int, runs: int, product: IntegerProduct) -> Any:
-    """An operation that computes one block of `rows` pixels in so many runs (1 or 2), by a kind of product.
+    """An operation that computes blocks of `rows` pixels in so many runs (1 or 2), by a kind of product.
 
     Its arguments, all integers:
+        count: how many blocks. They are computed here, and not called one by one, as a call and what surrounds it took
+            as many instructions as the products with eight words of k.
+        ahead: address of what is needed after the first block, and a step on after each.
         held: what `held_arguments` gave.
-        tile, panel: addresses of the rows of the tables of `kernels/matrix_products.py`.
-        ahead: address of what is needed next.
-        output0, output1: addresses of the results of each run, INT8.
-        residual0, residual1: addresses of what is added, INT8; 0 for nothing.
+        tile, panel: addresses of rows of the tables of `kernels/matrix_products.py`. All blocks are of one panel, and
+            of tiles whose rows follow one another.
+        output, residual: addresses that the offsets of tiles and panels count from: of the results, INT8, and of what
+            is added, INT8; 0 for nothing.
     """
+    name = f"integer_block_{rows}_{runs}"
 
-    @emit.outlined_operation(f"integer_block_{rows}_{runs}", *[types.int64] * 8)
     def block(builder: Builder, *arguments: Value) -> None:
         _block(builder, rows // runs, runs, product, *arguments)
 
-    return block
+    @emit.outlined_operation(name if _TURNS_INSIDE else f"integer_blocks_{rows}_{runs}", *[types.int64] * 7)
+    def blocks(builder: Builder, *arguments: Value) -> None:
+        count, first_ahead, held, first_tile, panel, output, residual = arguments
+        turn = Loop(builder, count, [first_tile, first_ahead])
+        tile, ahead = turn.values
+        one = (held, tile, panel, ahead, output, residual)
+        if _TURNS_INSIDE:
+            block(builder, *one)
+        else:
+            emit.outlined(builder, name, one, block)
+        step = _Held(builder, emit.opaque(builder, held))["ahead_step"]
+        turn.finish([offset(builder, tile, 8 * TILE_WORDS), builder.add(ahead, step)])
+
+    return blocks
 
 
 def _block(
@@ -126,15 +155,14 @@ def _block(
     tile: Value,
     panel: Value,
     ahead: Value,
-    output0: Value,
-    output1: Value,
-    residual0: Value,
-    residual1: Value,
+    output: Value,
+    residual: Value,
 ) -> None:
     """The body of a block: prologue, loops over segments and their words, one of the endings."""
-    outputs, residuals = (output0, output1)[:runs], (residual0, residual1)[:runs]
+    outputs = _places(builder, output, (panel, _PANEL_OUTPUT), (tile, _TILE_OUTPUTS[:runs]))
+    residuals = _places(builder, residual, (panel, _PANEL_RESIDUAL), (tile, _TILE_RESIDUALS[:runs]))
     common = _Held(builder, held)
-    with builder.if_else(builder.icmp_signed("!=", residual0, word(0))) as (with_residual, without):
+    with builder.if_else(builder.icmp_signed("!=", residual, word(0))) as (with_residual, without):
         with with_residual:
             # Not the outputs too: stores wait for their lines without holding up anything. Measured with 64 inputs.
             for address in _pixels(builder, run, residuals, common["residual_stride"]):
@@ -210,10 +238,17 @@ def _end(
         to = _pixels(builder, run, outputs, common["output_stride"])
         added = _pixels(builder, run, residuals, common["residual_stride"]) if form.adds else []
         finish(
-            builder, form, sums, (multipliers, real_bias), to, added, StepNumbers(*(common[name] for name in _NUMBERS))
-        )
+            builder, form, sums, (multipliers, real_bias), to, added,
+            StepNumbers(*(common[name] for name in _NUMBERS)), common.bounds,
+        )  # fmt: skip
         builder.branch(end)
     builder.position_at_end(end)
+
+
+def _places(builder: Builder, base: Value, panel: tuple[Value, int], tile: tuple[Value, Sequence[int]]) -> list[Value]:
+    """The addresses of the first pixel of each run, from offsets in rows of the tables."""
+    base = builder.add(base, load(builder, WORD, offset(builder, *panel), 8))
+    return [builder.add(base, load(builder, WORD, offset(builder, tile[0], at), 8)) for at in tile[1]]
 
 
 def _pixels(builder: Builder, run: int, bases: Sequence[Value], distance: Value) -> list[Value]:
@@ -224,10 +259,8 @@ def _pixels(builder: Builder, run: int, bases: Sequence[Value], distance: Value)
 
 def _terms(builder: Builder, runs: int, common: _Held, tile: Value, panel: Value, ahead: Value) -> BlockTerms:
     """What a block of a tile and a panel sums over."""
-    base = builder.add(common["input"], load(builder, WORD, offset(builder, panel, _PANEL_INPUT), 8))
-    inputs = [builder.add(base, load(builder, WORD, offset(builder, tile, at), 8)) for at in _TILE_INPUTS[:runs]]
     return BlockTerms(
-        inputs=inputs,
+        inputs=_places(builder, common["input"], (panel, _PANEL_INPUT), (tile, _TILE_INPUTS[:runs])),
         input_stride=common["input_stride"],
         segments=common["segments"],
         segment_count=common["segment_count"],

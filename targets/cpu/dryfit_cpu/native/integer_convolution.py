@@ -12,7 +12,7 @@ from dryfit_cpu.compiler.byte_tables import load_code
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_memory import STAGED_BYTES, copy_rows, value_stager
 from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, held_arguments, integer_micro_kernel
-from dryfit_cpu.compiler.memory import load_int, stack_memory, store_int32
+from dryfit_cpu.compiler.memory import clear_bytes, copy_bytes, load_int, stack_memory, store_int32
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import IntegerProducts, current_tier
 from dryfit_cpu.compiler.word_products import IntegerProduct, tier_product, unsigned_product
@@ -23,33 +23,70 @@ from dryfit_cpu.native.requantization import channels_from, finish_rows, numbers
 _TILE_BYTES = 8 * TILE_WORDS
 _PANEL_BYTES = 8 * PANEL_WORDS
 
+_TOGETHER_BYTES = 16 * 1024
+"""Of inputs and outputs of tiles that go by together: half of the smallest first-level cache."""
+
 _ROWS = current_tier().rows
 _HALF = _ROWS // 2
 _CHANNELS = current_tier().block_channels
 
 
 def _block_of(product: IntegerProduct) -> Any:
-    """What computes one block by the micro-kernel of its size: (pixels, its arguments)."""
+    """What computes blocks of a size by its micro-kernel: (pixels of a block, blocks, ahead, other arguments)."""
     # Three sizes of block, not one for each number of pixels: a tile that is left over overlaps the one before, which
     # costs products that are thrown away but no code. 14 pixels are 7 + 7, so two rows of 7 x 7 images are one whole
     # tile.
     whole, half, one = (integer_micro_kernel(*size, product) for size in ((_ROWS, 2), (_HALF, 1), (1, 1)))
 
     @inlined
-    def compute(pixels: int, arguments: Any) -> None:
+    def compute(pixels: int, count: int, ahead: int, arguments: Any) -> None:
         if pixels == _ROWS:
-            whole(*arguments)
+            whole(count, ahead, *arguments)
         elif pixels == _HALF:
-            half(*arguments)
+            half(count, ahead, *arguments)
         else:
-            one(*arguments)
+            one(count, ahead, *arguments)
 
     return compute
 
 
+@inlined
+def _turns(order: int, chunk: Chunk, tiles: int, panels: int, tile_bytes: int) -> tuple[int, int, int]:
+    """How many turns the outer loop has, and how many tiles and panels each; a tile reads and writes so many bytes."""
+    # The larger operand is gone through once, outside; the smaller one is read again for each of its pieces, and stays
+    # in the second-level cache meanwhile. `goes_by_tiles` says from which size of the weights on it is theirs. Then
+    # some tiles go by together, which stay in the first-level cache.
+    if order != TILES_OUTSIDE:
+        return panels, tiles, 1
+    span = max(1, min(_TOGETHER_BYTES // tile_bytes, tiles // chunk.chunks))
+    return (tiles + span - 1) // span, span, panels
+
+
+@inlined
+def _alike(tile: int, left: int) -> int:
+    """How many tiles, at most those that are left, have as many pixels as the first one."""
+    count, pixels = 1, load_int(tile + 48)
+    while count < left and load_int(tile + count * _TILE_BYTES + 48) == pixels:
+        count += 1
+    return count
+
+
+@inlined
+def _runs(base: int, offsets: int) -> tuple[int, int]:
+    """Where the two runs of a block begin, from the address of their offsets in the row of a tile."""
+    return base + load_int(offsets), base + load_int(offsets + 8)
+
+
+@inlined
+def _copy_runs(to: Any, to_stride: int, source: Any, source_stride: int, pixels: int, channels: int) -> None:
+    """Copy the channels of a block's pixels, from the places of its two runs to others."""
+    copy_rows(to[0], to_stride, source[0], source_stride, min(pixels, _HALF), channels)
+    copy_rows(to[1], to_stride, source[1], source_stride, pixels - _HALF, channels)
+
+
 def _convolver(product: IntegerProduct) -> Any:
     """The native function that convolves by blocks of a kind of product."""
-    compute_block = _block_of(product)
+    compute_blocks = _block_of(product)
 
     def convolve(
         chunk: Chunk,
@@ -75,62 +112,73 @@ def _convolver(product: IntegerProduct) -> Any:
         scratch = stack_memory()
         # A block that its channels do not fill reads and writes pieces of stack, which have room for all of them:
         # weights of channels that there are not are zeros in the panel, but their results would be written over
-        # somebody's bytes.
+        # somebody's bytes. It has rows of the tables of its own, which say where the pieces begin.
         output_piece, residual_piece = scratch, scratch + _ROWS * _CHANNELS
+        piece_tile = residual_piece + _ROWS * _CHANNELS
+        piece_panel = piece_tile + _TILE_BYTES
+        clear_bytes(piece_tile, _TILE_BYTES + _PANEL_BYTES)
+        for side in (24, 40):
+            store_int32(piece_tile + side, _HALF * _CHANNELS)
         words = segments.runs * segments.length
+        outer, span, across = _turns(order, chunk, tiles.rows, panels.rows, _ROWS * (4 * words + output.stride))
         # What is the same for all blocks is written to memory once, and a block gets its address: handing over some
         # thirty arguments for each block took longer than the products of the shortest blocks.
         read = (
             input.address, weights, scales.starts, scales.multipliers, scales.real_bias, input.stride, segments.address,
-            segments.runs, segments.length, flip, ending, scratch,
+            segments.runs, segments.length, flip, ending, scratch, words * 32,
         )  # fmt: skip
         for_blocks = held_arguments(*read, output.stride, residual.stride, *numbers_of(steps))
         for_pieces = held_arguments(*read, _CHANNELS, _CHANNELS, *numbers_of(steps))
-        # The larger operand is gone through once, outside; the smaller one is read again for each of its pieces, and
-        # stays in the second-level cache meanwhile. `goes_by_tiles` says from which size of the weights on it is
-        # theirs.
-        outer, inner, tile_step, panel_step = panels.rows, tiles.rows, _TILE_BYTES, 0
-        if order == TILES_OUTSIDE:
-            outer, inner, tile_step, panel_step = tiles.rows, panels.rows, 0, _PANEL_BYTES
         for i in range(*share(chunk, outer)):
             # What the next turn begins with is asked for, in pieces, while the blocks of this one are computed: the
             # processor foresees what lies behind a run, not the next panel or tile. On images of 7 x 7, whose weights
             # come from memory, that took 20 to 29 % off the time.
+            first_tile, first_panel = (i * span, 0) if order == TILES_OUTSIDE else (0, i)
             if order == TILES_OUTSIDE:
-                tile, panel = tiles.address + i * _TILE_BYTES, panels.address
-                ahead = input.address + load_int(tiles.address + min(i + 1, tiles.rows - 1) * _TILE_BYTES)
+                behind = min(first_tile + span, tiles.rows - 1)
+                next_ahead = input.address + load_int(tiles.address + behind * _TILE_BYTES)
             else:
-                tile, panel = tiles.address, panels.address + i * _PANEL_BYTES
-                ahead = weights + load_int(panel) + words * PANEL_ROW_BYTES
-            for _ in range(inner):
-                pixels, channels = load_int(tile + 48), min(load_int(panel + 40), _CHANNELS)
-                panel_output = output.address + load_int(panel + 24)
-                output0, output1 = panel_output + load_int(tile + 16), panel_output + load_int(tile + 24)
-                residual0, residual1 = 0, 0
-                if residual.address != 0:
-                    panel_residual = residual.address + load_int(panel + 32)
-                    residual0, residual1 = panel_residual + load_int(tile + 32), panel_residual + load_int(tile + 40)
-                if channels == _CHANNELS or ending == LEAVES_SUMS:
-                    compute_block(pixels, (for_blocks, tile, panel, ahead, output0, output1, residual0, residual1))
-                else:
-                    out1, res0, res1 = output_piece + _HALF * _CHANNELS, 0, 0
-                    if residual.address != 0:
-                        res0, res1 = residual_piece, residual_piece + _HALF * _CHANNELS
-                        copy_rows(res0, _CHANNELS, residual0, residual.stride, min(pixels, _HALF), channels)
-                        copy_rows(res1, _CHANNELS, residual1, residual.stride, pixels - _HALF, channels)
-                    compute_block(pixels, (for_pieces, tile, panel, ahead, output_piece, out1, res0, res1))
-                    copy_rows(output0, output.stride, output_piece, _CHANNELS, min(pixels, _HALF), channels)
-                    copy_rows(output1, output.stride, out1, _CHANNELS, pixels - _HALF, channels)
-                if ending == LEAVES_SUMS:
-                    here = channels_from(scales, load_int(panel + 8) // 4)
-                    for run in range(2):
-                        places = min(_HALF, pixels - run * _HALF)
-                        to, at = (output1, residual1) if run else (output0, residual0)
-                        finish_rows(
-                            scratch + run * _HALF * BLOCK_ROW_BYTES, Pixels(to, output.stride, output.kind),
-                            Pixels(at, residual.stride, residual.kind), places, channels, here, steps,
-                        )  # fmt: skip
-                tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + words * 32
+                next_ahead = weights + load_int(panels.address + i * _PANEL_BYTES) + words * PANEL_ROW_BYTES
+            for row in range(first_panel, first_panel + across):
+                panel = panels.address + row * _PANEL_BYTES
+                channels = min(load_int(panel + 40), _CHANNELS)
+                tile, ahead, left = (
+                    tiles.address + first_tile * _TILE_BYTES,
+                    next_ahead,
+                    min(span, tiles.rows - first_tile),
+                )
+                while left > 0:
+                    pixels, count = load_int(tile + 48), 1
+                    outputs = _runs(output.address + load_int(panel + 24), tile + 16)
+                    residuals = _runs(residual.address + load_int(panel + 32), tile + 32)
+                    arguments = (for_blocks, tile, panel, output.address, residual.address)
+                    if ending != LEAVES_SUMS and channels == _CHANNELS:
+                        count = _alike(tile, left)
+                    elif ending != LEAVES_SUMS:
+                        added = 0
+                        if residual.address != 0:
+                            added = residual_piece
+                            _copy_runs(
+                                _runs(added, piece_tile + 32), _CHANNELS, residuals, residual.stride, pixels, channels
+                            )
+                        copy_bytes(piece_tile, tile, 16)
+                        copy_bytes(piece_panel, panel, 24)
+                        arguments = (for_pieces, piece_tile, piece_panel, output_piece, added)
+                    compute_blocks(pixels, count, ahead, arguments)
+                    if ending == LEAVES_SUMS:
+                        here = channels_from(scales, load_int(panel + 8) // 4)
+                        for run in range(2):
+                            finish_rows(
+                                scratch + run * _HALF * BLOCK_ROW_BYTES,
+                                Pixels(outputs[run], output.stride, output.kind),
+                                Pixels(residuals[run], residual.stride, residual.kind),
+                                min(_HALF, pixels - run * _HALF), channels, here, steps,
+                            )  # fmt: skip
+                    elif channels < _CHANNELS:
+                        _copy_runs(
+                            outputs, output.stride, _runs(output_piece, piece_tile + 16), _CHANNELS, pixels, channels
+                        )
+                    tile, ahead, left = tile + count * _TILE_BYTES, ahead + count * words * 32, left - count
 
     return native(convolve)
 

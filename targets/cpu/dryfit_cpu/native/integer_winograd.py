@@ -142,7 +142,7 @@ def transform_output(
     """
     scratch = stack_memory()
     held = held_arguments(
-        0, 0, scales.starts, scales.multipliers, scales.real_bias, 0, 0, 0, 0, 0, ending, scratch,
+        0, 0, scales.starts, scales.multipliers, scales.real_bias, 0, 0, 0, 0, 0, ending, scratch, 0,
         output.pixel_stride, residual.pixel_stride, *numbers_of(steps),
     )  # fmt: skip
     for index in range(*share(chunk, tiles.tiles)):
