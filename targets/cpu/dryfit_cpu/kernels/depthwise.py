@@ -125,12 +125,11 @@ def convolve_channels(binding: Binding) -> NativeStep:
     weights, bias = binding.weight("weights", (*window.kernel, padded)), binding.weight("bias", (padded,))
     rows, columns = window.axes
     is_direct = output.kind == FP32 and output.has_dense_channels and not is_narrow
-    bypasses = epilogue.clamps is None or residual is not None or not is_direct
+    bypasses = not epilogue.ends_in_registers or residual is not None or not is_direct
     finish = epilogue.finish(bypasses=bypasses)
-    limits = (-np.inf, np.inf) if bypasses else (finish.low, finish.high)
     covered = max(C, REAL_SUMS.widths[-1])
     panels = [
-        real_panel(weights[..., first : first + width], bias[first : first + width], limits)
+        real_panel(weights[..., first : first + width], bias[first : first + width], finish)
         for first, width in REAL_SUMS.blocks(covered)
     ]
     blocks, outside = block_table(REAL_SUMS, covered, rows, columns, panels), real_zeros()
