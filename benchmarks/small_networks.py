@@ -1,6 +1,6 @@
 """Networks of many small layers beside ONNX Runtime: transformers with dynamic shapes, and models of small images.
 
-Usage: python benchmarks/small_networks.py [--rounds 15] [--write]
+Usage: python benchmarks/small_networks.py [FOLDER] [--rounds 15] [--write]
 
 Here the time beside the kernels counts, and whether layers about shapes, masks and indices run in native code. One
 thread; processor time, so that other work on the machine shifts little; sides take turns in one process. Transformers
@@ -9,7 +9,9 @@ softmax, GELU by Erf, the last valid token by GatherND; with layer normalization
 Results are compared before anything is timed. The shuffle net is one that onnx brings for its tests, with weights of
 one value each.
 
-`--write` writes the results to docs/reference/benchmarks.md.
+With FOLDER the networks are the ONNX files in it. A file that fails, or whose results differ, is reported and left out.
+
+`--write` writes the results of the networks at hand to docs/reference/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -49,16 +51,27 @@ class SmallNetwork:
 def main() -> None:
     """Measure, print, and write if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", help="folder of ONNX files; default: the networks at hand")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--write", action="store_true", help="write the results to the page in docs")
     arguments = parser.parse_args()
+    if arguments.write and arguments.folder is not None:
+        parser.error("--write takes the networks at hand, not a folder")
     print(f"{machine_text()}; {versions_text()}")
     rows, ratios = [], []
-    for network in networks():
-        found = compare(network, arguments.rounds)
+    for network in networks() if arguments.folder is None else networks_in(arguments.folder):
+        try:
+            found = compare(network, arguments.rounds)
+        except (dryfit.DryfitError, ValueError) as error:
+            if arguments.folder is None:
+                raise
+            print(f"{network.name} is left out: {error}", flush=True)
+            continue
         rows.append(found[1:])
         ratios.append(found[0])
         print(plain_table(COLUMNS, rows[-1:]).splitlines()[1], flush=True)
+    if not ratios:
+        parser.exit(1, "no network could be measured\n")
     median = f"Median ratio: {statistics.median(ratios):.2f}."
     print("\n" + plain_table(COLUMNS, rows) + median)
     if arguments.write:
@@ -89,16 +102,26 @@ def networks() -> Iterator[SmallNetwork]:
             continue
         model = onnx.load(path)
         model = model if size is None else with_image_size(model, size)
-        yield SmallNetwork(name, model, dict(image_feeds(model)))
+        yield SmallNetwork(name, model, dict(random_feeds(model)))
 
 
-def image_feeds(model: onnx.ModelProto) -> Iterator[tuple[str, Array]]:
-    """Normal numbers for each input; what is dynamic is 1."""
+def networks_in(folder: Path) -> Iterator[SmallNetwork]:
+    """The networks of a folder's ONNX files, by name."""
+    for path in sorted(folder.glob("*.onnx")):
+        model = onnx.load(path)
+        yield SmallNetwork(path.stem, model, dict(random_feeds(model)))
+
+
+def random_feeds(model: onnx.ModelProto) -> Iterator[tuple[str, Array]]:
+    """Normal numbers for each input, ones where these are ids or masks; what is dynamic is 1."""
     known = {tensor.name for tensor in model.graph.initializer}
     for tensor in model.graph.input:
         if tensor.name not in known:
             shape = [one.dim_value or 1 for one in tensor.type.tensor_type.shape.dim]
-            yield tensor.name, np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.type.tensor_type.elem_type)
+            is_real = np.issubdtype(dtype, np.floating)
+            values = np.random.default_rng(0).standard_normal(shape) if is_real else np.ones(shape)
+            yield tensor.name, values.astype(dtype)
 
 
 def compare(network: SmallNetwork, rounds: int) -> tuple[float, str, str, str, str, str, str]:
