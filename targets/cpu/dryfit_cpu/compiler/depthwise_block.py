@@ -3,7 +3,7 @@
 Depthwise is a window that slides along a row, a block of one or two vectors of channels at a time: the loops are those
 of `sliding_windows.py`, and what is summed in them stands here. The panel that a block reads is
 
-    limits    64 bytes: FP32 limits of the results, and slope and shift of hard swish, used instead if there is a slope
+    limits    64 bytes, of which two FP32 numbers limit the results
     bias      FP32, 4 bytes a channel
     weights   FP32, [window columns, window rows] of 4 bytes a channel
 
@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.compiler import emit
@@ -30,25 +29,7 @@ from dryfit_cpu.compiler.register_block import Strides
 from dryfit_cpu.compiler.sliding_windows import Values, WindowLine, sliding_window
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import FLOATS, LANES
-from dryfit_cpu.compiler.window_variants import HIGH, LOW, REAL_SUMS, SHIFT, SLOPE, STARTS
-
-
-def write_ended(builder: Builder, panel: Value, sums: Values, places: Values) -> None:
-    """Write sums within the limits of a panel, or by its hard swish."""
-
-    def number(place: int) -> Value:
-        return load(builder, FLOAT, offset(builder, panel, place), 4)
-
-    slope = number(SLOPE)
-    with builder.if_else(builder.fcmp_unordered("!=", slope, ir.Constant(FLOAT, 0.0))) as (with_gate, within_limits):
-        with with_gate:
-            line = emit.splat(builder, slope, LANES), emit.splat(builder, number(SHIFT), LANES)
-            for total, place in zip(sums, places, strict=True):
-                store(builder, emit.gated(builder, total, *line), place)
-        with within_limits:
-            limits = emit.splat(builder, number(LOW), LANES), emit.splat(builder, number(HIGH), LANES)
-            for total, place in zip(sums, places, strict=True):
-                store(builder, emit.clamped(builder, total, *limits), place)
+from dryfit_cpu.compiler.window_variants import HIGH, LOW, REAL_SUMS, STARTS
 
 
 class ChannelSums:
@@ -85,8 +66,13 @@ class ChannelSums:
         return [emit.multiply_add(builder, *terms) for terms in zip(column, weights, sums, strict=True)]
 
     def finish(self, builder: Builder, line: WindowLine, sums: Values, output: Value) -> None:
-        """Write the sums within the limits, or by hard swish."""
-        write_ended(builder, line.panel, sums, [offset(builder, output, 4 * LANES * v) for v in range(len(sums))])
+        """Write the sums within the limits."""
+        limits = [
+            emit.splat(builder, load(builder, FLOAT, offset(builder, line.panel, place), 4), LANES)
+            for place in (LOW, HIGH)
+        ]
+        for vector, total in enumerate(sums):
+            store(builder, emit.clamped(builder, total, *limits), offset(builder, output, 4 * LANES * vector))
 
     def _vectors(self, builder: Builder, address: Value) -> Values:
         return [load(builder, FLOATS, offset(builder, address, 4 * LANES * v), 4) for v in range(self.vectors)]

@@ -319,12 +319,12 @@ def _block(
     terms = BlockTerms((input0, input1)[:runs], input_stride, segments, segment_count, segment_length, weights, ahead)
     sums = sum_segments(builder, _PRODUCT, run, terms, sums)
     limits = emit.splat(builder, low, LANES), emit.splat(builder, high, LANES)
-    gate = emit.splat(builder, slope, LANES), emit.splat(builder, shift, LANES)
     has_gate = builder.fcmp_unordered("!=", slope, ir.Constant(FLOAT, 0.0))
     with builder.if_else(builder.icmp_signed("!=", residual0, word(0))) as (with_residual, without):
         for beside, branch in ((residuals, with_residual), (None, without)):
             with branch, builder.if_else(has_gate) as (with_gate, within_limits):
                 with with_gate:
+                    gate = emit.splat(builder, slope, LANES), emit.splat(builder, shift, LANES)
                     _finish(builder, sums, outputs, beside, functools.partial(_gated, gate), lanes)
                 with within_limits:
                     _finish(builder, sums, outputs, beside, functools.partial(_clamped, limits), lanes)

@@ -17,11 +17,10 @@ from __future__ import annotations
 from numba import types
 
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.depthwise_block import write_ended
-from dryfit_cpu.compiler.emit import Builder, Loop, Value, load, offset, operation, word
+from dryfit_cpu.compiler.emit import FLOAT, Builder, Loop, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.sliding_windows import LINE_FIELDS, OUTPUTS_AHEAD, Values, WindowLine, is_inside, rows_of
 from dryfit_cpu.compiler.vectors import FLOATS, LANES
-from dryfit_cpu.compiler.window_variants import PAIR_ROWS, PAIRED_WIDTH, PAIRED_WINDOWS, REAL_SUMS, STARTS
+from dryfit_cpu.compiler.window_variants import HIGH, LOW, PAIR_ROWS, PAIRED_WIDTH, PAIRED_WINDOWS, REAL_SUMS, STARTS
 
 
 class _Pair:
@@ -96,10 +95,13 @@ class _Pair:
         return [value for value in vectors for _ in range(PAIR_ROWS)]
 
     def _finish(self, builder: Builder, line: WindowLine, sums: Values, outputs: Values) -> None:
-        places = [
-            offset(builder, outputs[place % PAIR_ROWS], 4 * LANES * (place // PAIR_ROWS)) for place in range(len(sums))
+        limits = [
+            emit.splat(builder, load(builder, FLOAT, offset(builder, line.panel, place), 4), LANES)
+            for place in (LOW, HIGH)
         ]
-        write_ended(builder, line.panel, sums, places)
+        for place, total in enumerate(sums):
+            to = offset(builder, outputs[place % PAIR_ROWS], 4 * LANES * (place // PAIR_ROWS))
+            store(builder, emit.clamped(builder, total, *limits), to)
 
     def _vector(self, builder: Builder, address: Value, vector: int) -> Value:
         return load(builder, FLOATS, offset(builder, address, 4 * LANES * vector), 4)

@@ -22,8 +22,7 @@ import attrs
 from dryfit_cpu.compiler.tier import current_tier
 
 LOW_BYTES, HIGH_BYTES, LOW, HIGH, RATIO, LAST_LOW, LAST_HIGH, HAS_BIAS, ZERO_POINT = range(0, 36, 4)
-SLOPE, SHIFT = 36, 40
-"""Where the limits of a panel stand, whether it has a real bias, the zero point, and the line of hard swish."""
+"""Where the limits of a panel stand, whether it has a real bias, and the zero point."""
 STARTS = 64
 """Where the starts begin. Multipliers, real bias and weights follow."""
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.tier import current_tier
-from dryfit_cpu.compiler.window_variants import HIGH, LOW, REAL_SUMS, SHIFT, SLOPE, STARTS, Variants, group_rows
-from dryfit_cpu.descriptors import Finish, WindowAxis
+from dryfit_cpu.compiler.window_variants import HIGH, LOW, REAL_SUMS, STARTS, Variants, group_rows
+from dryfit_cpu.descriptors import WindowAxis
 from dryfit_cpu.kernels.operands import aligned_empty
 
 
@@ -121,17 +121,16 @@ def packed_panel(
     return panel
 
 
-def real_panel(kernel: Array, bias: Array, finish: Finish) -> Array:
+def real_panel(kernel: Array, bias: Array, limits: tuple[float, float]) -> Array:
     """The panel of a block in FP32, as `compiler/depthwise_block.py` has it.
 
-    Of a kernel `[window rows, window columns, width]`, a bias `[width]`, and what follows the sums.
+    Of a kernel `[window rows, window columns, width]` and a bias `[width]`.
 
     Returns:
         FP32, aligned to 64 bytes.
     """
     panel = aligned_empty((STARTS // 4 + bias.size + kernel.size,), np.float32)
     panel[: STARTS // 4] = 0
-    panel[LOW // 4], panel[HIGH // 4] = finish.low, finish.high
-    panel[SLOPE // 4], panel[SHIFT // 4] = finish.slope, finish.shift
+    panel[LOW // 4], panel[HIGH // 4] = limits
     panel[STARTS // 4 :] = np.concatenate([bias, kernel.swapaxes(0, 1).reshape(-1)])
     return panel
