@@ -63,7 +63,7 @@ def read_golden(path: Path) -> GoldenVectors:
         arrays = {}
         for name, dtype, shape in document["arrays"]:
             count = int(np.prod(shape))
-            arrays[name] = np.frombuffer(content, np.dtype(dtype), count, start).reshape(shape)
+            arrays[name] = np.frombuffer(content, np.dtype(str(dtype)), count, start).reshape(shape)
             start += arrays[name].nbytes
         cases.append(case_from(document, arrays))
         named.append(arrays)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import compileall
 import importlib
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -36,14 +37,15 @@ TOLD = (
 
 def packed(repository: Path, folder: Path, kind: str) -> Path:
     """The core as a wheel unpacks it, as a zip file, or without its sources, as freezers ship it."""
-    shutil.copytree(repository / "core" / "dryfit", folder / "dryfit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(repository / "core" / "dryfit", folder / "dryfit")  # with what is compiled, which takes longest
     if kind == "zipped":
         return Path(shutil.make_archive(str(folder / "zipped"), "zip", folder, "dryfit"))
     if kind == "without sources":
-        compileall.compile_dir(folder / "dryfit", legacy=True, quiet=1)
-        for path in (folder / "dryfit").rglob("*.py*"):
-            if path.suffix in {".py", ".pyi"}:
-                path.unlink()
+        compileall.compile_dir(folder / "dryfit", quiet=1)
+        for path in [*(folder / "dryfit").rglob("*.py"), *(folder / "dryfit").rglob("*.pyi")]:
+            if path.suffix == ".py":
+                Path(importlib.util.cache_from_source(path)).rename(path.with_suffix(".pyc"))
+            path.unlink()
     return folder
 
 

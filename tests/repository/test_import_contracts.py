@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.repository.source_trees import nodes_of, tree_of
 
 
 def modules_after(code: str) -> set[str]:
@@ -67,8 +68,7 @@ def test_no_module_imports_itself_through_others(repository: Path) -> None:
         for file in (repository / root).rglob("*.py"):
             parts = file.relative_to(repository / root).with_suffix("").parts
             files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
-    trees = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in files.items()}
-    circle = first_circle({name: set(run_time_imports(tree, files)) for name, tree in trees.items()})
+    circle = first_circle({name: set(run_time_imports(tree_of(file), files)) for name, file in files.items()})
     assert not circle, " -> ".join(circle)
 
 
@@ -128,8 +128,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(repositor
     found: set[str] = set()
     for folder in ("core", "targets", "plugins", "frontends"):
         for path in (repository / folder).rglob("*.py"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            for node in ast.walk(tree):
+            for node in nodes_of(path):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
                 is_lazy = isinstance(node, ast.Call) and name_of(node.func) == "import_module"

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.repository.source_trees import tree_of
 
 SOURCES = (
     "core/dryfit",
@@ -54,9 +55,7 @@ def test_no_module_has_a_vague_name(repository: Path) -> None:
 
 def test_every_module_says_why_it_exists(repository: Path) -> None:
     silent = [
-        str(path.relative_to(repository))
-        for path in source_files(repository)
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        str(path.relative_to(repository)) for path in source_files(repository) if not ast.get_docstring(tree_of(path))
     ]
     assert not silent
 

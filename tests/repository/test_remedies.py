@@ -14,6 +14,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from tests.repository.source_trees import nodes_of
 
 from dryfit import errors
 from dryfit.errors import DryfitError, MissingAttributeError, UnknownNameError
@@ -116,13 +117,13 @@ def error_classes() -> set[str]:
     }
 
 
-def errors_of_sources(trees: Iterable[ast.Module]) -> set[str]:
+def errors_of_sources(files: Iterable[Path]) -> set[str]:
     """The names of all error classes: those of `dryfit.errors`, and what is derived from them elsewhere."""
     known = error_classes()
     found = [
         (node.name, {getattr(base, "id", getattr(base, "attr", "")) for base in node.bases})
-        for tree in trees
-        for node in ast.walk(tree)
+        for path in files
+        for node in nodes_of(path)
         if isinstance(node, ast.ClassDef)
     ]
     while more := {name for name, bases in found if bases & known} - known:
@@ -134,9 +135,9 @@ def source_files(repository: Path) -> list[Path]:
     return [path for folder in SOURCES for path in sorted((repository / folder).rglob("*.py"))]
 
 
-def error_calls(tree: ast.AST, path: str, known: set[str]) -> Iterator[ErrorCall]:
+def error_calls(nodes: Iterable[ast.AST], path: str, known: set[str]) -> Iterator[ErrorCall]:
     """Calls of error classes and of `problem`, unless all facts are passed on by `**`."""
-    for call in ast.walk(tree):
+    for call in nodes:
         if not isinstance(call, ast.Call):
             continue
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
@@ -169,11 +170,9 @@ def is_text(value: ast.expr) -> bool:
 
 @functools.cache
 def calls_of_sources(repository: Path) -> list[ErrorCall]:
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in source_files(repository)}
-    known = errors_of_sources(trees.values())
-    return [
-        call for path, tree in trees.items() for call in error_calls(tree, str(path.relative_to(repository)), known)
-    ]
+    files = source_files(repository)
+    known = errors_of_sources(files)
+    return [call for path in files for call in error_calls(nodes_of(path), str(path.relative_to(repository)), known)]
 
 
 def test_each_error_has_a_remedy(repository: Path) -> None:
@@ -211,7 +210,7 @@ def test_each_pattern_without_an_allowed_value_is_met(repository: Path) -> None:
     ],
 )
 def test_an_error_that_does_not_say_what_is_allowed_is_found(call: str, is_whole: bool) -> None:
-    (found,) = error_calls(ast.parse(call), "here.py", error_classes())
+    (found,) = error_calls(ast.walk(ast.parse(call)), "here.py", error_classes())
     assert found.says_what_is_allowed is is_whole
 
 
@@ -225,7 +224,7 @@ def test_an_error_that_does_not_say_what_is_allowed_is_found(call: str, is_whole
     ],
 )
 def test_an_error_without_a_remedy_is_found(call: str) -> None:
-    (found,) = error_calls(ast.parse(call), "here.py", error_classes())
+    (found,) = error_calls(ast.walk(ast.parse(call)), "here.py", error_classes())
     assert not found.has_remedy
 
 
@@ -234,7 +233,7 @@ def test_an_error_without_a_remedy_is_found(call: str) -> None:
     ['ConfigError("Wrong", remedy="Do this")', 'self.problem("Wrong", found=1, remedy=text)'],
 )
 def test_an_error_with_a_remedy_passes(call: str) -> None:
-    (found,) = error_calls(ast.parse(call), "here.py", error_classes())
+    (found,) = error_calls(ast.walk(ast.parse(call)), "here.py", error_classes())
     assert found.has_remedy
 
 

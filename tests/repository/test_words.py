@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from tests.repository.source_trees import nodes_of
 
 CHECKED = ("core/dryfit", "targets", "plugins", "frontends")
 """Folders whose messages follow the rules."""
@@ -87,15 +88,14 @@ ATTRIBUTES = re.compile(r"^Attributes:\n((?: {4}.*\n?|\n)*)", re.MULTILINE)
 """The section of a docstring whose entries become descriptions in JSON Schema."""
 
 
-def message_literals(source: str) -> Iterator[tuple[int, str]]:
+def message_literals(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """The line and the text of each literal that a user may read; what is put in is written {}.
 
     Those are all strings of more than a word, wherever they stand: in calls, records, tables and returned sentences.
     Docstrings are not, except for `Attributes:`, and neither are annotations and source text.
     """
-    tree = ast.parse(source)
     docstrings, inner = set(), set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             docstrings.add(node.value)
             yield from attribute_texts(node.value)
@@ -103,7 +103,7 @@ def message_literals(source: str) -> Iterator[tuple[int, str]]:
             inner.update(child for child in ast.walk(node) if child is not node)
         elif isinstance(node, ast.Call) and MESSAGE_CALLS.search(called(node)):
             yield from (found for text in node.args for found in literals_of(text))
-    for node in ast.walk(tree):
+    for node in nodes:
         if node not in docstrings and node not in inner:
             yield from (found for found in literals_of(node, deep=False) if not NOT_MESSAGES.search(found[1]))
 
@@ -133,11 +133,11 @@ def literals_of(text: ast.AST, *, deep: bool = True) -> Iterator[tuple[int, str]
             yield from literals_of(child)
 
 
-def faults_of(source: str) -> list[str]:
+def faults_of(nodes: Sequence[ast.AST]) -> list[str]:
     """Each banned construction of the messages of a source, with its reason and what to write instead."""
     return [
         f"line {line}: {text!r}: {reason}; write: {instead}"
-        for line, text in dict.fromkeys(message_literals(source))
+        for line, text in dict.fromkeys(message_literals(nodes))
         for pattern, reason, instead in BANNED
         if re.search(pattern, text)
     ]
@@ -152,7 +152,7 @@ def test_messages_have_no_banned_words(place: str, repository: Path) -> None:
         f"{path.relative_to(repository)}, {fault}"
         for path in files
         if path.name not in DATA
-        for fault in faults_of(path.read_text(encoding="utf-8"))
+        for fault in faults_of(nodes_of(path))
     ]
     assert not found, "\n".join(found)
 
@@ -174,7 +174,7 @@ def test_messages_have_no_banned_words(place: str, repository: Path) -> None:
     ],
 )
 def test_a_wrong_sentence_is_found(call: str, reason: str) -> None:
-    faults = faults_of(call)
+    faults = faults_of(list(ast.walk(ast.parse(call))))
     assert faults
     assert reason in faults[0]
 
@@ -189,7 +189,7 @@ def test_a_wrong_sentence_is_found(call: str, reason: str) -> None:
     ],
 )
 def test_a_good_sentence_and_other_texts_pass(call: str) -> None:
-    assert not faults_of(call)
+    assert not faults_of(list(ast.walk(ast.parse(call))))
 
 
 def test_every_rule_says_why_and_what_to_write() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import io
 import logging
 import os
@@ -74,7 +72,7 @@ def dryfit() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command's entry point.
+    """Run the command in this process, whose settings stay as they are.
 
     Exits with 0 (an answer), 1 (what --fail-on names was found), 2 (an error of the user's) or 3 (a fault of ours).
     """
@@ -82,12 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     told = set(registry.failures())
     if logging.lastResort is not None:  # writes the log of commands that send it nowhere
         logging.lastResort.setFormatter(PrintableFormatter())
-    # Layers and tensors refer to each other and live as long as the command: looking for garbage among them after every
-    # 700 new objects, as Python does, takes a fifth of the time of large networks and finds nothing. A million objects
-    # take about 100 MB. At the end they are not taken apart one by one either.
-    gc.set_threshold(1_000_000, 2, 2)
-    atexit.unregister(gc.freeze)
-    atexit.register(gc.freeze)
     try:
         loading.allow_seconds(seconds_allowed())
         watch_imports(on=True)

@@ -98,11 +98,6 @@ def _checks(cls: type[Layer]) -> Mapping[str, tuple[Check, bool]]:
     return {field.name: (check_for(hints[field.name]), _is_tuple(hints[field.name])) for field in _fields(cls)}
 
 
-def _plain_default(field: attrs.Attribute[Any]) -> Any:
-    """The default of a field where it needs no check: a text, a number, None or a tuple, say; else NOTHING."""
-    return field.default if type(field.default) in (str, float, bool, types.NoneType, tuple) else attrs.NOTHING
-
-
 def is_table(field: attrs.Attribute[Any]) -> bool:
     """Whether a parameter is a dictionary, by default an empty one."""
     return getattr(field.default, "factory", None) is dict
@@ -118,15 +113,21 @@ def _with_checks(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.At
     return [
         field
         if isinstance(field.converter, attrs.Converter) or field.name in _CONNECTIONS
-        else field.evolve(converter=_converter(field))
+        else field.evolve(converter=_converter_of(field))
         for field in fields
     ]
 
 
-def _converter(field: attrs.Attribute[Any]) -> Any:
-    own: Any = field.converter
-    default = attrs.NOTHING if own is not None else _plain_default(field)
-    is_plain_table = is_table(field) and own is None
+def _converter_of(field: attrs.Attribute[Any]) -> Any:
+    if field.converter is not None:
+        return _converter(field.converter, attrs.NOTHING, is_plain_table=False)
+    is_plain = type(field.default) in (str, float, bool, types.NoneType, tuple)
+    return _converter(None, field.default if is_plain else attrs.NOTHING, is_plain_table=is_table(field))
+
+
+@functools.lru_cache(maxsize=None, typed=True)  # attrs takes long to make one, and most fields have one in common
+def _converter(own: Any, default: Any, *, is_plain_table: bool) -> Any:
+    """What checks a value, unless it is the default, which needs no check: a text, a number, None or a tuple, say."""
 
     def convert(value: Any, layer: Any, attribute: Any) -> Any:
         # Most parameters of most layers have their defaults.

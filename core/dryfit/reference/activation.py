@@ -60,6 +60,14 @@ def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
+def _gelu_tanh(x: Array) -> Array:
+    # Step by step: in one line mypy takes six seconds to choose among NumPy's overloads.
+    cubic: Array = 0.044715 * x**3
+    inner: Array = math.sqrt(2 / math.pi) * (x + cubic)
+    rises: Array = np.tanh(inner) + 1
+    return 0.5 * x * rises
+
+
 _FUNCTIONS: dict[ActivationType, Callable[[Array, float, float], Array]] = {
     ActivationType.RELU: lambda x, a, b: np.maximum(x, 0),
     ActivationType.SIGMOID: lambda x, a, b: _sigmoid(x),
@@ -75,7 +83,7 @@ _FUNCTIONS: dict[ActivationType, Callable[[Array, float, float], Array]] = {
     ActivationType.HARD_SWISH: lambda x, a, b: x * np.clip(x + 3, 0, 6) / 6,
     ActivationType.THRESHOLDED_RELU: lambda x, a, b: np.where(x > a, x, 0),
     ActivationType.GELU_ERF: lambda x, a, b: 0.5 * x * (1 + erf(x / math.sqrt(2))),
-    ActivationType.GELU_TANH: lambda x, a, b: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    ActivationType.GELU_TANH: lambda x, a, b: _gelu_tanh(x),
 }
 
 

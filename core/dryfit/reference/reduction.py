@@ -95,7 +95,7 @@ def cumulative(layer: Cumulative, inputs: Sequence[Array]) -> list[Array]:
     is_sum = layer.op is CumulativeOperation.SUM
     total = wide.cumsum(0, wide.dtype) if is_sum else wide.cumprod(0, wide.dtype)
     if layer.exclusive:
-        first = np.full_like(total[:1], 0 if is_sum else 1)
+        first: Array = np.full_like(total[:1], 0 if is_sum else 1)
         total = np.concatenate([first, total[:-1]])
     if layer.reverse:
         total = total[::-1]

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from dryfit.cli.main import main
+from dryfit.__main__ import main
 
 main(["tensorrt", "run", *sys.argv[1:]])

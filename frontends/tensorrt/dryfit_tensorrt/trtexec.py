@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from dryfit.cli.main import main
+from dryfit.__main__ import main
 from dryfit_tensorrt.settings import Settings
 
 

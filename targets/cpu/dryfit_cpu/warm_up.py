@@ -36,7 +36,7 @@ def machine_code(name: str | None = None) -> MachineCode:
         tier=chosen.name,
         tiers=[one.name for one in tier.tiers_here()],
         place=str(cache_folder() / object_cache.FOLDER),
-        names=native_names(),
+        names=native_names() if is_own else list(side_by_side.read_process(MODULE, chosen.name, "names")),
         missing=missing_names
         if is_own
         else lambda: [name for name in side_by_side.read_process(MODULE, chosen.name, "missing") if name],
@@ -45,7 +45,7 @@ def machine_code(name: str | None = None) -> MachineCode:
 
 
 def native_names() -> list[str]:
-    """Names of all native functions that kernels, the schedule and copies of arrays use."""
+    """Names of all native functions that kernels, the schedule and copies of arrays use on this process' tier."""
     for module in ("dryfit_cpu.kernels", "dryfit_cpu.schedule", "dryfit_cpu.array_copies"):
         importlib.import_module(module)
     return sorted(native.NATIVE_FUNCTIONS)
@@ -95,10 +95,11 @@ def _compile_elsewhere(tier_name: str) -> Iterator[CompiledFunction]:
 
 
 def main() -> None:
-    """Tell what is missing, or compile it, a line each; an error is one line on stderr."""
+    """Tell all names, tell which are missing, or compile these, a line each; an error is one line on stderr."""
     try:
-        if sys.argv[1:] == ["missing"]:
-            print("\n".join(missing_names()))  # noqa: T201  read by `_read_process`
+        told = {"names": native_names, "missing": missing_names}.get(sys.argv[1])
+        if told is not None:
+            print("\n".join(told()))  # noqa: T201  read by `_read_process`
             return
         for one in compile_all():
             print(json.dumps(attrs.asdict(one)), flush=True)  # noqa: T201  the same

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tests.schemas import validate
 
 import dryfit
 from dryfit.answers.annotate import AnnotateAnswer
@@ -88,7 +88,7 @@ def test_each_node_says_where_and_how_it_runs(digits_model: Path, tmp_path: Path
 
 def test_the_answer_fits_its_schema(digits_model: Path) -> None:
     answer = dryfit.annotate(digits_model, **ORIN)
-    jsonschema.validate(answer.to_dict(), AnnotateAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer.to_dict(), AnnotateAnswer.schema())
     assert "annotated_model" not in answer.to_dict()
     with pytest.raises(UnknownNameError, match="Did you mean 'conv1'"):
         answer.node("conv_1")

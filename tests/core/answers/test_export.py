@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
 import onnx
 import pytest
+from tests.schemas import validate
 
 import dryfit
 from dryfit.answers.build import BuildAnswer, build
@@ -50,7 +50,7 @@ def test_a_path_a_model_and_a_network_give_the_same_loadables(digits_model: Path
 
 def test_the_answer_is_json_as_its_schema_promises_and_the_text_of_the_command(digits_model: Path) -> None:
     answer = dryfit.export_loadables(digits_model, "loadables", **DLA, **SHAPE)
-    jsonschema.validate(answer.to_dict(), ExportLoadablesAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer.to_dict(), ExportLoadablesAnswer.schema())
     (first, *_) = answer.to_dict()["loadables"]
     assert {"file", "bytes", "id", "device", "layers", "pools"} <= first.keys()
     assert "loadables/digits.segment0.loadable" in str(answer)
@@ -74,7 +74,7 @@ def test_an_engine_file_is_described_by_its_answer(digits_model: Path) -> None:
     assert answer.engine_bytes == Path("digits.engine").stat().st_size
     assert answer.overflows is None
     assert "without weights" in answer.summary_line()
-    jsonschema.validate(answer.to_dict(), BuildAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer.to_dict(), BuildAnswer.schema())
     with pytest.raises(ConfigError, match="stripped"):
         build(digits_model, "digits.engine", stripped=True, data={}, **SHAPE)
 
@@ -111,7 +111,7 @@ def test_a_config_of_ones_own_stays_as_it_was(digits_model: Path) -> None:
     assert answer.shell.count(":GPU") > 1
     assert [one.file for one in answer.files] == ["build.sh"]
     assert str(answer) == "build.sh: trtexec's command line"
-    jsonschema.validate(answer.to_dict(), ExportTrtexecAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer.to_dict(), ExportTrtexecAnswer.schema())
 
 
 def test_an_engine_takes_no_config_and_no_options(digits_model: Path) -> None:

@@ -929,6 +929,26 @@ def test_a_model_with_batch_normalizations_is_tuned_without_them(samples, tmp_pa
             np.testing.assert_allclose(after, before, atol=1e-4 * np.abs(before).max())
 
 
+def test_precisions_that_the_user_sets_stay_and_are_in_the_files(samples, tmp_path):
+    path = tmp_path / "normalized.onnx"
+    onnx.save(normalized(), path)
+    first, second, *_ = (layer.name for layer in dryfit.network_from_onnx(path).layers if layer.kind == "convolution")
+    rules = f"{first}:fp16,{second}:int8"
+    steps = ["bias-correction", "mixed-precision"]
+    answer = dryfit.tune(
+        path, samples, tmp_path / "plan", steps=steps, target=100.0, layer_precisions=rules, max_macs=1
+    )
+    assert answer.files["Layer precisions"].read_text().startswith(f"{first}:fp16,")
+    assert f",{second}:int8" in answer.files["Layer precisions"].read_text()
+    assert first in answer.half_layers, "counted as FP16"
+    assert second not in answer.half_layers, "never chosen for FP16"
+    assert "folded" not in answer.steps[0].what, "layers with a rule keep their names"
+    scales = {"calibration_cache": answer.files["Calibration cache"], "precision": "int8,fp16"}
+    listed = f"@{answer.files['Layer precisions']}"
+    checked = dryfit.check(answer.files["Model"], layer_precisions=listed, precision_constraints="prefer", **scales)
+    assert {first, second} <= {layer.name for layer in checked.layers}, "rules for unknown layers would be refused"
+
+
 @pytest.mark.parametrize("device", ["GPU", "DLA"])
 def test_corrected_biases_raise_the_sqnr(samples, device):
     small = four("Relu(a)")

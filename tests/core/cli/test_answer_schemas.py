@@ -5,6 +5,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.schemas import validate
 
 from dryfit.answers.build import BuildAnswer
 from dryfit.answers.inspect_engine import InspectAnswer
@@ -18,11 +19,10 @@ TARGETS = json_schema(TargetsAnswer | TargetAnswer | TargetDifferences, "dryfit 
 
 def check(answer: dict[str, Any], schema: dict[str, Any]) -> None:
     """The answer fits its schema, and without any of its keys that the schema requires it does not."""
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(answer, schema, jsonschema.Draft202012Validator)
+    validate(answer, schema)
     for key in schema.get("required", ()):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({name: value for name, value in answer.items() if name != key}, schema)
+            validate({name: value for name, value in answer.items() if name != key}, schema)
 
 
 def test_build_inspect_and_run_answer_as_their_schemas_promise(
@@ -52,7 +52,7 @@ def test_targets_answers_as_its_schema_promises(dryfit_command: Any, arguments: 
     answer = dryfit_command("targets", *arguments, "--json").json
     check(answer, TARGETS)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**answer, "device": 1, "targets": [{}]}, TARGETS)
+        validate({**answer, "device": 1, "targets": [{}]}, TARGETS)
 
 
 @pytest.mark.parametrize("arguments", [(), ("tflite",), ("onnx", "--operator", "softmax")])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 
-import jsonschema
 import numpy as np
 import pytest
+from tests.schemas import validate
 
 from dryfit.answers.cache_answers import (
     FINDING_TITLES,
@@ -51,8 +51,8 @@ def cache(tmp_path):
 
 def fits(answer, schema):
     """The answer fits its own schema, and of the whole only that one."""
-    jsonschema.validate(answer, schema, jsonschema.Draft202012Validator)
-    jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+    validate(answer, schema)
+    validate(answer, SCHEMA)
     return answer
 
 
@@ -62,8 +62,6 @@ def test_the_words_of_the_commands_are_those_of_what_they_call():
     [rule] = [one for one in merge.params if one.name == "rule"]
     assert [*rule.type.choices] == [one.value for one in ConflictRule]
     assert {*ALGORITHMS.values()} == {one.name for one in CalibrationAlgoType}
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.Draft202012Validator.check_schema(DOCUMENT_SCHEMA)
 
 
 # show ----------------------------------------------------------------------------------------------------------------
@@ -239,7 +237,7 @@ def test_calibrate_writes_dryfits_own_form_that_check_and_build_take(dryfit_comm
     np.save(samples, np.random.default_rng(0).random((2, 1, 8, 8)).astype(np.float32))
     command = ("calibrate", digits_model, "--data", samples, "-o", output, "--threads", 1)
     assert dryfit_command(*command).code == 0
-    jsonschema.validate(json.loads(output.read_bytes()), DOCUMENT_SCHEMA, jsonschema.Draft202012Validator)
+    validate(json.loads(output.read_bytes()), DOCUMENT_SCHEMA)
     shown = fits(dryfit_command("cache", "show", output, "--json").json, CacheAnswer.schema())
     assert shown["facts"]["calibrator"] == "entropy2"
     assert shown["tensors"][0]["statistics"]["count"] == 2 * 64

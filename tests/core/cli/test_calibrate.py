@@ -3,11 +3,11 @@
 import os
 import signal
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tests.schemas import validate
 
 from dryfit.answers.calibration import CalibrationAnswer, CalibratorsAnswer
 from dryfit.answers.json_data import json_schema
@@ -60,7 +60,7 @@ def test_samples_become_a_cache(model, data, tmp_path, dryfit_command):
 
 def test_the_answer_in_json_is_the_schema_s_and_tells_each_tensor(model, data, dryfit_command):
     answer = dryfit_command("calibrate", model, "--data", data, "--calibrator", "minmax", "--json").json
-    jsonschema.validate(answer, SCHEMA)
+    validate(answer, SCHEMA)
     assert [one["name"] for one in answer["tensors"]] == TENSORS
     relu = answer["tensors"][2]
     assert relu["threshold"] == relu["largest"] > 0
@@ -92,7 +92,7 @@ def test_a_state_is_solved_again_and_compared_without_samples(model, data, tmp_p
     answer = dryfit_command("calibrate", model, "--state", state, "--calibrator", "minmax", "--json").json
     assert answer["run"] is None
     compared = dryfit_command("calibrate", "--state", state, "--compare", "--json").json
-    jsonschema.validate(compared, SCHEMA)
+    validate(compared, SCHEMA)
     thresholds = {one["name"]: one["threshold"] for one in answer["tensors"]}
     assert compared["calibrators"]["minmax"] == thresholds
     assert "entropy2" in dryfit_command("calibrate", "--state", state, "--compare").out

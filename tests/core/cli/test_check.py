@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import onnx
 import pytest
+from tests.schemas import validate
 
 from dryfit.answers.check import CheckAnswer
 
@@ -16,17 +17,16 @@ DLA = ("--device", "dla", "--precision", "fp16", "--shape", "image=4x1x8x8")
 
 
 def test_the_answer_is_what_the_schema_promises(dryfit_command: Any, digits_model: Path) -> None:
-    jsonschema.Draft202012Validator.check_schema(CheckAnswer.schema())
     for options in (DLA, (*DLA, "--fallback", "GPU"), (), ("--shape", "image=1x1x8x8:2x1x8x8:4x1x8x8")):
         answer = dryfit_command("check", digits_model, *options, "--json").json
-        jsonschema.validate(answer, CheckAnswer.schema(), jsonschema.Draft202012Validator)
+        validate(answer, CheckAnswer.schema())
 
 
 def test_the_schema_refuses_an_answer_without_its_parts(dryfit_command: Any, digits_model: Path) -> None:
     answer = dryfit_command("check", digits_model, *DLA, "--json").json
     for part in ("layers", "segments", "summary"):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({key: value for key, value in answer.items() if key != part}, CheckAnswer.schema())
+            validate({key: value for key, value in answer.items() if key != part}, CheckAnswer.schema())
 
 
 def test_layers_that_are_refused_have_every_reason_and_no_device(dryfit_command: Any, digits_model: Path) -> None:

@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
+from tests.schemas import validate
 
 from dryfit.answers.comparison.answer import CompareAnswer
 
@@ -55,8 +55,7 @@ def test_a_models_comparison_keeps_its_schema_and_has_the_ratio_of_the_outputs(
     options = (*DLA, "--ranges", ranges, "--against", "fp32,GPU,dla@8.6", "--data", images, "--json")
     ended = dryfit_command("compare", digits_model, *options)
     assert ended.code == 0
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(ended.json, SCHEMA, jsonschema.Draft202012Validator)
+    validate(ended.json, SCHEMA)
     assert ended.json["samples"] == ["images.npy[0]", "images.npy[1]", "images.npy[2]"]
     (output,) = (one for one in ended.json["tensors"] if one["is_output"])
     session = onnxruntime.InferenceSession(digits_model, providers=["CPUExecutionProvider"])
@@ -128,7 +127,7 @@ def test_nan_that_one_side_only_has_is_counted_and_fails(
     assert ("64 non-finite values differ" if share == "all" else "47.9, 1 non-finite values differ") in row
     same = dryfit_command(*asked, "--against", "dla@10.16", "--json")
     assert same.code == 0
-    jsonschema.validate(same.json, SCHEMA, jsonschema.Draft202012Validator)
+    validate(same.json, SCHEMA)
 
 
 def test_nan_that_both_sides_have_is_said_to_be_alike(dryfit_command: Any, digits_model: Path, tmp_path: Path) -> None:
@@ -154,7 +153,7 @@ def test_an_engine_without_its_network_is_compared_by_what_it_stores(
     asked = ("--random", 1, "--against", "fp32,gpu,dla@8.6")
     found = {name: dryfit_command("compare", path, *asked, "--json").json for name, path in paths.items()}
     for one in found.values():
-        jsonschema.validate(one, SCHEMA, jsonschema.Draft202012Validator)
+        validate(one, SCHEMA)
     assert found["kept"]["weights"] == "those of the model"
     assert found["plain"]["weights"].startswith("those that the engine stores")
     assert found["plain"]["weights_unknown"] == []

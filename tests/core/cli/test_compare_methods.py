@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tests.schemas import validate
 
 from dryfit.answers.compare_methods import CompareMethodsAnswer
 
@@ -68,14 +68,13 @@ def samples(tmp_path: Path) -> Path:
 
 def _compared(command: Any, model: Path, samples: Path, methods: str, *more: object) -> Any:
     ended = command("compare", model, "--methods", methods, "--data", samples, *more, "--json")
-    jsonschema.validate(ended.json, SCHEMA, jsonschema.Draft202012Validator)
+    validate(ended.json, SCHEMA)
     return ended
 
 
 def test_a_comparison_keeps_its_schema_and_counts_codes_as_the_methods_round_ties(
     dryfit_command: Any, model: Path, samples: Path
 ) -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
     found = _compared(dryfit_command, model, samples, "tflite,onnx,dla-8").json
     assert [one["name"] for one in found["methods"]] == ["tflite", "onnx", "dla-8"]
     assert found["samples"] == ["x.npy[0]", "x.npy[1]"]

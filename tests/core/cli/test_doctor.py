@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from tests.schemas import validate
 
 import dryfit
 from dryfit.answers import installation
@@ -56,4 +56,4 @@ def test_a_tier_that_this_machine_lacks_is_a_problem(monkeypatch: pytest.MonkeyP
 
 
 def test_the_json_fits_its_schema(dryfit_command: Any) -> None:
-    jsonschema.validate(json.loads(dryfit_command("doctor", "--json").out), installation.InstallationAnswer.schema())
+    validate(json.loads(dryfit_command("doctor", "--json").out), installation.InstallationAnswer.schema())

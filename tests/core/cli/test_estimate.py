@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
 import pytest
+from tests.schemas import validate
 
 import dryfit
 from dryfit.answers.estimate import EstimateAnswer
@@ -16,7 +16,7 @@ SHAPE = ("--shape", "image=2x1x8x8", "--platform", "agx-orin-64")
 
 def answer(dryfit_command: Any, model: Any, *options: str) -> Any:
     found = dryfit_command("estimate", model, *SHAPE, *options, "--json").json
-    jsonschema.validate(found, EstimateAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(found, EstimateAnswer.schema())
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import jsonschema
 import pytest
+from tests.schemas import validate
 
 from dryfit.answers.build import BuildAnswer
 from dryfit.answers.check import CheckAnswer
@@ -68,7 +68,7 @@ def test_check_tells_the_estimate_of_each_segment_of_a_device_that_estimates(
     dryfit_command: Any, digits_model: Any
 ) -> None:
     answer = dryfit_command("check", digits_model, *OPTIONS, "--json").json
-    jsonschema.validate(answer, CheckAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, CheckAnswer.schema())
     estimated = {one["device"]: one["estimate"] for one in answer["segments"] if "estimate" in one}
     assert list(estimated) == ["ACME_COST"]
     found = estimated["ACME_COST"]
@@ -97,7 +97,7 @@ def test_the_word_estimate_stands_beside_every_time(dryfit_command: Any, digits_
 
 def test_explain_tells_the_estimates(dryfit_command: Any, digits_model: Any) -> None:
     answer = dryfit_command("explain", digits_model, *OPTIONS, "--no-edits", "--json").json
-    jsonschema.validate(answer, ExplainAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, ExplainAnswer.schema())
     assert answer["estimates"][0]["device"] == "ACME_COST"
 
 
@@ -105,8 +105,8 @@ def test_the_engine_keeps_the_estimates(dryfit_command: Any, digits_model: Any, 
     engine = tmp_path / "digits.engine"
     built = dryfit_command("build", digits_model, "-o", engine, *OPTIONS, "--json").json
     told = dryfit_command("inspect", engine, "--json").json
-    jsonschema.validate(built, BuildAnswer.schema(), jsonschema.Draft202012Validator)
-    jsonschema.validate(told, InspectAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(built, BuildAnswer.schema())
+    validate(told, InspectAnswer.schema())
     assert told["segments"] == built["segments"]
     assert "estimate" in built["segments"][0]
 

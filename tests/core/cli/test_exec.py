@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from tests.core.onnx.models import model, numbers
+from tests.schemas import validate
 
 from dryfit.answers.trtexec.ranges import invent_ranges
 from dryfit.answers.trtexec.run import ExecTrtexecAnswer, exec_trtexec
@@ -140,7 +140,7 @@ def test_json_is_the_answer_as_its_schema_promises(dryfit_command: Any, folder: 
     del folder
     line = ("--onnx=model.onnx", "--useDLACore=0", "--allowGPUFallback", "--fp16", "--useCudaGraph", *QUICK)
     ended = dryfit_command("exec", "--json", "--platform", "agx-orin-64", *line)
-    jsonschema.validate(ended.json, ExecTrtexecAnswer.schema())
+    validate(ended.json, ExecTrtexecAnswer.schema())
     assert ended.json["ignored"][0]["option"] == "--useCudaGraph"
     assert "within a factor" in ended.json["estimate"]
     assert ended.json["queries"] >= 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from tests.core.onnx.models import model, numbers, run_runtime
+from tests.schemas import validate
 
 from dryfit.answers.explain import ExplainAnswer
 from dryfit.builder import build
@@ -41,7 +41,6 @@ def average_model(tmp_path: Path) -> Path:
 
 
 def test_the_answer_is_what_the_schema_promises(dryfit_command: Any, digits_model: Path, average_model: Path) -> None:
-    jsonschema.Draft202012Validator.check_schema(ExplainAnswer.schema())
     for command in (
         (digits_model, *DIGITS),
         (digits_model, "softmax", *DIGITS),
@@ -50,7 +49,7 @@ def test_the_answer_is_what_the_schema_promises(dryfit_command: Any, digits_mode
         (digits_model, *DIGITS, "--no-edits"),
     ):
         answer = dryfit_command("explain", *command, "--json").json
-        jsonschema.validate(answer, ExplainAnswer.schema(), jsonschema.Draft202012Validator)
+        validate(answer, ExplainAnswer.schema())
 
 
 def test_every_violation_of_every_layer_is_there_and_grouped_by_its_rule(

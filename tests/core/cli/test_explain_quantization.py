@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from tests.core.onnx.models import model, numbers
+from tests.schemas import validate
 
 from dryfit.answers.explain_quantization import QuantizationAnswer
 from dryfit.quantization.calibration_cache import CalibrationCache
@@ -49,10 +49,9 @@ def ranges(tmp_path: Path) -> Path:
 def test_the_answer_is_what_the_schema_promises_and_every_layer_has_its_reason(
     dryfit_command: Any, classifier: Path, cache: Path, ranges: Path
 ) -> None:
-    jsonschema.Draft202012Validator.check_schema(QuantizationAnswer.schema())
     options = ("--int8", "--calibration-cache", cache, "--ranges", ranges)
     answer = dryfit_command("explain", classifier, "--quantization", *options, "--json").json
-    jsonschema.validate(answer, QuantizationAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, QuantizationAnswer.schema())
     assert {one["name"]: (one["precision"], one["cause"]) for one in answer["layers"]} == {
         "first": ("INT8", "int8"),
         "relu": ("INT8", "int8"),
@@ -105,7 +104,7 @@ def explicit(tmp_path: Path) -> Path:
 
 def test_each_quantization_of_a_model_is_told_with_where_it_went(dryfit_command: Any, explicit: Path) -> None:
     answer = dryfit_command("explain", explicit, "--quantization", "--json").json
-    jsonschema.validate(answer, QuantizationAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, QuantizationAnswer.schema())
     assert answer["assumed"] == ["--device GPU", "--precision fp32", "--fallback none"]
     assert answer["tensors"] == []
     assert [(one["name"], one["precision"]) for one in answer["layers"]] == [("the c", "INT8")]

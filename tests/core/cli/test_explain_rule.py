@@ -7,6 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.schemas import validate
 
 import dryfit.builder
 import dryfit.target
@@ -161,7 +162,7 @@ def test_one_rule_and_a_list_answer_as_their_schemas_promise(dryfit_command: Any
         (stated, RuleExplanation, RulesAnswer),
         (several, RulesAnswer, RuleExplanation),
     ):
-        jsonschema.validate(answer.to_dict(), own.schema(), jsonschema.Draft202012Validator)
+        validate(answer.to_dict(), own.schema())
         assert not jsonschema.Draft202012Validator(other.schema()).is_valid(answer.to_dict())
     assert {"device", "boundaries"} <= limit.to_dict().keys()
     assert "device" not in stated.to_dict()

@@ -6,9 +6,9 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from tests.core.board.boards import small_model
+from tests.schemas import validate
 
 from dryfit.answers.export_trtexec import ExportTrtexecAnswer
 from dryfit.board.script_data import parse_script
@@ -39,7 +39,7 @@ def exported(command: Any, *arguments: object) -> Any:
     ended = command("export", "trtexec", *arguments, "--json")
     assert not ended.err
     answer = ended.json
-    jsonschema.validate(answer, ExportTrtexecAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, ExportTrtexecAnswer.schema())
     return answer
 
 

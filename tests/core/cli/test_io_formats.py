@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from tests.core.onnx.models import model, numbers
+from tests.schemas import validate
 
 from dryfit.answers.explain import ExplainAnswer
 from dryfit.builder.formats.forms import REFORMAT_RULES
@@ -46,7 +46,7 @@ def convolution(tmp_path: Path) -> Path:
 
 def test_each_reformat_has_its_rule_and_what_removes_it(dryfit_command: Any, network: Path) -> None:
     answer = dryfit_command("explain", network, *ORIN, "--json").json
-    jsonschema.validate(answer, ExplainAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, ExplainAnswer.schema())
     told = {one["tensor"]: (one["rule"], (one["removed_by"] or {}).get("io_format")) for one in answer["reformats"]}
     assert told == {
         "x": ("reformat.network_input", "fp16:chw16"),
@@ -82,7 +82,7 @@ def test_one_layer_is_told_of_its_own_reformats(dryfit_command: Any, network: Pa
 
 def test_with_no_edits_no_format_is_tried(dryfit_command: Any, network: Path) -> None:
     answer = dryfit_command("explain", network, *ORIN, "--no-edits", "--json").json
-    jsonschema.validate(answer, ExplainAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, ExplainAnswer.schema())
     assert answer["io_formats"] is None
     assert [one["removed_by"] for one in answer["reformats"]] == [None] * 4
 

@@ -33,6 +33,13 @@ def test_the_versions_are_those_of_the_packages(dryfit_command: Any) -> None:
     assert all(f"{name} {version(name)}" in third for name in ("numpy", "onnx", "numba", "llvmlite"))
 
 
+def test_the_command_is_also_a_module_of_python() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "dryfit", "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ended.stdout.startswith(f"dryfit {version('dryfit')}\n")
+
+
 def test_an_unknown_command_is_an_error_that_names_the_closest(dryfit_command: Any) -> None:
     ended = dryfit_command("chek", "model.onnx")
     assert ended.code == 2

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tests.schemas import validate
 
 from dryfit.answers.build import BuildAnswer
 from dryfit.answers.comparison.answer import CompareAnswer
@@ -58,7 +58,7 @@ def test_the_layers_that_overflow_are_named_in_order_and_those_behind_them_are_n
 ) -> None:
     model = saved(tmp_path, 1.0)
     report = dryfit_command("compare", model, *options, "--data", samples, "--json").json
-    jsonschema.validate(report, SCHEMA, jsonschema.Draft202012Validator)
+    validate(report, SCHEMA)
     (side,) = report["sides"]
     assert [one["tensor"] for one in side["overflows"]] == tensors
     first = side["overflows"][0]
@@ -74,7 +74,7 @@ def test_the_layers_that_overflow_are_named_in_order_and_those_behind_them_are_n
     assert "RuntimeWarning" not in told.err
     engine = tmp_path / "m.engine"
     built = dryfit_command("build", model, "-o", engine, *options, "--data", samples, "--json")
-    jsonschema.validate(built.json, BuildAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(built.json, BuildAnswer.schema())
     assert built.json["overflows"] == side["overflows"]
     warned = dryfit_command("build", model, "-o", engine, *options, "--data", samples)
     assert f"Warning: FP16 overflows in {len(tensors)} layer" in warned.err

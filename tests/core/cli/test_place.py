@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tests.core.answers.placement_search import acme_costs
 from tests.integration.failing_target import modules
+from tests.schemas import validate
 
 from dryfit.answers.place import PlaceAnswer
 from dryfit.answers.place_text import rules_text
@@ -52,7 +52,7 @@ NAMES = ("first", "elu", "relu", "other", "last")
 def test_the_file_gives_a_build_the_proposed_placement(dryfit_command: Any, tmp_path: Any, suffix: str) -> None:
     model, file = model_of(tmp_path / "m.onnx", NAMES), tmp_path / f"placement.{suffix}"
     answer = dryfit_command("place", model, *ACME, "--precision", "fp32", "-o", file, "--json").json
-    jsonschema.validate(answer, PlaceAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, PlaceAnswer.schema())
     assert answer["placement"] == {"relu": "ACME_PLAIN"}
     checked = dryfit_command("check", model, *ACME, "--placement", file, "--json").json
     devices = [layer["device"] for layer in checked["layers"]]
@@ -120,7 +120,7 @@ def test_the_devices_of_a_placement_file_are_kept_in_the_new_one(
 
 def test_without_a_device_it_is_asked_about_the_accelerator_and_says_so(dryfit_command: Any, digits_model: Any) -> None:
     answer = dryfit_command("place", digits_model, *SHAPE, "--json").json
-    jsonschema.validate(answer, PlaceAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, PlaceAnswer.schema())
     assert (answer["device"], answer["platform"], answer["fallback"]) == ("DLA", "agx-orin-64", "GPU")
     assert answer["assumed"] == ["--device DLA", "--precision int8,fp16", "--fallback GPU", "--assume-scales"]
     values = {one["title"]: one["value"] for one in answer["options"]}
@@ -138,7 +138,7 @@ def test_energy_is_told_where_targets_estimate_it(dryfit_command: Any, tmp_path:
 def test_energy_without_joules_is_told_in_a_unit_with_its_basis(dryfit_command: Any, digits_model: Any) -> None:
     asked = ("place", digits_model, *SHAPE, "--power-mode", "15W", "--objective", "energy")
     answer = dryfit_command(*asked, "--json").json
-    jsonschema.validate(answer, PlaceAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, PlaceAnswer.schema())
     assert answer["unit"] == "DLA us of agx-orin-64 in 15W"
     assert all(
         one["energy"] == {"amount": pytest.approx(one["value"]), "unit": answer["unit"]} for one in answer["options"]
@@ -194,7 +194,7 @@ def test_a_strangers_device_is_compared_with_the_host(dryfit_command: Any, tmp_p
     model = model_of(tmp_path / "m.onnx", NAMES)
     asked = ("--device", "ACME_FAST", "--fallback", "CPU", "--precision", "fp32", "--objective", objective)
     answer = dryfit_command("place", model, *asked, "--json").json
-    jsonschema.validate(answer, PlaceAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, PlaceAnswer.schema())
     assert (answer["device"], answer["fallback"]) == ("ACME_FAST", "CPU")
     assert all(one["value"] > 0 for one in answer["options"])
     bases = {one["of"]: one["basis"] for one in answer["bases"]}
@@ -215,7 +215,7 @@ def test_the_example_of_a_target_can_be_placed_by_cost(
     install("npu_shown", "from dryfit_npu import TARGET", {"dryfit.targets": {"acme-npu": "npu_shown:TARGET"}})
     asked = (digits_model, *SHAPE, "--device", "acme_npu", "--fallback", fallback, "--precision", "fp16")
     answer = dryfit_command("place", *asked, "--objective", "latency", "--json").json
-    jsonschema.validate(answer, PlaceAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, PlaceAnswer.schema())
     assert {"ACME_NPU", fallback} <= {one["of"] for one in answer["bases"]}
     estimated = dryfit_command("estimate", *asked, "--json").json
     assert estimated["network"]["latency_text"].startswith("at least ")

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from docs.guides import run_in_fork
 from tests.core.plugins.packages import install, target_module
+from tests.schemas import validate
 
 from dryfit import __version__
 from dryfit.answers.plugins import PluginsAnswer
@@ -57,8 +57,7 @@ def test_list_shows_packages_groups_and_states(dryfit_command: Any) -> None:
     assert state in ("loaded", "available")
     assert line.split() == ["dryfit", __version__, "dryfit.targets", "dla", "device", "DLA", state]
     answer = dryfit_command("plugins", "list", "--json").json
-    jsonschema.validate(answer, PluginsAnswer.schema(), jsonschema.Draft202012Validator)
-    jsonschema.Draft202012Validator.check_schema(PluginsAnswer.schema())
+    validate(answer, PluginsAnswer.schema())
     assert {one["name"] for one in answer["plugins"] if one["group"] == "dryfit.targets"} >= {"cpu", "dla", "gpu"}
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import jsonschema
 import pytest
 from tests.core.cli.test_plugins import dryfit
 from tests.core.plugins.packages import install, target_module
+from tests.schemas import validate
 
 from dryfit.answers.plugins import PluginsDoctorAnswer
 from dryfit.plugins import registry
@@ -22,7 +22,7 @@ def findings(folder: Path, *arguments: str, **environment: str) -> list[dict[str
     """What doctor finds of packages that are not dryfit's."""
     done = dryfit(folder, "plugins", "doctor", "--json", *arguments, **{**ONLY_FOREIGN, **environment})
     answer = json.loads(done.stdout)
-    jsonschema.validate(answer, PluginsDoctorAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, PluginsDoctorAnswer.schema())
     assert done.returncode == (1 if answer["findings"] else 0)
     found: list[dict[str, Any]] = answer["findings"]
     return found

@@ -7,10 +7,10 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from tests.core.onnx.models import model, numbers
+from tests.schemas import validate
 
 from dryfit.answers.lint import LintAnswer
 from dryfit.quantization.lint import all_lint_rules
@@ -46,9 +46,8 @@ FOUND = {"qdq.type.zero_point": 1, "qdq.output.activation": 1, "qdq.weights.per_
 
 
 def test_the_answer_is_what_the_schema_promises(dryfit_command: Any, against_rules: Path) -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
     answer = dryfit_command("qdq", "lint", against_rules, "--json").json
-    jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+    validate(answer, SCHEMA)
     assert {rule["rule"]: rule["findings"] for rule in answer["rules"] if rule["findings"]} == FOUND
     assert [rule["rule"] for rule in answer["rules"]] == list(all_lint_rules())
     assert answer["findings"][0] == {

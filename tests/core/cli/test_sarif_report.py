@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+from tests.schemas import validate
 
 from dryfit.plugins import registry
 
@@ -127,7 +127,7 @@ SARIF = {
 
 def run_of(text: str) -> Any:
     document = json.loads(text)
-    jsonschema.validate(document, SARIF, jsonschema.Draft202012Validator)
+    validate(document, SARIF)
     return document["runs"][0]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from tests.core.builder.sparse_networks import pruned_by_hand
 from tests.core.onnx.models import model, numbers
+from tests.schemas import validate
 
 from dryfit.answers.json_data import json_schema
 from dryfit.answers.pruned_model import PruneAnswer
@@ -50,10 +50,9 @@ def layers(answer: Any) -> dict[str, Any]:
 
 
 def test_the_answers_are_what_the_schema_promises(dryfit_command: Any, dense: Path, tmp_path: Path) -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
     for arguments in (("check", dense), ("prune", dense, "-o", tmp_path / "out.onnx")):
         answer = dryfit_command("sparsity", *arguments, "--json").json
-        jsonschema.validate(answer, SCHEMA, jsonschema.Draft202012Validator)
+        validate(answer, SCHEMA)
 
 
 def test_check_says_of_each_layer_what_it_is_and_why(dryfit_command: Any, sparse: Path) -> None:

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import onnx
 import pytest
 from tests.core.onnx.models import model, numbers
 from tests.core.onnx.translation.quantized_models import constant, named, pair, scalars
+from tests.schemas import validate
 
 from dryfit.answers.conditions import TRANSLATE_SUBJECTS
 from dryfit.answers.translation import TranslateAnswer
@@ -67,8 +67,7 @@ def test_implicit_files_have_the_names_and_contents_that_scripts_expect(
 ) -> None:
     folder = tmp_path / "out"
     ended = dryfit_command("translate", explicit, "--to", "implicit", "-o", folder, "--json")
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(ended.json, SCHEMA, jsonschema.Draft202012Validator)
+    validate(ended.json, SCHEMA)
     assert {path.name for path in folder.iterdir()} == {
         "net_noqdq.onnx",
         "net_precision_config.json",
@@ -158,7 +157,7 @@ def test_a_cache_becomes_a_q_dq_model_of_which_every_code_is_the_same(
     options = ("--calibration-cache", cache, "--weights", form, "--fail-on", "different")
     answer = dryfit_command("translate", path, "--to", "qdq", "-o", output, *options, "--json")
     assert answer.code == 0
-    jsonschema.validate(answer.json, SCHEMA, jsonschema.Draft202012Validator)
+    validate(answer.json, SCHEMA)
     assert answer.json["proof"]["codes"] > 0
     written = onnx.load(output)
     onnx.checker.check_model(written, full_check=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-import jsonschema
 import pytest
+from tests.schemas import validate
 
 from dryfit.answers.warmup import WarmupAnswer, warmup
 from dryfit.engine.progress import ProgressMonitor
@@ -67,7 +67,7 @@ def test_what_was_compiled_and_what_was_there_are_told(dryfit_command: Any, host
 def test_the_answer_in_json_fits_its_schema(dryfit_command: Any, host_of: Any) -> None:
     host_of(machine_code)
     answer = dryfit_command("warmup", "--tier", "avx2", "--json").json
-    jsonschema.validate(answer, WarmupAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(answer, WarmupAnswer.schema())
     assert answer["tier"] == "avx2"
     assert [(one["name"], one["compiled"]) for one in answer["functions"]] == [
         ("convolution.convolve", True),

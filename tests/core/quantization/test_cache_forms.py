@@ -13,12 +13,12 @@ import math
 import struct
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.builder.networks import chain
+from tests.schemas import validate
 
 from dryfit.answers.json_data import json_schema
 from dryfit.errors import CalibrationError, UnknownNameError
@@ -69,7 +69,7 @@ def test_real_caches_come_back_byte_for_byte_through_dryfits_own_form(shared):
     assert len(paths) == 16
     for path in paths:
         document = FORMS["json"].write(read_ranges_file(path))
-        jsonschema.validate(json.loads(document), json_schema(CacheDocument, "cache"), jsonschema.Draft202012Validator)
+        validate(json.loads(document), json_schema(CacheDocument, "cache"))
         assert FORMS["tensorrt"].write(FORMS["json"].read(document, path.name)) == path.read_bytes(), path.name
 
 

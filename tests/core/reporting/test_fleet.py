@@ -6,8 +6,8 @@ import json
 import shutil
 from typing import Any
 
-import jsonschema
 import pytest
+from tests.schemas import validate
 
 import dryfit
 from dryfit.errors import ConfigError
@@ -42,7 +42,7 @@ def test_each_model_has_its_page_or_its_error(models: Any, tmp_path: Any) -> Non
     check = dryfit.check(models[0], platform="agx-orin-64", shape=OPTIONS["shape"])
     assert found.models[0].latency_text in index
     assert f"{check.summary.fallback_layers} of {check.summary.layers}" in index
-    jsonschema.validate(found.to_dict(), FleetAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(found.to_dict(), FleetAnswer.schema())
 
 
 def test_a_second_run_tells_what_changed(models: Any, tmp_path: Any) -> None:

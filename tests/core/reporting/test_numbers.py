@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-import jsonschema
 import numpy as np
 import pytest
+from tests.schemas import validate
 
 import dryfit
 from dryfit.builder.precision.chosen import PrecisionCause
@@ -63,7 +63,7 @@ def stated(tmp_path_factory: Any) -> Any:
 
 
 def test_the_answer_is_as_its_schema_promises(digits: Any) -> None:
-    jsonschema.validate(digits.to_dict(), ReportAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(digits.to_dict(), ReportAnswer.schema())
 
 
 def test_ranges_are_those_of_the_calibration(digits: Any, samples: str) -> None:

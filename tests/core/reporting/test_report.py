@@ -6,8 +6,8 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-import jsonschema
 import pytest
+from tests.schemas import validate
 
 import dryfit
 from dryfit.errors import ConfigError, UnknownNameError
@@ -60,7 +60,7 @@ def page(digits: Any) -> str:
 
 
 def test_the_answer_is_as_its_schema_promises(digits: Any) -> None:
-    jsonschema.validate(digits.to_dict(), ReportAnswer.schema(), jsonschema.Draft202012Validator)
+    validate(digits.to_dict(), ReportAnswer.schema())
 
 
 def test_nothing_is_loaded_from_elsewhere_and_each_link_leads_somewhere(page: str) -> None:

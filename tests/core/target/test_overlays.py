@@ -9,6 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 from docs.pages.overlays import overlay_schema
+from tests.schemas import validate
 
 import dryfit
 from dryfit.plugins import registry
@@ -69,10 +70,10 @@ def test_a_written_overlay_reads_as_the_same(tmp_path: Path) -> None:
 
 def test_the_published_schema_is_that_of_a_written_overlay() -> None:
     parsed = tomllib.loads(FULL)
-    jsonschema.validate(parsed, overlay_schema())
+    validate(parsed, overlay_schema())
     for wrong in ({"name": ""}, {"schema": 2}, {"rules": {"dla.a": {"layers": 1}}}, {"rule": {}}):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({**parsed, **wrong}, overlay_schema())
+            validate({**parsed, **wrong}, overlay_schema())
 
 
 def test_a_moved_limit_changes_verdict_text_source_and_fidelity() -> None:

@@ -77,8 +77,10 @@ def test_a_compiled_target_passes(monkeypatch, install, tmp_path):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_sound_integer_target_passes(name, monkeypatch, install, tmp_path):
-    kit = small_kit_of(install(wrong_targets.integers(wrong_integers.exact, "none").target(monkeypatch)), networks=3)
+def test_a_sound_integer_target_passes(name, monkeypatch, install, tmp_path, pytestconfig):
+    networks = 3 if pytestconfig.getoption("--thorough") else 1
+    target = wrong_targets.integers(wrong_integers.exact, "none").target(monkeypatch)
+    kit = small_kit_of(install(target), networks=networks)
     labels = [label for label, _ in kit.cases_for(CASES[name])]
     assert {"-".join(label.split("-")[:2]) for label in labels} == {"tflite-INT8", "tflite-INT16"}
     assert failures(kit, name, tmp_path) == []

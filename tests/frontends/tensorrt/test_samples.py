@@ -63,7 +63,7 @@ def likeliest_class(model: Path, picture: Path) -> int:
 OLD_PILLOW = "import PIL.Image; PIL.Image.ANTIALIAS = PIL.Image.LANCZOS  # as Pillow 9 had it\n"
 
 
-@pytest.mark.parametrize("api", SAMPLES)
+@pytest.mark.parametrize("api", ["8.6", pytest.param("10.16", marks=pytest.mark.nightly), "11.1"])
 def test_a_classifier_says_what_onnx_runtime_says(api: str, shared: Path, pictures: Path, tmp_path: Path) -> None:
     folder = copied(shared, api, tmp_path) / "introductory_parser_samples"
     starter = folder / "start.py"
@@ -171,7 +171,7 @@ def word_tokenize(text):
 @pytest.mark.parametrize(
     ("api", "arguments"),
     [
-        ("8.6", ()),
+        pytest.param("8.6", (), marks=pytest.mark.nightly),
         pytest.param("10.16", (), marks=pytest.mark.nightly),
         ("10.16", ("--weights-location", "CPU")),
         pytest.param("10.16", ("--version-compatible",), marks=pytest.mark.nightly),

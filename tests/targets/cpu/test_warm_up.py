@@ -82,7 +82,7 @@ def test_another_tier_is_asked_for_in_a_process_of_its_own(tmp_path, monkeypatch
     assert other != tier.current_tier()
     code = warm_up.machine_code(other.name)
     assert code.tier == other.name
-    assert sorted(code.missing()) == warm_up.native_names()
+    assert sorted(code.missing()) == code.names
 
 
 def test_an_error_of_the_other_process_is_told(monkeypatch):
@@ -98,15 +98,6 @@ def test_the_process_prints_a_line_of_json_for_each_function():
     lines = [json.loads(line) for line in printed.splitlines()]
     assert [line["name"] for line in lines] == warm_up.native_names()
     assert all(line["was_kept"] for line in lines)
-
-
-def test_many_functions_are_compiled_by_several_processes(monkeypatch, tmp_path):
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
-    names = ["dispatch.follow", "dispatch.lead"]
-    found = list(side_by_side.compile_in_processes(names, 2))
-    assert sorted(one.name for one in found) == names
-    assert not any(one.was_kept for one in found)
-    assert sorted(path.name for path in object_cache.folder().iterdir()) == [f"{name}.o" for name in names]
 
 
 def test_an_error_of_one_of_several_processes_is_told():
@@ -136,6 +127,8 @@ def test_what_many_steps_need_is_compiled_by_several_processes_and_told(new_func
         side_by_side.make_ready(new_functions)
     assert sorted(one.name for one in told) == sorted(one.full_name for one in new_functions)
     assert all(one.is_ready and not one.is_loaded for one in new_functions)
+    kept = sorted(path.name for path in object_cache.folder().iterdir())
+    assert kept == ["dispatch.follow.o", "dispatch.lead.o"]
     with listening(told.append):
         side_by_side.make_ready(new_functions)
     assert len(told) == len(new_functions)

@@ -69,6 +69,7 @@ class Candidate:
         half: names of the layers that are kept in FP16.
         statistics: mean and standard deviation of channels that batch normalizations told, by tensor name.
         fixed: ranges that the model was made for, and that other calibrators do not replace.
+        said: precisions that the user set, by layer name; layers of FP16 are in `half` too.
     """
 
     model: ModelProto
@@ -76,6 +77,7 @@ class Candidate:
     half: frozenset[str] = frozenset()
     statistics: Mapping[str, tuple[Array, Array]] = attrs.field(factory=dict)
     fixed: Mapping[str, float] = attrs.field(factory=dict)
+    said: Mapping[str, DataType] = attrs.field(factory=dict)
 
     @property
     def digest(self) -> str:
@@ -134,8 +136,8 @@ class DeviceRuns:
                 end = candidate.ranges[tensor.name]
                 tensor.dynamic_range = -end, end
         for layer in network.layers:
-            if layer.name in candidate.half:
-                layer.precision = DataType.HALF
+            half = DataType.HALF if layer.name in candidate.half else None
+            layer.precision = candidate.said.get(layer.name, half)
         with quiet_log():
             config, _ = config_of(network, attrs.evolve(self.options, shape={}))
         config.set_flag(BuilderFlag.PREFER_PRECISION_CONSTRAINTS)

@@ -12,7 +12,7 @@ to the signal, with what was chosen so far. How many choices are needed is searc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -96,6 +96,7 @@ def choices(
     start: frozenset[str],
     most_macs: float,
     microseconds: Mapping[str, float] | None = None,
+    kept: Collection[str] = (),
 ) -> list[Choice]:
     """Return the choices in the order in which they bring most for their cost, as many as are affordable.
 
@@ -108,10 +109,13 @@ def choices(
         most_macs: largest number of multiply-accumulates in FP16.
         microseconds: name of each tensor to the estimated time that its readers take longer in FP16, in us; None to
             count multiply-accumulates and moved values instead.
+        kept: names of layers that stay what they are.
     """
     shapes = {tensor.name: tensor.shape for tensor in network.tensors}
     waiting = []
     for name, layers in readers_of(probe).items():
+        if not layers.isdisjoint(kept):
+            continue
         sum_macs = sum(macs.get(one, 0) for one in layers)
         if microseconds is None:
             outputs = [layer.output for layer in probe.layers if name in layer.inputs]

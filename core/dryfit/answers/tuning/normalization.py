@@ -11,7 +11,7 @@ and appendix C.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from statistics import NormalDist
 
 import attrs
@@ -45,15 +45,23 @@ class Folding:
     statistics: Statistics
 
 
-def fold_batch_normalizations(model: ModelProto, external: ExternalData) -> Folding:
-    """Fold each batch normalization into the convolution before it, if nothing else reads that."""
+def fold_batch_normalizations(model: ModelProto, external: ExternalData, kept: Collection[str] = ()) -> Folding:
+    """Fold each batch normalization into the convolution before it, if nothing else reads that.
+
+    Args:
+        model: the model; it is not modified.
+        external: location of its external data.
+        kept: names of nodes that stay.
+    """
     graph = ModelGraph(model, external)
     statistics: dict[str, tuple[Array, Array]] = {}
     for node in list(graph.nodes):
         if node.op_type != "BatchNormalization" or attribute(node, "training_mode", 0):
             continue
         convolution = graph.producer(node.input[0])
-        found = None if convolution is None else _folded(graph, convolution, node)
+        if convolution is None or not {node_name(node), node_name(convolution)}.isdisjoint(kept):
+            continue
+        found = _folded(graph, convolution, node)
         if found is not None:
             statistics[node.output[0]] = found
     return Folding(graph.model(), statistics) if statistics else Folding(model, {})

@@ -43,11 +43,13 @@ from dryfit.answers.tuning.weights import (
 )
 from dryfit.atomic_file import write_atomically
 from dryfit.board.from_config import TENSORRT_DEVICES
+from dryfit.builder.config.layer_rules import PRECISION_WORDS
 from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.output_mix import changes_from, judged_tensors, roundings_of
 from dryfit.calibration.worker_processes import WorkerProcesses
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.estimate_text import two_digits
+from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.model_file import read_model, write_model
@@ -368,7 +370,9 @@ def tune(
     selecting, selecting_labels = of(parts.selecting)
     assert subject.options is not None  # noqa: S101  there is no config
     shapes = {name: array.shape for name, array in selecting[0].items()}
-    runs = DeviceRuns(folder=subject.folder, options=subject.options, shapes=shapes, threads=threads)
+    # Rules for layers are those of the model as it was: edits may take layers away that they name.
+    built_with = attrs.evolve(subject.options, layer_precisions=None)
+    runs = DeviceRuns(folder=subject.folder, options=built_with, shapes=shapes, threads=threads)
     fingerprint = {
         "model": digest(proto.SerializeToString(deterministic=True)),
         "samples": f"{source.text}: {digest(*names)}",
@@ -396,7 +400,8 @@ def tune(
             labels=selecting_labels,
         )
         wanted = _wanted(chosen.name, judge.measured(judge.exact), max_loss, target)
-        tuner = _Tuner(judge, proto, wanted, max_macs, steps, max_added_macs=max_added_macs)
+        given = {layer.name: one for layer in subject.network.layers if (one := layer.precision) is not None}
+        tuner = _Tuner(judge, proto, wanted, max_macs, steps, max_added_macs=max_added_macs, said=given)
         tuner.begin()
         count.advance(1, 1)
         for step in STEPS:
@@ -410,7 +415,7 @@ def tune(
         return answer
     shape = {**_open_shapes(subject.network, shapes), **subject.options.shape}
     answer = attrs.evolve(answer, export_options=_export_options({**options, "shape": shape}))
-    built_with = attrs.evolve(subject.options, device=answer.device, quantize_method=(), shape=shape)
+    built_with = attrs.evolve(built_with, device=answer.device, quantize_method=(), shape=shape)
     return _written(answer, judge, final, Path(output), built_with if qdq else None)
 
 
@@ -557,6 +562,7 @@ class _Tuner:
         steps: Sequence[str] = STEPS,
         *,
         max_added_macs: float = 0.0,
+        said: Mapping[str, DataType] | None = None,
     ) -> None:
         self._judge = judge
         self.original = model
@@ -564,11 +570,13 @@ class _Tuner:
         self._max_macs = max_macs
         self._max_added_macs = max_added_macs
         self._steps = steps
-        folding = fold_batch_normalizations(model, judge.external)
+        said = said or {}
+        folding = fold_batch_normalizations(model, judge.external, said)
         # A model that FP32 makes another one of by folding stays as it is.
         if folding.statistics and worst_sqnr_db(judge.exact, judge.real_outputs(folding.model)) < LEAST_EXACT_DB:
             folding = Folding(model, {})
-        self.now = self.first = Candidate(folding.model, {}, statistics=folding.statistics)
+        half = frozenset(name for name, one in said.items() if one is DataType.HALF)
+        self.now = self.first = Candidate(folding.model, {}, half, statistics=folding.statistics, said=said)
         self.steps: list[TuningStep] = []
         self.segments = 0
         self._calibrator = ""
@@ -705,7 +713,7 @@ class _Tuner:
                 statistics = scaled(self.now.statistics, found.factors)
                 proved = f", {found.proved} channels that cannot reach the bound of their ReLU6" if found.proved else ""
                 what = f"{found.num_tensors} tensors scaled by channel (strength {strength}{proved}), ranges by "
-                variant = Candidate(found.model, {}, statistics=statistics)
+                variant = attrs.evolve(self.now, model=found.model, ranges={}, statistics=statistics)
                 variants.setdefault(variant.digest, (variant, what))
         sets = judge.range_sets([each.model for each, _ in variants.values()])
         tried = [
@@ -753,9 +761,10 @@ class _Tuner:
         sets = judge.range_sets([each.model for each, _, _ in variants])
         tried = [
             _Proposal(
-                Candidate(
-                    each.model,
-                    {**ranges, **each.ranges},
+                attrs.evolve(
+                    self.now,
+                    model=each.model,
+                    ranges={**ranges, **each.ranges},
                     statistics=shifted(self.now.statistics, each.shifts),
                     fixed=each.ranges,
                 ),
@@ -1009,7 +1018,7 @@ class _Tuner:
         found = start
         costs = judge.added_microseconds(start, readers_of(probe))
         for microseconds in ([costs] if costs is not None else []) + [None]:
-            affordable = choices(network, probe, noise, macs, start.half, most, microseconds)
+            affordable = choices(network, probe, noise, macs, start.half, most, microseconds, start.said)
             found = mixed(judge, start, affordable, is_enough)
             if is_enough(found):
                 break
@@ -1028,7 +1037,8 @@ def divided_candidate(start: Candidate, pieces: Mapping[str, int], external: Ext
     ranges = {**start.ranges, **{name: start.ranges[one] for name, one in found.likenesses.items()}, **found.ranges}
     half = start.half.union(name for name, one in found.origins.items() if one in start.half)
     fixed = {**start.fixed, **found.ranges}
-    return attrs.evolve(start, model=found.model, ranges=ranges, half=half, fixed=fixed)
+    said = {**start.said, **{name: start.said[one] for name, one in found.origins.items() if one in start.said}}
+    return attrs.evolve(start, model=found.model, ranges=ranges, half=half, fixed=fixed, said=said)
 
 
 _PLANNED_OPTIONS = ("device", "precision", "precision_constraints", "calibration_cache", "ranges", "layer_precisions")
@@ -1064,9 +1074,12 @@ def _written(
     solutions = {name: Solution.of_threshold(end) for name, end in final.ranges.items()}
     cache = CalibrationCache.of_solutions(solutions, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
     write_atomically(files["Calibration cache"], [cache.to_bytes()])
-    if answer.half_layers:
+    words = {dtype: word for word, dtype in PRECISION_WORDS.items()}
+    precisions = {**dict.fromkeys(final.half, DataType.HALF), **final.said}
+    layers = [layer.name for layer in judge.network(final.model).layers if layer.name in precisions]
+    if layers:
         files["Layer precisions"] = folder / PRECISIONS_FILE
-        line = ",".join(f"{name}:fp16" for name in answer.half_layers)
+        line = ",".join(f"{name}:{words[precisions[name]]}" for name in layers)
         write_atomically(files["Layer precisions"], [line.encode()])
     if built_with is not None:
         from dryfit.answers.translate import translate
@@ -1074,7 +1087,7 @@ def _written(
         files["Q/DQ model"] = folder / "model-qdq.onnx"
         said: dict[str, Any] = attrs.asdict(built_with, recurse=False)
         said |= {"calibration_cache": files["Calibration cache"], "ranges": None}
-        if answer.half_layers:
+        if layers:
             said |= {"layer_precisions": f"@{files['Layer precisions']}", "precision_constraints": "prefer"}
         translate(files["Model"], files["Q/DQ model"], to="qdq", samples=0, **said)
     files["Plan"] = folder / PLAN_FILE

@@ -58,7 +58,6 @@ class CompilationPhase:
             raise self._stages.cancelled(PHASE, self._count - 1)
 
     def _expect(self, functions: int) -> None:
-        logger.info("%s: %d", PHASE, functions)
         if self._is_open:
             self._stages.finish_phase(PHASE)
         self._expected = max(0, self._expected - self._count) + functions

@@ -78,7 +78,7 @@ class OperatorCall:
     limits: tuple[float, float] = UNLIMITED
     where: str = ""
 
-    @property
+    @functools.cached_property
     def operator(self) -> str:
         """The operator's name; "" for a layer that methods do not speak of.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ class OperatorCase:
     layer: QuantizedOperator
     inputs: Sequence[Array | None]
 
-    @property
+    @functools.cached_property
     def call(self) -> OperatorCall:
         """The case as definitions read it."""
         return call_of(self.layer, self.inputs)

@@ -156,6 +156,20 @@ def opaque_vector(builder: Builder, value: Value) -> Value:
     return builder.call(ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", "=v,0"), [value])
 
 
+def one_after_the_other(builder: Builder, *values: Value) -> list[Value]:
+    """The same integers and vectors in registers of x86: what is made of them begins when all of them are there.
+
+    LLVM moves nothing across that depends on them. It mixes the words of an unrolled loop otherwise, whose operands
+    together take more registers than there are.
+    """
+    kinds = ["v" if isinstance(value.type, ir.VectorType) else "r" for value in values]
+    constraints = [f"={kind}" for kind in kinds] + [str(place) for place in range(len(kinds))]
+    types = [value.type for value in values]
+    barrier = ir.InlineAsm(ir.FunctionType(ir.LiteralStructType(types), types), "", ",".join(constraints))
+    passed = builder.call(barrier, list(values))
+    return [builder.extract_value(passed, place) for place in range(len(values))]
+
+
 def changed_if(
     builder: Builder, condition: Value, values: Sequence[Value], change: Callable[[], Sequence[Value]]
 ) -> list[Value]:

@@ -1,10 +1,12 @@
-"""INT8 values as the integer register block reads them: unsigned bytes 128 above the values, or 16-bit integers.
+"""INT8 values as the integer register block reads them: bytes, or 16-bit integers.
 
 And how INT8 results are written: four vectors of numbers are rounded together and narrowed by the instructions made for
 it, to one run of bytes.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -18,52 +20,46 @@ from dryfit_cpu.compiler.vectors import BYTES, INTS, LANES, VECTOR
 STAGED_BYTES = current_tier().staged_bytes
 """Bytes of a staged value."""
 
-_WIDTH = 4 * current_tier().lanes // STAGED_BYTES
-"""Values that fill a vector register when they are staged."""
 
+def value_stager(size: int) -> tuple[Any, Any]:
+    """Operations that stage INT8 values as so many bytes each: (those that lie together, one of them many times).
 
-def _staged(builder: Builder, value: Value) -> Value:
-    is_vector = isinstance(value.type, ir.VectorType)
-    if STAGED_BYTES == 1:
-        return value
-    return builder.sext(value, emit.vector_of(SHORT, value.type.count) if is_vector else SHORT)
+    The first takes destination, source and count; the second one destination, count and the value.
+    """
+    width = 4 * current_tier().lanes // size
+    whole, wide = emit.vector_of(BYTE, width), {BYTE: SHORT, emit.vector_of(BYTE, width): emit.vector_of(SHORT, width)}
 
+    def move(builder: Builder, kind: Value, destination: Value, source: Value, index: Value) -> None:
+        value = load(builder, kind, builder.add(source, index))
+        value = value if size == 1 else builder.sext(value, wide[kind])
+        store(builder, value, builder.add(destination, builder.mul(index, word(size))))
 
-def _move(builder: Builder, kind: Value, destination: Value, source: Value, index: Value) -> None:
-    """Stage what lies at an index."""
-    to = builder.add(destination, builder.mul(index, word(STAGED_BYTES)))
-    store(builder, _staged(builder, load(builder, kind, builder.add(source, index))), to)
+    @emit.outlined_operation(f"stage_values_{size}", types.int64, types.int64, types.int64)
+    def stage(builder: Builder, destination: Value, source: Value, count: Value) -> None:
+        vectors = builder.sdiv(count, word(width))
+        loop = Loop(builder, vectors, [])
+        move(builder, whole, destination, source, builder.mul(loop.index, word(width)))
+        loop.finish([])
+        done = builder.mul(vectors, word(width))
+        with builder.if_else(builder.icmp_signed(">", vectors, word(0))) as (has_whole, has_none):
+            with has_whole:
+                # The last vector overlaps the one before.
+                move(builder, whole, destination, source, builder.sub(count, word(width)))
+            with has_none:
+                rest = Loop(builder, builder.sub(count, done), [])
+                move(builder, BYTE, destination, source, rest.index)
+                rest.finish([])
 
+    @operation(types.void, types.int64, types.int64, types.int64)
+    def fill(builder: Builder, destination: Value, count: Value, value: Value) -> None:
+        if size == 1:
+            emit.fill(builder, destination, builder.trunc(value, BYTE), count)
+            return
+        loop = Loop(builder, count, [])
+        store(builder, builder.trunc(value, SHORT), builder.add(destination, builder.mul(loop.index, word(size))))
+        loop.finish([])
 
-@emit.outlined_operation("stage_values", types.int64, types.int64, types.int64)
-def stage_values(builder: Builder, destination: Value, source: Value, count: Value) -> None:
-    """Stage so many INT8 values that lie together."""
-    vectors = builder.sdiv(count, word(_WIDTH))
-    whole = emit.vector_of(BYTE, _WIDTH)
-    loop = Loop(builder, vectors, [])
-    _move(builder, whole, destination, source, builder.mul(loop.index, word(_WIDTH)))
-    loop.finish([])
-    done = builder.mul(vectors, word(_WIDTH))
-    with builder.if_else(builder.icmp_signed(">", vectors, word(0))) as (has_whole, has_none):
-        with has_whole:
-            # The last vector overlaps the one before.
-            _move(builder, whole, destination, source, builder.sub(count, word(_WIDTH)))
-        with has_none:
-            rest = Loop(builder, builder.sub(count, done), [])
-            _move(builder, BYTE, destination, source, rest.index)
-            rest.finish([])
-
-
-@operation(types.void, types.int64, types.int64, types.int64)
-def stage_fill(builder: Builder, destination: Value, count: Value, value: Value) -> None:
-    """Write an INT8 value so many times, as it is staged."""
-    if STAGED_BYTES == 1:
-        emit.fill(builder, destination, builder.trunc(value, BYTE), count)
-        return
-    loop = Loop(builder, count, [])
-    to = builder.add(destination, builder.mul(loop.index, word(STAGED_BYTES)))
-    store(builder, builder.trunc(value, SHORT), to)
-    loop.finish([])
+    return stage, fill
 
 
 @emit.outlined_operation("copy_rows", types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)

@@ -18,7 +18,7 @@ from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, finish
 from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockTerms, Strides
-from dryfit_cpu.compiler.word_products import SUMS, sum_pairs, sum_words, word_product
+from dryfit_cpu.compiler.word_products import SUMS, IntegerProduct, sum_pairs, sum_words
 
 BLOCK_ROW_BYTES = 4 * LANES * VECTORS
 """Bytes from one pixel's sums to the next one's, where a block leaves them."""
@@ -99,8 +99,8 @@ def pair_micro_kernel(rows: int) -> Any:
     return block
 
 
-def integer_micro_kernel(rows: int, *, runs: int) -> Any:
-    """An operation that computes one block of `rows` pixels in so many runs (1 or 2).
+def integer_micro_kernel(rows: int, runs: int, product: IntegerProduct) -> Any:
+    """An operation that computes one block of `rows` pixels in so many runs (1 or 2), by a kind of product.
 
     Its arguments, all integers:
         held: what `held_arguments` gave.
@@ -112,7 +112,7 @@ def integer_micro_kernel(rows: int, *, runs: int) -> Any:
 
     @emit.outlined_operation(f"integer_block_{rows}_{runs}", *[types.int64] * 8)
     def block(builder: Builder, *arguments: Value) -> None:
-        _block(builder, rows // runs, runs, *arguments)
+        _block(builder, rows // runs, runs, product, *arguments)
 
     return block
 
@@ -121,6 +121,7 @@ def _block(
     builder: Builder,
     run: int,
     runs: int,
+    product: IntegerProduct,
     held: Value,
     tile: Value,
     panel: Value,
@@ -145,8 +146,8 @@ def _block(
     starts = builder.add(common["starts"], channels)
     # All pixels of a channel begin alike, with bias and correction: so the sums need no addition at their end.
     first = [load(builder, SUMS, offset(builder, starts, 4 * LANES * vector)) for vector in range(VECTORS)]
-    product = word_product(builder, common["flip"])
-    sums = sum_words(builder, product, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
+    words = product(builder, common["flip"])
+    sums = sum_words(builder, words, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
 
     # What the ending needs is read again: kept from the beginning it would be in the way, and written to the stack.
     common = _Held(builder, emit.opaque(builder, held))

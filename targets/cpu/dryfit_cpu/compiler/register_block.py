@@ -93,6 +93,7 @@ class BlockProduct:
     spread: Callable[[Builder, Value, int], Value] = _in_each_lane
     prepared: Callable[[Builder, list[Value]], list[Value]] = _as_they_are
     add_words: Callable[[Builder, list[Value], Value, int, list[Value]], list[Value]] | None = None
+    is_apart: bool = False
 
     def of_words(
         self, builder: Builder, pixels: list[Value], weight: Value, words: int, sums: list[Value]
@@ -104,6 +105,8 @@ class BlockProduct:
             return self._of_lanes(builder, pixels, weight, sums)
         vectors, sums = len(sums) // len(pixels), list(sums)
         for k in range(words):
+            if k and self.is_apart:
+                weight, *sums = emit.one_after_the_other(builder, weight, *sums)
             columns = self.weights(builder, weight, k, vectors)
             for pixel, address in enumerate(pixels):
                 value = emit.splat(builder, load(builder, self.unit, offset(builder, address, 4 * k)), LANES)

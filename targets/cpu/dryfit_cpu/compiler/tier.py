@@ -49,9 +49,8 @@ class Tier:
     Attributes:
         name: `avx512-vnni`, `avx512`, `avx2-vnni`, `avx2`, `neon-matrix`, `neon-dot`, `neon` or `generic`.
         lanes: FP32 values in a vector register.
-        rows: pixels in a register block; a block is `rows` x 2 vectors of accumulators. Even. Pairs of 16-bit
-            integers need a register more than FP32 does, and spill some sums at this size; smaller blocks (12, 4, 4)
-            do not, without being faster: measured on ResNet-50 and MobileNetV2 INT8, Zen 4.
+        rows: pixels in a register block; a block is `rows` x 2 vectors of accumulators. Even. Smaller ones (12, 4, 4)
+            for pairs of 16-bit integers are no faster: measured on ResNet-50 and MobileNetV2 INT8, Zen 4.
         has_half: whether the machine converts between FP16 and FP32 itself.
         products: what it adds to sums of integers in one instruction.
         has_rounding: whether it rounds a vector to whole numbers in one instruction.
@@ -87,6 +86,11 @@ class Tier:
     def has_byte_products(self) -> bool:
         """Whether it multiplies bytes as they are, four to a word."""
         return self.products is not IntegerProducts.PAIRS
+
+    @property
+    def has_short_sums(self) -> bool:
+        """Whether it adds two products of an unsigned and a signed byte in 16 bits, which saturate (`vpmaddubsw`)."""
+        return self.products is IntegerProducts.PAIRS and "avx2" in self.required
 
     @property
     def byte_shift(self) -> int:

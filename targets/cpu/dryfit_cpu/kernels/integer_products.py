@@ -16,6 +16,7 @@ from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.compiler.tier import IntegerProducts, current_tier
 from dryfit_cpu.descriptors import Pixels, Runs, WordTable
+from dryfit_cpu.kernels.code_ranges import has_no_negative_codes
 from dryfit_cpu.kernels.dense_operands import DenseOperands, Images
 from dryfit_cpu.kernels.integer_endings import (
     PackedFixedPoint,
@@ -43,21 +44,26 @@ _FLIP = 0x80808080
 _LARGEST_PRODUCT = 255 * 128
 """Of the values that a machine multiplies."""
 _CONVOLVE = NativeFunction("integer_convolution", "convolve")
+_CONVOLVE_UNSIGNED = (
+    NativeFunction("integer_convolution", "convolve_unsigned") if current_tier().has_short_sums else _CONVOLVE
+)
 
 
 def integer_workspace_bytes(window: WindowGeometry) -> int:
     """Room for the staged input and the gathered windows."""
-    window = without_steps(window)
+    # Inputs that are bytes in spite of the tier's pairs take less.
+    size, window = current_tier().staged_bytes, without_steps(window)
     _, C, H, W = window.input
-    staged = Staged.of(window)
-    in_place = runs_in_place(window, (H * W * C, 1, W * C, C))
-    gathered = fp32_bytes(_windows_shape(window, len(staged.runs), staged.run_units)) if window.has_short_rows else 0
-    return gathered + (fp32_bytes((staged.words,)) if in_place is None else 0)
+    staged = Staged.of(window, size)
+    is_staged = size > 1 or runs_in_place(window, (H * W * C, 1, W * C, C)) is None
+    shape = _windows_shape(window, len(staged.runs), staged.run_units * size)
+    gathered = fp32_bytes(shape) if window.has_short_rows else 0
+    return gathered + (fp32_bytes((staged.words,)) if is_staged else 0)
 
 
-def _windows_shape(window: WindowGeometry, runs: int, run_units: int) -> tuple[int, int]:
+def _windows_shape(window: WindowGeometry, runs: int, run_words: int) -> tuple[int, int]:
     N, _, H, W = window.output
-    return (N * H * W, runs * run_units * current_tier().staged_bytes)
+    return (N * H * W, runs * run_words)
 
 
 @attrs.frozen(eq=False)
@@ -69,6 +75,7 @@ class Input:
         strides: bytes from one output image, row and pixel to the next.
         segments: INT64, byte offsets of the runs.
         length: words in each run.
+        size: bytes of a value: of the tier's kind; or bytes on a tier of pairs, where none is negative.
         work: what writes it.
         keeps: its memory.
     """
@@ -77,6 +84,7 @@ class Input:
     strides: tuple[int, int, int]
     segments: Array
     length: int
+    size: int
     work: Sequence[Work]
     keeps: Sequence[object]
 
@@ -162,11 +170,10 @@ class Repeated:
 
     def read(self, read: Input) -> Input:
         """What is read, with the pieces once more at the end of k."""
-        size = current_tier().staged_bytes
-        starts = np.arange(0, read.length // size, self.units, dtype=np.int64) * (UNIT * size)
+        starts = np.arange(0, read.length // read.size, self.units, dtype=np.int64) * (UNIT * read.size)
         once = (read.segments[:, None] + starts).reshape(-1)
         segments = np.concatenate([once, once[self.pieces]])
-        return attrs.evolve(read, segments=segments, length=self.units * size)
+        return attrs.evolve(read, segments=segments, length=self.units * read.size)
 
     def joined(self, panels: Array) -> Array:
         """INT8 panels as INT16 ones in which each piece is there once, with all of its weights."""
@@ -202,13 +209,13 @@ class Panels:
         """
         groups, outputs = window.groups, window.output[1] // window.groups
         count = -(-outputs // PANEL_CHANNELS)
-        units = len(read.segments) * read.length // current_tier().staged_bytes
+        units = len(read.segments) * read.length // read.size
         channels = (groups, count * PANEL_CHANNELS)
         units += len(repeated.pieces) * repeated.units if repeated is not None else 0
         panels = binding.weight(f"panels{part}", (groups, count, units, PANEL_CHANNELS, UNIT), DataType.INT8)
         numbers = ChannelNumbers.of(binding, channels, part)
         sums = binding.weight(f"weight_sums{part}", channels, DataType.INT32)
-        if current_tier().staged_bytes == 1:
+        if read.size == 1:
             numbers = attrs.evolve(numbers, starts=numbers.starts - current_tier().byte_shift * sums)
             is_matrix = current_tier().products is IntegerProducts.BYTE_MATRICES
             return cls(matrix_rows(panels, read.length) if is_matrix else panels, numbers)
@@ -254,9 +261,11 @@ def bind_integer_window(
 
     `part` ends the names of the packed weights.
     """
-    fill = accepted_weights(binding.group).source.zero_point
-    read = read_input(binding, window, ImageOperand.of(images.source), fill)
-    repeated = Repeated.of(binding, len(read.segments), read.length // current_tier().staged_bytes)
+    source, size = accepted_weights(binding.group).source, current_tier().staged_bytes
+    if current_tier().has_short_sums and REPEATED not in binding.weights and has_no_negative_codes(source):
+        size = 1
+    read = read_input(binding, window, ImageOperand.of(images.source), source.zero_point, size)
+    repeated = Repeated.of(binding, len(read.segments), read.length // size)
     window = without_steps(window)
     if repeated is not None and _multiplies_bytes():
         read, repeated = repeated.read(read), None
@@ -282,7 +291,7 @@ def bind_integer_product(
         (
             group * panels.strides[0],
             group * numbers.starts.strides[0],
-            group * group_inputs * current_tier().staged_bytes,
+            group * group_inputs * read.size,
             group * group_outputs * output.size,
             group * group_outputs * residual_size,
         )
@@ -290,7 +299,8 @@ def bind_integer_product(
     ]
     table = panel_table(offsets, whole_blocks(group_outputs), depth, output.size, residual_size)
     order = order_of(binding.tactic, tiles, table, depth)
-    main = _CONVOLVE.work(
+    convolve = _CONVOLVE if read.size == current_tier().staged_bytes else _CONVOLVE_UNSIGNED
+    main = convolve.work(
         chunks_of(len(tiles if order == codes.TILES_OUTSIDE else table), threads),
         input=Pixels(read.address, axes[2].input),
         weights=panels.ctypes.data,
@@ -307,30 +317,35 @@ def bind_integer_product(
     return NativeStep(binding.group.name, [*read.work, *dense.before, main, *dense.after], keeps)
 
 
-def read_input(binding: Binding, window: WindowGeometry, source: ImageOperand, fill: int) -> Input:
-    """The input where it lies or staged, and where rows are too short for tiles, its windows gathered."""
+def read_input(
+    binding: Binding, window: WindowGeometry, source: ImageOperand, fill: int, size: int = current_tier().staged_bytes
+) -> Input:
+    """The input where it lies or staged, and where rows are too short for tiles, its windows gathered.
+
+    What is read are values of so many bytes.
+    """
     workspace, threads = Workspace(binding), binding.num_threads
     require_extents(source.shape, window.input, "input of a window")
     window, source = without_steps(window), with_pixels_of(window, source)
     work, keeps = list[Work](), list[object]([source])
-    in_place = runs_in_place(window, source.strides)
+    in_place = runs_in_place(window, source.strides) if size == 1 else None
     if in_place is not None:
         (runs, units), address = in_place, source.address
         image_stride, _, row, pixel = source.strides
     else:
-        staged = Staged.of(window)
+        staged = Staged.of(window, size)
         image = workspace.take((staged.words,))
         work.append(stage_integers_work(window, staged, source, image, threads, fill))
         keeps.append(image)
         runs, units, address = staged.runs, staged.run_units, image.ctypes.data
         image_stride, row, pixel = staged.strides
     strides = window.steps((image_stride, row, pixel))
-    segments, length = np.array(runs, np.int64), units * current_tier().staged_bytes
+    segments, length = np.array(runs, np.int64), units * size
     if not window.has_short_rows:
-        return Input(address, strides, segments, length, work, keeps)
-    windows = workspace.take(_windows_shape(window, len(runs), units))
+        return Input(address, strides, segments, length, size, work, keeps)
+    windows = workspace.take(_windows_shape(window, len(runs), length))
     work.append(gather_work(window, address, strides, segments, length, windows, threads))
     _, _, H, W = window.output
     pixel = windows.strides[0]
     strides, begin = (H * W * pixel, W * pixel, pixel), np.zeros(1, np.int64)
-    return Input(windows.ctypes.data, strides, begin, windows.shape[1], work, [*keeps, segments, windows])
+    return Input(windows.ctypes.data, strides, begin, windows.shape[1], size, work, [*keeps, segments, windows])

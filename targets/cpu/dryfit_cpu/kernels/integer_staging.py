@@ -15,48 +15,52 @@ from dryfit_cpu.kernels.integer_weights import UNIT
 from dryfit_cpu.kernels.operands import ImageOperand
 from dryfit_cpu.kernels.windows import WindowGeometry, pixel_conflicts, pixel_pitch
 
-_STAGE = NativeFunction("staging", "stage_integers")
+_SIZES = {current_tier().staged_bytes, 1} if current_tier().has_short_sums else {current_tier().staged_bytes}
+_STAGE = {size: NativeFunction("staging", "stage_bytes" if size == 1 else "stage_pairs") for size in _SIZES}
 
 
 @attrs.frozen
 class Staged:
-    """A staged input: where its values lie, in elements of this machine's size.
+    """A staged input: where its values lie.
 
     Attributes:
         shape: (N, H, W, channel pitch), with its padding.
+        size: bytes of a value.
         runs: byte offsets of the runs of values that an output pixel sums over.
         run_units: units of four values in each run.
     """
 
     shape: tuple[int, int, int, int]
+    size: int
     runs: Sequence[int]
     run_units: int
 
     @classmethod
-    def of(cls, window: WindowGeometry) -> Staged:
-        """The staged input of a window; its runs hold the packed weights in their order."""
-        C, size = window.input[1], current_tier().staged_bytes
+    def of(cls, window: WindowGeometry, size: int) -> Staged:
+        """The staged input of a window, with values of a size; its runs hold the packed weights in their order."""
+        C = window.input[1]
         pitch = pixel_pitch(C, size)
         count, length = weight_runs(C, window.kernel, window.dilation, window.groups)
         if pitch > C or window.dilation[1] > 1 or window.groups > 1:
             count, length = window.kernel[0] * window.kernel[1], C // window.groups
         shape = (*window.padded_images, pitch)
-        return cls(shape, window.segments(_strides(shape), count // window.kernel[0]), -(-length // UNIT))
+        runs = window.segments(_strides(shape, size), count // window.kernel[0])
+        return cls(shape, size, runs, -(-length // UNIT))
 
     @property
     def strides(self) -> tuple[int, int, int]:
         """Bytes from one image, row and pixel to the next."""
-        return _strides(self.shape)
+        return _strides(self.shape, self.size)
 
     @property
     def words(self) -> int:
         """Words of four bytes that it takes."""
-        return -(-math.prod(map(int, self.shape)) * current_tier().staged_bytes // 4)
+        return -(-math.prod(map(int, self.shape)) * self.size // 4)
 
 
-def _strides(shape: tuple[int, int, int, int]) -> tuple[int, int, int]:
+def _strides(shape: tuple[int, int, int, int], size: int) -> tuple[int, int, int]:
     _, H, W, pitch = shape
-    pixel = pitch * current_tier().staged_bytes
+    pixel = pitch * size
     return (H * W * pixel, W * pixel, pixel)
 
 
@@ -77,7 +81,7 @@ def stage_integers_work(
 
     The fill is what stands for 0.
     """
-    return _STAGE.work(
+    return _STAGE[staged.size].work(
         chunks_for(staged.words, threads),
         source=source.image,
         padding=window.around,
@@ -106,7 +110,7 @@ def with_pixels_of(window: WindowGeometry, source: ImageOperand) -> ImageOperand
 
 
 def runs_in_place(window: WindowGeometry, strides: tuple[int, int, int, int]) -> tuple[Sequence[int], int] | None:
-    """Byte offsets of the runs of an INT8 image where it lies, and units in each; None where it has to be staged.
+    """Byte offsets of the runs of an INT8 image where it lies, and units in each; None where bytes have to be staged.
 
     A window of one pixel is one without steps. Strides are bytes from one element of the image to the next along N, C,
     H, W.
@@ -116,9 +120,8 @@ def runs_in_place(window: WindowGeometry, strides: tuple[int, int, int, int]) ->
     count, length = weight_runs(C, window.kernel, window.dilation, window.groups)
     if pixel != C:
         count, length = window.kernel[0] * window.kernel[1], C // window.groups
-    # In place only bytes can be read, as products of pairs need 16 bits; and only whole words, since the last word of a
-    # run would reach into the next pixel, whose weights are not zero.
-    fits = channel == 1 and length % UNIT == 0 and not window.is_padded and current_tier().has_byte_products
+    # Only whole words, since the last word of a run would reach into the next pixel, whose weights are not zero.
+    fits = channel == 1 and length % UNIT == 0 and not window.is_padded
     if not fits or (pixel_conflicts(pixel * window.stride[1]) and H * W > 1):
         return None
     return window.segments((image, row, pixel), count // window.kernel[0]), length // UNIT

@@ -85,7 +85,7 @@ def _packing(columns: Array, panels: Array, threads: int) -> list[Work]:
     whole, rest = divmod(N, PANEL_CHANNELS)
     work = []
     if whole:
-        split = columns[..., : whole * PANEL_CHANNELS].reshape(*batch, K, whole, PANEL_CHANNELS)
+        split = columns[..., : whole * PANEL_CHANNELS].reshape((*batch, K, whole, PANEL_CHANNELS))
         work += copy_work(split.swapaxes(-2, -3), panels[..., :whole, :, :], threads)
     if rest:
         work += copy_work(columns[..., whole * PANEL_CHANNELS :], panels[..., whole, :, :rest], threads)

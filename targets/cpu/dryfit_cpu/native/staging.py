@@ -12,7 +12,7 @@ from numba import float32
 
 from dryfit_cpu.codes import FP32
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.integer_memory import STAGED_BYTES, stage_fill, stage_values
+from dryfit_cpu.compiler.integer_memory import value_stager
 from dryfit_cpu.compiler.line_copies import BLOCK_PIXELS, interleave_three
 from dryfit_cpu.compiler.memory import load_int, read, write
 from dryfit_cpu.compiler.vectors import LANES, splat
@@ -88,27 +88,29 @@ def _copy_row(start: int, source: Image, destination: int, pitch: int) -> None:
                 write(destination + column * pitch + channel * 4, 4, FP32, x, count)
 
 
-@inlined
-def _stage_row(start: int, source: Image, destination: int, pitch: int) -> None:
-    """One row of INT8 pixels, in pieces as long as they lie together."""
-    if (
-        source.channel_stride == 1
-        and source.pixel_stride == source.channels
-        and pitch == source.channels * STAGED_BYTES
-    ):
-        stage_values(destination, start, source.columns * source.channels)
-    elif source.channel_stride == 1:
-        for column in range(source.columns):
-            stage_values(destination + column * pitch, start + column * source.pixel_stride, source.channels)
-    else:
-        for column in range(source.columns):
-            for channel in range(source.channels):
-                at = start + column * source.pixel_stride + channel * source.channel_stride
-                stage_values(destination + column * pitch + channel * STAGED_BYTES, at, 1)
+def _integer_stager(size: int) -> Any:
+    """The native function that stages INT8 images as values of so many bytes."""
+    stage_values, stage_fill = value_stager(size)
+
+    @inlined
+    def stage_row(start: int, source: Image, destination: int, pitch: int) -> None:
+        """One row of INT8 pixels, in pieces as long as they lie together."""
+        if source.channel_stride == 1 and source.pixel_stride == source.channels and pitch == source.channels * size:
+            stage_values(destination, start, source.columns * source.channels)
+        elif source.channel_stride == 1:
+            for column in range(source.columns):
+                stage_values(destination + column * pitch, start + column * source.pixel_stride, source.channels)
+        else:
+            for column in range(source.columns):
+                for channel in range(source.channels):
+                    at = start + column * source.pixel_stride + channel * source.channel_stride
+                    stage_values(destination + column * pitch + channel * size, at, 1)
+
+    return _stager(size, stage_fill, stage_row)
 
 
 stage = _stager(4, _clear, _copy_row)
-stage_integers = _stager(STAGED_BYTES, stage_fill, _stage_row)
+stage_bytes, stage_pairs = _integer_stager(1), _integer_stager(2)
 
 
 @native

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import logging
 
 import attrs
 import numpy as np
@@ -31,6 +33,17 @@ def compile_two(recorder, cancel_at=None):
             with compiling(name):
                 pass
         recorder.events.append("compiled")
+
+
+@contextlib.contextmanager
+def log_to(stream):
+    handler, logger = logging.StreamHandler(stream), logging.getLogger("dryfit")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield
+    logger.setLevel(level)
+    logger.removeHandler(handler)
 
 
 def test_the_first_function_begins_the_phase_and_each_is_a_step():
@@ -91,6 +104,23 @@ def test_a_pipe_is_told_what_takes_long_and_how_much_of_it():
         progress.phase_start("Build", None, 3)
         progress.phase_start(PHASE, "Build", 7)
     assert stream.getvalue() == "Compiling kernels, once for this machine: 7\n"
+
+
+def test_a_log_beside_the_progress_does_not_repeat_what_takes_long():
+    stream = io.StringIO()
+    with (
+        log_to(stream),
+        TerminalProgress(stream) as progress,
+        Stages("whole", 1, progress) as stages,
+        CompilationPhase(stages),
+    ):
+        tell_expected(1)
+        with compiling("first"):
+            pass
+    assert [line.partition(" in ")[0] for line in stream.getvalue().splitlines() if "ompil" in line] == [
+        "Compiling kernels, once for this machine: 1",
+        "compiled first",
+    ]
 
 
 def test_a_build_that_compiles_nothing_has_no_such_phase():

@@ -32,16 +32,26 @@ def random_bytes(shape, seed=7):
 
 
 class QuantizedChain:
-    """A network of quantized layers that grows at its end, and the layers of its one group."""
+    """A network of quantized layers that grows at its end, and the layers of its one group.
 
-    def __init__(self, shape, scale=0.05, zero_point=0):
+    Where it `is_cut`, what the group reads comes from a ReLU of other codes.
+    """
+
+    def __init__(self, shape, scale=0.05, zero_point=0, *, is_cut=False):
         self.network = Network()
         self.layers = []
         self.fill = self.whole_bias = self.real_bias = None
-        self._quantized = self.network.add_input("x", DataType.INT8, shape)
         self.scale, self.zero_point = scale, zero_point
+        self._least = zero_point if is_cut else -128
+        self._quantized = self.network.add_input("before" if is_cut else "x", DataType.INT8, shape)
         self.value = None
         self.dequantize()
+        if is_cut:
+            self.activate(None)
+            self.quantize(scale, zero_point)
+            self.network.rename_tensor(self.value, "x")
+            self.layers.clear()
+            self.dequantize()
 
     @property
     def group(self):
@@ -117,10 +127,13 @@ class QuantizedChain:
         """Random inputs, or all of one value where `fill` says so."""
         feeds = {}
         for seed, tensor in enumerate(self.network.inputs):
-            layout = (layouts or {}).get(tensor.name, "channels_last")
+            name = "x" if tensor.name == "before" else tensor.name
+            layout = (layouts or {}).get(name, "channels_last")
             array = Guarded.new(tensor.shape, np.int8, layout).array
             array[...] = random_bytes(tensor.shape, seed) if self.fill is None else self.fill
-            feeds[tensor.name] = array
+            if name == "x":
+                np.maximum(array, self._least, out=array)
+            feeds[name] = array
         return feeds
 
     def layer_by_layer(self):

@@ -34,15 +34,17 @@ from dryfit_cpu.kernels.requantization import requantization_of
 from dryfit_cpu.kernels.windows import WindowGeometry
 
 
-def convolution(shape, K, kernel, *, seed=0, groups=1, bias="real", zero_point=0, weight_zeros=None, **parameters):
+def convolution(
+    shape, K, kernel, *, seed=0, groups=1, bias="real", zero_point=0, weight_zeros=None, is_cut=False, **parameters
+):
     """A chain that begins with a convolution whose sums are spread over the range of its scales.
 
     Its bias is "real", "whole" units of the products, or None. The zero points of weights lie around a number; where
     they have some, only a few weights are at the ends of the range.
     """
     generator = np.random.default_rng(seed)
-    chain = QuantizedChain(shape, zero_point=zero_point)
-    weights = generator.integers(-127, 128, (K, shape[1] // groups, *kernel)).astype(np.int8)
+    chain = QuantizedChain(shape, zero_point=zero_point, is_cut=is_cut)
+    weights = generator.integers(-128, 128, (K, shape[1] // groups, *kernel)).astype(np.int8)
     if weight_zeros is not None:
         weights = np.where(generator.random(weights.shape) < 0.95, weights // 4, weights).astype(np.int8)
         parameters["zero_points"] = np.clip(generator.integers(-9, 9, K) + weight_zeros, -128, 127).astype(np.int8)
@@ -101,6 +103,7 @@ def chains(draw):
         bias=draw(st.sampled_from([None, "real", "whole"])),
         zero_point=draw(st.sampled_from([0, 0, -128, 3, 127])),
         weight_zeros=draw(st.sampled_from([None, None, 0, -128, 20, 127])) if groups < C else None,
+        is_cut=draw(st.booleans()),
         stride_nd=stride,
         dilation_nd=dilation,
         pre_padding=pre,
@@ -128,6 +131,7 @@ def far_apart(draw):
         bias=draw(st.sampled_from([None, "real", "whole"])),
         zero_point=draw(st.sampled_from([0, -128, 3, 127])),
         weight_zeros=draw(st.sampled_from([None, None, 20])),
+        is_cut=draw(st.booleans()),
         dilation_nd=dilation,
         pre_padding=padding,
         post_padding=[(k - 1) * d - p for k, d, p in zip(kernel, dilation, padding, strict=True)],
@@ -296,6 +300,15 @@ def test_the_largest_products_are_summed_exactly():
     assert (assert_like_definition(chain, convolve_integers, exact_convolution(chain)) == 98).all()
 
 
+@pytest.mark.parametrize("channels", [300, 301])
+def test_the_largest_products_of_codes_behind_a_relu_are_summed_exactly(channels):
+    chain = QuantizedChain((1, channels, 1, 14), is_cut=True)
+    chain.convolve(np.full((33, channels, 1, 1), -128, np.int8), np.full(33, 0.01, np.float32), None)
+    chain.fill = 127
+    chain.quantize(25.0)
+    assert (assert_like_definition(chain, convolve_integers, exact_convolution(chain)) == -98).all()
+
+
 @pytest.mark.parametrize("channels", [1, 7, 8, 15, 16, 24, 31, 33, 48])
 @pytest.mark.parametrize("rounds_first", [False, True])
 def test_channels_that_do_not_fill_a_block_are_computed_with_a_residual(channels, rounds_first):
@@ -402,9 +415,10 @@ def test_a_bias_that_is_no_number_is_not_taken(bias):
 )
 def test_an_image_without_padding_is_read_where_it_lies(shape, kernel, parameters):
     groups = parameters.pop("num_groups", 1)
-    chain = convolution(shape, 40 * groups, kernel, groups=groups, **parameters)
-    chain.quantize(0.03)
-    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+    for is_cut in (False, True):
+        chain = convolution(shape, 40 * groups, kernel, groups=groups, is_cut=is_cut, **parameters)
+        chain.quantize(0.03)
+        assert_like_definition(chain, convolve_integers, exact_convolution(chain))
 
 
 def test_the_first_layer_of_a_picture_network_has_three_channels():
