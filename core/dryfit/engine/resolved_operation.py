@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -139,6 +140,14 @@ def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> N
     """
     if isinstance(kernel.kinds, EveryKind):
         return
+    if not kernel.fuses_forks and not _is_chain(group):
+        raise EngineFileError(
+            "The engine uses a kernel that does not support forks",
+            where=f"engine layer {operation.name!r}",
+            found=f"kernel {kernel.name!r} for {', '.join(one.kind for one in group.layers)}",
+            allowed="layers that each read the output of the layer before",
+            remedy="Build the engine again",
+        )
     place = group.layers.index(group.main)
     place += _joined_at_once(group, kernel, place) or 1
     while place < len(group.layers):
@@ -158,6 +167,20 @@ def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> N
             allowed=f"no {layer.kind} there",
             remedy="Build the engine again",
         )
+
+
+def _is_chain(group: LayerGroup) -> bool:
+    """Return whether, of the group's layers, each is read only by the next one, if need be through dequantizations."""
+    repeated = {layer.name for layer in group.layers[:-1] if is_repeatable(layer)}
+    readers: dict[str, set[str]] = {
+        layer.name: {one.name for one in group.layers for tensor in layer.outputs if tensor in one.connected_inputs}
+        for layer in group.layers
+    }
+    for before, after in itertools.pairwise(layer.name for layer in group.layers if layer.name not in repeated):
+        reached = {end for name in readers[before] for end in (readers[name] if name in repeated else {name})}
+        if reached != {after}:
+            return False
+    return True
 
 
 def _joined_at_once(group: LayerGroup, kernel: Kernel, place: int) -> int:

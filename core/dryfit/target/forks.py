@@ -43,8 +43,14 @@ def fork_after(tensor: Tensor) -> Sequence[Layer]:
 
 
 def fork_at(layers: Sequence[Layer], place: int) -> int:
-    """Return how many of the layers, from a place on, are a fork; 0 if no fork begins there."""
-    for tensor in layers[place].connected_inputs:
+    """Return how many of the layers, from a place on, are a fork; 0 if no fork begins there.
+
+    Such a fork begins at the only output of the layer before it, or at any input of the first layer.
+    """
+    tensors = layers[place - 1].outputs if place else layers[0].connected_inputs
+    if place and len(tensors) != 1:
+        return 0
+    for tensor in tensors:
         fork = fork_after(tensor)
         if fork and list(layers[place : place + len(fork)]) == list(fork):
             return len(fork)

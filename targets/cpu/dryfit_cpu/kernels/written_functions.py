@@ -101,7 +101,7 @@ def _hard_swish(formula: _Formula) -> Function | None:
     _, low, high = formula.function or (0, 0.0, 0.0)
     scale, line = float(formula.factor[1]), formula.argument
     is_line = not formula.factor[[0, 2, 3]].any() and not line[2:].any()
-    if not is_line or low != 0.0 or not math.isclose(scale * high, 1.0, rel_tol=_TOLERANCE):
+    if not is_line or low != 0.0 or high <= 0.0 or not math.isclose(scale * high, 1.0, rel_tol=_TOLERANCE):
         return None
     return Function(codes.HARD_SWISH, scale * float(line[1]), scale * float(line[0]))
 
