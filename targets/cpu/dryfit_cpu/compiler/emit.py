@@ -109,6 +109,20 @@ def clamped(builder: Builder, value: Value, low: Value, high: Value) -> Value:
     return builder.select(builder.fcmp_ordered("<", high, value), high, value)
 
 
+def gated(builder: Builder, value: Value, slope: Value, shift: Value) -> Value:
+    """`value * clip(slope * value + shift, 0, 1)`, hard swish; NaN stays NaN."""
+    gate = multiply_add(builder, slope, value, shift)
+    return builder.fmul(
+        value,
+        clamped(
+            builder,
+            gate,
+            ir.Constant(gate.type, [0.0] * gate.type.count),
+            ir.Constant(gate.type, [1.0] * gate.type.count),
+        ),
+    )
+
+
 def multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Value:
     """`a * b + c`, rounded once where the machine can."""
     return call(builder, f"llvm.fmuladd.v{a.type.count}f32", a.type, [a, b, c])

@@ -27,17 +27,19 @@ On Arm an instruction multiplies by one lane of a register. There x[k] to x[k + 
 goes to all lanes: 8 pixels by 2 x 4 channels take 12 loads (two of weights by an instruction) for 64 products.
 
 The block in FP32 gets its beginning (the bias, or sums of an earlier block of k) and its end (the residual is added,
-the sums are clamped, and stored) here too; that in integers in `integer_micro_kernel.py`.
+the sums are clamped or end in hard swish, and are stored) here too; that in integers in `integer_micro_kernel.py`.
 
 What is left of the channels is computed by narrow blocks: one vector wide, of which the last may be there in part.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.codes import PANEL_CHANNELS
@@ -243,7 +245,7 @@ def micro_kernel(rows: int, *, runs: int, is_narrow: bool = False) -> Any:
 
     A narrow block is one vector wide, of which the first `lanes` channels are there.
 
-    Its arguments, all integers but `low` and `high`:
+    Its arguments, all integers but `low`, `high`, `slope` and `shift`:
         input0, input1: addresses of the first pixel of each run; input_stride: bytes between pixels of a run.
         segments: address of `segment_count` byte offsets; segment_length: values in each.
         weights: address of the panel's first row, or of the columns of it that are wanted.
@@ -251,6 +253,7 @@ def micro_kernel(rows: int, *, runs: int, is_narrow: bool = False) -> Any:
         output0, output1, output_stride: addresses of the results.
         residual0, residual1, residual_stride: addresses of what is added; residual0 is 0 for none.
         low, high: limits of the results.
+        slope, shift: those of hard swish, which takes the place of the limits; slope is 0 for none.
         ahead: address of what is needed next; each iteration prefetches a cache line of it.
         lanes: channels of a narrow block; a wide one has no use for it.
     """
@@ -259,7 +262,7 @@ def micro_kernel(rows: int, *, runs: int, is_narrow: bool = False) -> Any:
     # A function of its own, never inlined: among the code that calls it, LLVM gave some sums a place on the stack
     # (66 stores and loads in one loop). The arguments that do not fit registers stay on the stack until the end
     # needs them, which is where they should be.
-    @emit.outlined_operation(name, *[types.int64] * 16, types.float32, types.float32, types.int64, types.int64)
+    @emit.outlined_operation(name, *[types.int64] * 16, *[types.float32] * 4, *[types.int64] * 2)
     def block(builder: Builder, *arguments: Value) -> None:
         _block(builder, rows // runs, runs, 1 if is_narrow else VECTORS, *arguments)
 
@@ -289,6 +292,8 @@ def _block(
     residual_stride: Value,
     low: Value,
     high: Value,
+    slope: Value,
+    shift: Value,
     ahead: Value,
     lanes: Value,
 ) -> None:
@@ -319,11 +324,23 @@ def _block(
     terms = BlockTerms((input0, input1)[:runs], input_stride, segments, segment_count, segment_length, weights, ahead)
     sums = sum_segments(builder, _PRODUCT, run, terms, sums)
     limits = emit.splat(builder, low, LANES), emit.splat(builder, high, LANES)
+    has_gate = builder.fcmp_unordered("!=", slope, ir.Constant(FLOAT, 0.0))
     with builder.if_else(builder.icmp_signed("!=", residual0, word(0))) as (with_residual, without):
-        with with_residual:
-            _finish(builder, sums, outputs, residuals, limits, lanes)
-        with without:
-            _finish(builder, sums, outputs, None, limits, lanes)
+        for beside, branch in ((residuals, with_residual), (None, without)):
+            with branch, builder.if_else(has_gate) as (with_gate, within_limits):
+                with with_gate:
+                    gate = emit.splat(builder, slope, LANES), emit.splat(builder, shift, LANES)
+                    _finish(builder, sums, outputs, beside, functools.partial(_gated, gate), lanes)
+                with within_limits:
+                    _finish(builder, sums, outputs, beside, functools.partial(_clamped, limits), lanes)
+
+
+def _clamped(limits: tuple[Value, Value], builder: Builder, value: Value) -> Value:
+    return emit.clamped(builder, value, *limits)
+
+
+def _gated(line: tuple[Value, Value], builder: Builder, value: Value) -> Value:
+    return emit.gated(builder, value, *line)
 
 
 def _finish(
@@ -331,10 +348,9 @@ def _finish(
     sums: list[Value],
     outputs: list[Value],
     residuals: list[Value] | None,
-    limits: tuple[Value, Value],
+    end: Callable[[Builder, Value], Value],
     lanes: Value,
 ) -> None:
-    low, high = limits
     vectors = len(sums) // len(outputs)
     mask = first_mask(builder, lanes) if vectors == 1 else None
     results, places = [], []
@@ -345,7 +361,7 @@ def _finish(
             value, at = sums[pixel * vectors + vector], 4 * LANES * vector
             if residuals is not None:
                 value = builder.fadd(value, _load(builder, offset(builder, residuals[pixel], at), mask))
-            results.append(emit.clamped(builder, value, low, high))
+            results.append(end(builder, value))
             places.append(offset(builder, output, at))
     if vectors == 1:
         store_first(builder, results, places, lanes)

@@ -263,9 +263,8 @@ class MatrixProduct:
             4 >> (self.residual.kind & 3),
         )
         runs, length = self.segments, self.segment_length
-        clamps = self.epilogue.clamps
         adds_narrow = bool(self.residual.address and self.residual.kind)
-        bypasses = clamps is None or self.output.kind != codes.FP32 or adds_narrow
+        bypasses = not self.epilogue.ends_in_registers or self.output.kind != codes.FP32 or adds_narrow
         depth = len(runs) * length
         tiles_outside = order_of(self.tactic, tiles, panels, depth) == codes.TILES_OUTSIDE
         k_blocks = 1

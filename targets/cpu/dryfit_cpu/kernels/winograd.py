@@ -192,6 +192,7 @@ def _kernel_in_tiles_of(size: int) -> Kernel:
         data_types=DataType.FLOAT,
         accepts=lambda group, specs: _accepts(group, specs, size),
         fuses=epilogues.fuses,
+        fuses_forks=True,
         pack=lambda group: _pack(group, size),
         packed_parameters=("kernel", "bias", "scale", "shift", "power"),
         unpack=lambda group, packed: _unpack(group, packed, size),

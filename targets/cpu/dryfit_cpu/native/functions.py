@@ -68,9 +68,15 @@ def activate(function: Function, x: Any) -> Any:
     if kind == codes.TANH:
         return hyperbolic_tangent(x)
     if kind == codes.HARD_SIGMOID:
-        scaled = splat(alpha) * x + splat(beta)
-        return minimum(splat(float32(1.0)), maximum(splat(float32(0.0)), scaled))
+        return _hard_sigmoid(x, splat(alpha), splat(beta))
+    if kind == codes.HARD_SWISH:
+        return x * _hard_sigmoid(x, splat(alpha), splat(beta))
     return rare_activation(kind, x, alpha, beta)
+
+
+@inlined
+def _hard_sigmoid(x: Any, slope: Any, shift: Any) -> Any:
+    return minimum(splat(float32(1.0)), maximum(splat(float32(0.0)), slope * x + shift))
 
 
 @outlined
@@ -91,6 +97,8 @@ def rare_activation(kind: int, x: Any, alpha: float, beta: float) -> Any:
         return gaussian_error_linear_unit(x)
     if kind == codes.GELU_TANH:
         return _approximate_gelu(x)
+    if kind == codes.SWISH:
+        return x * sigmoid(splat(alpha) * x)
     return where_less(splat(alpha), x, x, zero)
 
 
@@ -184,6 +192,22 @@ def apply_to_run(function: Function, source: int, destination: int, count: int) 
             write(destination + whole * 4, 4, codes.FP32, minimum(high, maximum(low, x)), count - whole)
     elif kind == codes.SIGMOID:
         _over(sigmoid, source, destination, count)
+    elif kind == codes.SWISH:
+        whole, slope = count // LANES * LANES, splat(alpha)
+        for i in range(0, whole, LANES):
+            x = load(source + i * 4)
+            store(destination + i * 4, x * sigmoid(slope * x))
+        if whole < count:
+            x = read(source + whole * 4, 4, codes.FP32, count - whole)
+            write(destination + whole * 4, 4, codes.FP32, x * sigmoid(slope * x), count - whole)
+    elif kind == codes.HARD_SWISH:
+        whole, slope, shift = count // LANES * LANES, splat(alpha), splat(beta)
+        for i in range(0, whole, LANES):
+            x = load(source + i * 4)
+            store(destination + i * 4, x * _hard_sigmoid(x, slope, shift))
+        if whole < count:
+            x = read(source + whole * 4, 4, codes.FP32, count - whole)
+            write(destination + whole * 4, 4, codes.FP32, x * _hard_sigmoid(x, slope, shift), count - whole)
     elif kind == codes.TANH:
         _over(hyperbolic_tangent, source, destination, count)
     elif kind == codes.GELU_ERF:

@@ -23,6 +23,7 @@ _HALF = _ROWS // 2
 _CHANNELS = current_tier().block_channels
 _ROW_BYTES = 4 * _CHANNELS
 _INFINITY: Any = float32(float("inf"))
+_NOTHING: Any = float32(0.0)
 
 decode_int4, decode_fp4 = panel_decoder(INT4), panel_decoder(FP4)
 decode_int8, decode_fp8 = panel_decoder(INT8), panel_decoder(FP8)
@@ -106,7 +107,7 @@ def multiply(
                                 (
                                     first, second, input.stride, origin, 1, values, decoded,
                                     to, to1, _ROW_BYTES, to, to1, _ROW_BYTES, 0, 0, 0,
-                                    -_INFINITY, _INFINITY, at, _CHANNELS,
+                                    -_INFINITY, _INFINITY, _NOTHING, _NOTHING, at, _CHANNELS,
                                 ),
                                 False,
                             )  # fmt: skip
@@ -118,14 +119,9 @@ def multiply(
                     add = residual.address + load_int(panel + 32) + load_int(row + 32 + 8 * side)
                     add = add + place * residual.stride if residual.address else 0
                     finish_pixel(
-                        sums + (tile * _ROWS + pixel) * _ROW_BYTES,
-                        to,
-                        add,
-                        channels,
-                        output.kind,
-                        residual.kind,
-                        finish,
-                    )
+                        sums + (tile * _ROWS + pixel) * _ROW_BYTES, to, add, channels,
+                        output.kind, residual.kind, finish, False,
+                    )  # fmt: skip
 
 
 @inlined
