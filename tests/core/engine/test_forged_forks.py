@@ -1,6 +1,7 @@
 """Forged plans with forks: only a whole fork that nothing else reads is an operation, by a kernel that supports it."""
 
 import contextlib
+import functools
 
 import attrs
 import numpy as np
@@ -19,9 +20,9 @@ from dryfit.plugins import registry
 from dryfit.target.group import LayerGroup
 
 
-def gate(network, x, name):
-    """`x * sigmoid(x)`, as two layers."""
-    opened = activation(network, x, f"{name}.opened", ActivationType.SIGMOID)
+def gate(network, x, name, kind=ActivationType.SIGMOID):
+    """`x * sigmoid(x)`, as two layers, or hard swish."""
+    opened = activation(network, x, f"{name}.opened", kind)
     return named(network.add_elementwise(x, opened, ElementWiseOperation.PROD), f"{name}.gated")
 
 
@@ -40,8 +41,8 @@ def built(add, read=()):
         linking.drop_packed_weights = drop
 
 
-def gated_convolution(network, x):
-    return gate(network, convolution(network, x, "c"), "g")
+def gated_convolution(network, x, kind=ActivationType.SIGMOID):
+    return gate(network, convolution(network, x, "c"), "g", kind)
 
 
 def regrouped(plan, *groups, kernel="cpu.reference"):
@@ -128,8 +129,10 @@ def test_a_fork_that_begins_at_another_tensor_than_the_one_before_it_is_refused(
         check_plan(regrouped(made, ("c",), ("unread", "g.opened", "g.gated")))
 
 
+@pytest.mark.parametrize("kind", [ActivationType.SIGMOID, ActivationType.HARD_SIGMOID])
 @pytest.mark.parametrize("groups", [[WHOLE], [("c",), ("g.opened", "g.gated")]])
-def test_each_kernel_refuses_a_fork_or_computes_it(plan, groups):
+def test_each_kernel_refuses_a_fork_or_computes_it(kind, groups):
+    plan = built(functools.partial(gated_convolution, kind=kind))
     right = results(plan)["g.gated"]
     refusing = []
     for kernel in registry.host().kernels:

@@ -112,15 +112,8 @@ def clamped(builder: Builder, value: Value, low: Value, high: Value) -> Value:
 def gated(builder: Builder, value: Value, slope: Value, shift: Value) -> Value:
     """`value * clip(slope * value + shift, 0, 1)`, hard swish; NaN stays NaN."""
     gate = multiply_add(builder, slope, value, shift)
-    return builder.fmul(
-        value,
-        clamped(
-            builder,
-            gate,
-            ir.Constant(gate.type, [0.0] * gate.type.count),
-            ir.Constant(gate.type, [1.0] * gate.type.count),
-        ),
-    )
+    low, high = (ir.Constant(gate.type, [limit] * gate.type.count) for limit in (0.0, 1.0))
+    return builder.fmul(value, clamped(builder, gate, low, high))
 
 
 def multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Value:

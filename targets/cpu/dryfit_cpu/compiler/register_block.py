@@ -34,7 +34,6 @@ What is left of the channels is computed by narrow blocks: one vector wide, of w
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -330,17 +329,9 @@ def _block(
             with branch, builder.if_else(has_gate) as (with_gate, within_limits):
                 with with_gate:
                     gate = emit.splat(builder, slope, LANES), emit.splat(builder, shift, LANES)
-                    _finish(builder, sums, outputs, beside, functools.partial(_gated, gate), lanes)
+                    _finish(builder, sums, outputs, beside, emit.gated, gate, lanes)
                 with within_limits:
-                    _finish(builder, sums, outputs, beside, functools.partial(_clamped, limits), lanes)
-
-
-def _clamped(limits: tuple[Value, Value], builder: Builder, value: Value) -> Value:
-    return emit.clamped(builder, value, *limits)
-
-
-def _gated(line: tuple[Value, Value], builder: Builder, value: Value) -> Value:
-    return emit.gated(builder, value, *line)
+                    _finish(builder, sums, outputs, beside, emit.clamped, limits, lanes)
 
 
 def _finish(
@@ -348,7 +339,8 @@ def _finish(
     sums: list[Value],
     outputs: list[Value],
     residuals: list[Value] | None,
-    end: Callable[[Builder, Value], Value],
+    end: Callable[[Builder, Value, Value, Value], Value],
+    numbers: tuple[Value, Value],
     lanes: Value,
 ) -> None:
     vectors = len(sums) // len(outputs)
@@ -361,7 +353,7 @@ def _finish(
             value, at = sums[pixel * vectors + vector], 4 * LANES * vector
             if residuals is not None:
                 value = builder.fadd(value, _load(builder, offset(builder, residuals[pixel], at), mask))
-            results.append(end(builder, value))
+            results.append(end(builder, value, *numbers))
             places.append(offset(builder, output, at))
     if vectors == 1:
         store_first(builder, results, places, lanes)

@@ -80,7 +80,7 @@ class Epilogue:
     @property
     def _is_gate(self) -> bool:
         """Whether hard swish is all that the end is."""
-        return self.inner == NO_FUNCTION and self.outer.kind == codes.HARD_SWISH and self.outer.alpha != 0.0
+        return self.inner == NO_FUNCTION and self.outer.kind == codes.HARD_SWISH
 
     @property
     def ends_in_registers(self) -> bool:

@@ -89,9 +89,8 @@ def _product(a: Array, b: Array) -> Array | None:
 
 def _sigmoid_times_x(argument: Array) -> Function | None:
     """The function that is x times the sigmoid of a polynomial."""
-    slope = float(argument[1])
-    if not argument[[0, 2, 3]].any() and np.isfinite(slope):
-        return Function(codes.SWISH, slope, 0.0)
+    if not argument[[0, 2, 3]].any():
+        return _with_line(codes.SWISH, argument)
     cubic = 2 * math.sqrt(2 / math.pi) * np.array([0.0, 1.0, 0.0, _CUBE])
     return Function(codes.GELU_TANH, 0.0, 0.0) if _are_close(argument, cubic) else None
 
@@ -103,7 +102,13 @@ def _hard_swish(formula: _Formula) -> Function | None:
     is_line = not formula.factor[[0, 2, 3]].any() and not line[2:].any()
     if not is_line or low != 0.0 or high <= 0.0 or not math.isclose(scale * high, 1.0, rel_tol=_TOLERANCE):
         return None
-    return Function(codes.HARD_SWISH, scale * float(line[1]), scale * float(line[0]))
+    return _with_line(codes.HARD_SWISH, scale * line)
+
+
+def _with_line(kind: int, line: Array) -> Function | None:
+    """A function of `slope * x + shift`; None where these are no FP32 numbers, or x has no part in it."""
+    shift, slope = line[:2].astype(np.float32)
+    return Function(kind, float(slope), float(shift)) if np.isfinite([slope, shift]).all() and slope else None
 
 
 def written_function(layers: Sequence[Layer], value: Tensor) -> tuple[Function, int] | None:

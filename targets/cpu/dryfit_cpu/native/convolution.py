@@ -9,14 +9,14 @@ from typing import Any
 
 from numba import float32
 
-from dryfit_cpu.codes import FP32, NONE, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
+from dryfit_cpu.codes import FP32, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, load_int, read, stack_memory, store, write
+from dryfit_cpu.compiler.memory import load, load_int, read, stack_memory, write
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, micro_kernel
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk, Finish, Function, Image, Pixels, Runs, WindowAxis, WordTable
-from dryfit_cpu.native.functions import activate, apply_to_run
+from dryfit_cpu.native.functions import activate
 from dryfit_cpu.native.indices import pixel, share
 
 TILE_BYTES = 8 * TILE_WORDS
@@ -31,6 +31,8 @@ _BLOCK_ROW_BYTES = 4 * _CHANNELS
 
 _INFINITY: Any = float32(float("inf"))
 _NOTHING: Any = float32(0.0)
+NO_LIMITS = (-_INFINITY, _INFINITY, _NOTHING, _NOTHING)
+"""How a block of sums ends that are not finished: low, high, slope, shift."""
 
 # One compiled function serves every layer: shapes are in the tables that kernels make, and only the number of pixels in
 # a block, which decides how many registers it has, is known when the code is made.
@@ -85,7 +87,6 @@ def convolve(
     span = segments.runs * segments.length
     tile_step, panel_step = (0, PANEL_BYTES) if order == TILES_OUTSIDE else (TILE_BYTES, 0)
     has_residual = residual.address != 0
-    adds_later = has_residual and (finish.inner.kind != NONE or residual.kind != FP32)
     for i in range(outer_start, outer_stop):
         tile_index, panel_index, k_block = i, inner_start, 0
         if order != TILES_OUTSIDE:
@@ -120,16 +121,14 @@ def convolve(
             out0, out1, out_stride = output0, output1, output.stride
             res0, res1, limits = residual0, residual1, (finish.low, finish.high, finish.slope, finish.shift)
             if finish.bypasses:
-                out_stride = VECTOR_BYTES if is_narrow else _BLOCK_ROW_BYTES
-                out0, out1 = scratch, scratch + _HALF * out_stride
-                if adds_later:
-                    res0, res1 = 0, 0
+                out0, out1, out_stride = scratch, scratch + _HALF * _BLOCK_ROW_BYTES, _BLOCK_ROW_BYTES
+                res0, res1 = 0, 0
             start0, start1, start_stride = panel_bias, panel_bias, 0
             if k_block > 0 or continues:
                 start0, start1, start_stride = out0, out1, out_stride
             # Limits and residual are for the whole sum: no block of k but the last has them.
             if k_block < k_blocks - 1:
-                res0, res1, limits = 0, 0, (-_INFINITY, _INFINITY, _NOTHING, _NOTHING)
+                res0, res1, limits = 0, 0, NO_LIMITS
 
             sum_block(
                 pixels,
@@ -141,33 +140,14 @@ def convolve(
                 is_narrow,
             )  # fmt: skip
             if finish.bypasses:
-                _finish_block(
-                    scratch, out_stride, pixels, min(channels, _CHANNELS),
-                    (output0, output1, residual0 if adds_later else 0, residual1), output, residual, finish,
-                )  # fmt: skip
-
-
-@inlined
-def _finish_block(
-    sums: int,
-    row_bytes: int,
-    pixels: int,
-    channels: int,
-    places: Any,
-    output: Pixels,
-    residual: Pixels,
-    finish: Finish,
-) -> None:
-    """A block's sums to its outputs. Places are where its two runs lie in output and residual, which is 0 for none."""
-    output0, output1, residual0, residual1 = places
-    is_finished = finish_sums(sums, pixels * row_bytes // 4, finish, residual0 != 0)
-    for number in range(pixels):
-        run, place = number // _HALF, number % _HALF
-        to = (output1 if run else output0) + place * output.stride
-        add = (residual1 if run else residual0) + place * residual.stride if residual0 != 0 else 0
-        finish_pixel(
-            sums + number * row_bytes, to, add, channels, output.kind, residual.kind, finish, is_finished,
-        )  # fmt: skip
+                for pixel in range(pixels):
+                    run, place = pixel // _HALF, pixel % _HALF
+                    to = (output1 if run else output0) + place * output.stride
+                    add = (residual1 if run else residual0) + place * residual.stride
+                    finish_pixel(
+                        scratch + pixel * _BLOCK_ROW_BYTES, to, add if has_residual else 0,
+                        min(channels, _CHANNELS), output.kind, residual.kind, finish,
+                    )  # fmt: skip
 
 
 @inlined
@@ -189,49 +169,18 @@ def sum_block(pixels: int, arguments: Any, is_narrow: bool) -> None:
 
 
 @inlined
-def finish_sums(sums: int, values: int, finish: Finish, adds_residual: bool) -> bool:
-    """Apply the functions to sums that lie together, unless a residual is added between them; whether that is so.
-
-    A loop over all sums of a block has no branches: with SiLU a 1 x 1 convolution takes a quarter less time than by
-    asking for the function of each vector.
-    """
-    if adds_residual:
-        return False
-    apply_to_run(finish.inner, sums, sums, values)
-    apply_to_run(finish.outer, sums, sums, values)
-    return True
-
-
-@inlined
 def finish_pixel(
-    sums: int,
-    output: int,
-    residual: int,
-    channels: int,
-    output_kind: int,
-    residual_kind: int,
-    finish: Finish,
-    is_finished: bool,
+    sums: int, output: int, residual: int, channels: int, output_kind: int, residual_kind: int, finish: Finish
 ) -> None:
     """One pixel's sums to its outputs: inner activation, residual, activation, rounding to the output's type."""
-    if is_finished and output_kind == FP32:
-        done = channels // LANES * LANES
-        for channel in range(0, done, LANES):
-            store(output + channel * 4, load(sums + channel * 4))
-        if done < channels:
-            write(output + done * 4, 4, FP32, load(sums + done * 4), channels - done)
-        return
     for channel in range(0, channels, LANES):
         count = channels - channel
-        x = load(sums + channel * 4)
-        if not is_finished:
-            x = activate(finish.inner, x)
-            if residual != 0:
-                size = 4 >> (residual_kind & 3)
-                x = x + read(residual + channel * size, size, residual_kind, count)
-            x = activate(finish.outer, x)
+        x = activate(finish.inner, load(sums + channel * 4))
+        if residual != 0:
+            size = 4 >> (residual_kind & 3)
+            x = x + read(residual + channel * size, size, residual_kind, count)
         size = 4 >> (output_kind & 3)
-        write(output + channel * size, size, output_kind, x, count)
+        write(output + channel * size, size, output_kind, activate(finish.outer, x), count)
 
 
 _BEYOND = 1 << 40

@@ -12,7 +12,7 @@ from dryfit_cpu.compiler.row_pairs import sum_window_pairs
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.compiler.window_variants import PAIR_ROWS, PAIRED_NUMBERS, PAIRED_WIDTH, WAITING_OUTPUTS
 from dryfit_cpu.descriptors import Chunk, Finish, Image, WindowAxis, WordTable
-from dryfit_cpu.native.convolution import finish_pixel, finish_sums
+from dryfit_cpu.native.convolution import finish_pixel
 from dryfit_cpu.native.functions import activate
 from dryfit_cpu.native.indices import BLOCK_BYTES, inside, pixel, share
 
@@ -82,35 +82,25 @@ def depthwise(
                     source.pixel_stride, outside, panel, pixels, scratch, 4 * width, 0, window_rows.extent,
                     window_columns.extent, window_columns.step, window_columns.dilation,
                 )  # fmt: skip
-                is_finished = finish_sums(scratch, pixels * width, finish, residual.address != 0)
                 for place in range(pixels):
                     _finish(
                         scratch + place * width * 4, min(width, output.channels - channel), finish,
                         add + (column + place) * residual.pixel_stride, residual,
-                        to + (column + place) * output.pixel_stride, output, is_finished,
+                        to + (column + place) * output.pixel_stride, output,
                     )  # fmt: skip
 
 
 @inlined
-def _finish(
-    sums: int,
-    channels: int,
-    finish: Finish,
-    beside: int,
-    residual: Image,
-    place: int,
-    output: Image,
-    is_finished: bool,
-) -> None:
+def _finish(sums: int, channels: int, finish: Finish, beside: int, residual: Image, place: int, output: Image) -> None:
     """Apply what follows the sums of an output, and write it."""
     for lane in range(0, channels, LANES):
         count = channels - lane
-        value = load(sums + lane * 4)
-        if not is_finished:
+        value = activate(finish.inner, load(sums + lane * 4))
+        if residual.address != 0:
             added = beside + lane * residual.channel_stride
-            value = activate(finish.inner, value) + read(added, residual.channel_stride, residual.kind, count)
-            value = activate(finish.outer, value)
-        write(place + lane * output.channel_stride, output.channel_stride, output.kind, value, count)
+            value = value + read(added, residual.channel_stride, residual.kind, count)
+        to = place + lane * output.channel_stride
+        write(to, output.channel_stride, output.kind, activate(finish.outer, value), count)
 
 
 # A block has a sum a pixel, and each weight that is loaded serves all of its pixels; seven, as most images of networks
@@ -166,13 +156,10 @@ def convolve_groups(
                         at + first * input.pixel_stride, input.pixel_stride, places.address, places.rows, columns_of,
                         start, sums,
                     )  # fmt: skip
-                is_finished = finish_sums(sums, count * LANES, finish, residual.address != 0)
                 for place in range(count):
                     to = to_row + (first + place) * output.pixel_stride + channel * output_size
                     add = 0
                     if residual.address != 0:
                         add = add_row + (first + place) * residual.pixel_stride + channel * residual_size
-                    finish_pixel(
-                        sums + place * 4 * LANES, to, add, LANES, output.kind, residual.kind, finish, is_finished
-                    )
+                    finish_pixel(sums + place * 4 * LANES, to, add, LANES, output.kind, residual.kind, finish)
                 done = first + count

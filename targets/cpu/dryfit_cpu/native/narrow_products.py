@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numba import float32
-
 from dryfit_cpu.codes import FP4, FP8, INT4, INT8, PANEL_CHANNELS
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load, load_int, store
@@ -15,15 +11,13 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
 from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, WordTable
-from dryfit_cpu.native.convolution import PANEL_BYTES, TILE_BYTES, finish_pixel, sum_block
+from dryfit_cpu.native.convolution import NO_LIMITS, PANEL_BYTES, TILE_BYTES, finish_pixel, sum_block
 from dryfit_cpu.native.indices import share
 
 _ROWS = current_tier().rows
 _HALF = _ROWS // 2
 _CHANNELS = current_tier().block_channels
 _ROW_BYTES = 4 * _CHANNELS
-_INFINITY: Any = float32(float("inf"))
-_NOTHING: Any = float32(0.0)
 
 decode_int4, decode_fp4 = panel_decoder(INT4), panel_decoder(FP4)
 decode_int8, decode_fp8 = panel_decoder(INT8), panel_decoder(FP8)
@@ -107,7 +101,7 @@ def multiply(
                                 (
                                     first, second, input.stride, origin, 1, values, decoded,
                                     to, to1, _ROW_BYTES, to, to1, _ROW_BYTES, 0, 0, 0,
-                                    -_INFINITY, _INFINITY, _NOTHING, _NOTHING, at, _CHANNELS,
+                                    *NO_LIMITS, at, _CHANNELS,
                                 ),
                                 False,
                             )  # fmt: skip
@@ -119,9 +113,14 @@ def multiply(
                     add = residual.address + load_int(panel + 32) + load_int(row + 32 + 8 * side)
                     add = add + place * residual.stride if residual.address else 0
                     finish_pixel(
-                        sums + (tile * _ROWS + pixel) * _ROW_BYTES, to, add, channels,
-                        output.kind, residual.kind, finish, False,
-                    )  # fmt: skip
+                        sums + (tile * _ROWS + pixel) * _ROW_BYTES,
+                        to,
+                        add,
+                        channels,
+                        output.kind,
+                        residual.kind,
+                        finish,
+                    )
 
 
 @inlined

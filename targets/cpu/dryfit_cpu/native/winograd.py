@@ -21,7 +21,7 @@ from dryfit_cpu.compiler.memory import VECTOR_BYTES, copy_bytes, fill_bytes, sta
 from dryfit_cpu.compiler.tile_transforms import input_transform, output_transform
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk, Finish, Image, Positions, TileGrid
-from dryfit_cpu.native.convolution import finish_pixel, finish_sums
+from dryfit_cpu.native.convolution import finish_pixel
 from dryfit_cpu.native.indices import pixel, share
 from dryfit_cpu.native.winograd_matrices import INPUT_TRANSFORMS, OUTPUT_TRANSFORMS
 
@@ -127,8 +127,6 @@ def _transform_output(size: int) -> Any:
                         start, row_bytes, products.position_bytes, scratch, size * VECTOR_BYTES, VECTOR_BYTES,
                         offsets, finish.low, finish.high,
                     )  # fmt: skip
-                    values, has_residual = size * size * LANES, residual.address != 0
-                    is_finished = finish_sums(scratch, values, finish, has_residual)
                     for i in range(min(size, output.rows - y)):
                         for j in range(min(size, output.columns - x)):
                             to = corner + i * output.row_stride + j * output.pixel_stride
@@ -136,8 +134,8 @@ def _transform_output(size: int) -> Any:
                             # What was clamped already stays as it is.
                             finish_pixel(
                                 scratch + (i * size + j) * VECTOR_BYTES, to + channel * (4 >> (output.kind & 3)),
-                                add + channel * (4 >> (residual.kind & 3)) if has_residual else 0, LANES,
-                                output.kind, residual.kind, finish, is_finished,
+                                add + channel * (4 >> (residual.kind & 3)) if residual.address != 0 else 0, LANES,
+                                output.kind, residual.kind, finish,
                             )  # fmt: skip
 
     return transform_output

@@ -130,6 +130,27 @@ def test_other_numbers_write_another_function():
         assert written_function(writer.layers, x) is None
 
 
+@pytest.mark.parametrize(
+    ("slope", "low", "high", "divisor"),
+    [
+        (1.0, 0.0, -6.0, -6.0),  # all values are clamped to a limit below 0, not to the interval from 0
+        (1.0, 0.0, 0.0, 1.0),
+        (1.0, -1.0, 6.0, 6.0),
+        (1.0, 0.0, 6.0, 5.9),
+        (0.0, 0.0, 6.0, 6.0),
+        (1e-30, 0.0, 1e20, 1e20),  # the slope would be 0 in FP32
+        (1e30, 0.0, 1e-20, 1e-20),  # and here infinite
+    ],
+)
+def test_other_limits_write_another_function_than_hard_swish(slope, low, high, divisor):
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 8, 3, 3))
+    writer = Writer(network)
+    line = writer.combined(writer.combined(x, slope, PROD), 3.0, SUM)
+    writer.combined(writer.combined(x, writer.activation(line, "CLIP", low, high), PROD), divisor, DIV)
+    assert written_function(writer.layers, x) is None
+
+
 def test_what_another_layer_of_the_group_reads_is_not_left_out():
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (1, 8, 3, 3))
@@ -162,8 +183,8 @@ def test_a_written_function_is_one_pass(form, dtype, layout):
 @ends_of_sums
 @pytest.mark.parametrize("channels", [5, 16, 40])
 @pytest.mark.parametrize("kind", ["pointwise", "winograd", "depthwise", "groups"])
-@pytest.mark.parametrize("has_residual", [False, True])
-def test_a_weighted_sum_ends_with_hard_swish(form, channels, kind, has_residual):
+@pytest.mark.parametrize("residual", ["no", "before", "after"])
+def test_a_weighted_sum_ends_with_hard_swish(form, channels, kind, residual):
     if kind == "groups":
         channels = 16
     network, generator = Network(), np.random.default_rng(1)
@@ -174,10 +195,12 @@ def test_a_weighted_sum_ends_with_hard_swish(form, channels, kind, has_residual)
     layer = network.add_convolution_nd(x, channels, (size, size), weights / math.sqrt(channels // groups))
     layer.padding_nd, layer.num_groups = (size // 2, size // 2), groups
     writer = Writer(network)
-    value = writer.kept(layer)
-    if has_residual:
-        value = writer.combined(value, network.add_input("residual", DataType.FLOAT, (1, channels, 9, 11)), SUM)
-    form(writer, value)
+    value, beside = writer.kept(layer), network.add_input("residual", DataType.FLOAT, (1, channels, 9, 11))
+    if residual == "before":
+        value = writer.combined(value, beside, SUM)
+    value = form(writer, value)
+    if residual == "after":
+        writer.combined(value, beside, SUM)
     feeds = random_feeds(network, generator)
     assert chosen_kernel(network, writer.layers).fuses_forks == (kind != "depthwise")
     for layout in ("channels_last", "strided"):
