@@ -196,6 +196,8 @@ def apply_to_run(function: Function, source: int, destination: int, count: int) 
         _over_with(_clipped, splat(alpha), splat(beta), source, destination, count)
     elif kind == codes.SIGMOID:
         _over(sigmoid, source, destination, count)
+    elif kind == codes.SWISH and alpha == float32(1.0):
+        _over(_silu, source, destination, count)
     elif kind == codes.SWISH:
         _over_with(_swish, splat(alpha), splat(beta), source, destination, count)
     elif kind == codes.HARD_SWISH:
@@ -231,6 +233,11 @@ def _is_nan(x: Any) -> Any:
 @inlined
 def _rectified(x: Any) -> Any:
     return maximum(splat(float32(0.0)), x)
+
+
+@inlined
+def _silu(x: Any) -> Any:
+    return x * sigmoid(x)
 
 
 @inlined
