@@ -1,7 +1,7 @@
 """Element by element: operations, activations, unary functions, scales and casts, on arrays of any strides.
 
 A group is one pass over memory: a function of one operand, an operation on the result, a function of that; or fewer of
-these. A function may be written as several layers, such as `x * sigmoid(x)`.
+these, but not two functions alone. A function may be written as several layers, such as `x * sigmoid(x)`.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _form_of(group: LayerGroup) -> _PassForm | None:
             return None
         if value is None:
             form = _PassForm(operation=layer) if code is None else _PassForm(inner=code, source=source)
-        elif code is not None:
+        elif code is not None and (form.operation is not None or value is not group.main.outputs[0]):
             form = attrs.evolve(form, outer=code)
         elif form.operation is None and (_is_operation(layer) or layer.kind == "select") and _takes_first(layer, value):
             form = attrs.evolve(form, operation=layer)
