@@ -103,7 +103,7 @@ def multiply(
                                     to, to1, _ROW_BYTES, to, to1, _ROW_BYTES, 0, 0, 0,
                                     *NO_LIMITS, at, _CHANNELS,
                                 ),
-                                False,
+                                _CHANNELS,
                             )  # fmt: skip
             for tile in range(count):
                 row = tiles.address + (first_tile + tile) * TILE_BYTES
