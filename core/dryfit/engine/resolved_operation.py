@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -139,7 +140,7 @@ def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> N
     """
     if isinstance(kernel.kinds, EveryKind):
         return
-    if not kernel.fuses_forks and _has_fork(group):
+    if not kernel.fuses_forks and not _is_chain(group):
         raise EngineFileError(
             "The engine uses a kernel that does not support forks",
             where=f"engine layer {operation.name!r}",
@@ -168,9 +169,18 @@ def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> N
         )
 
 
-def _has_fork(group: LayerGroup) -> bool:
-    steps = [layer for layer in group.layers if not is_repeatable(layer) or layer is group.layers[-1]]
-    return any(fork_at(steps, place) for place in range(len(steps)))
+def _is_chain(group: LayerGroup) -> bool:
+    """Return whether, of the group's layers, each is read only by the next one, if need be through dequantizations."""
+    repeated = {layer.name for layer in group.layers[:-1] if is_repeatable(layer)}
+    readers: dict[str, set[str]] = {
+        layer.name: {one.name for one in group.layers for tensor in layer.outputs if tensor in one.connected_inputs}
+        for layer in group.layers
+    }
+    for before, after in itertools.pairwise(layer.name for layer in group.layers if layer.name not in repeated):
+        reached = {end for name in readers[before] for end in (readers[name] if name in repeated else {name})}
+        if reached != {after}:
+            return False
+    return True
 
 
 def _joined_at_once(group: LayerGroup, kernel: Kernel, place: int) -> int:

@@ -146,6 +146,21 @@ def test_each_kernel_refuses_a_fork_or_computes_it(kind, groups):
     assert 0 < len(refusing) < len(registry.host().kernels)
 
 
+def test_a_layer_and_the_sum_of_its_output_and_its_input_are_no_fork():
+    network, x = image_network()
+    channels = x.shape[1]
+    layer = network.add_convolution_nd(x, channels, (3, 3), np.ones((channels, 1, 3, 3), np.float32))
+    layer.num_groups, layer.padding_nd = channels, (1, 1)
+    total = network.add_elementwise(x, layer.get_output(0), ElementWiseOperation.SUM)
+    network.mark_output(total.get_output(0))
+    config = BuilderConfig()
+    config.default_device_type = "CPU"
+    plan = Builder().build_engine(network, config).plan
+    assert [(len(one.layers), one.kernel) for one in plan.operations] == [(2, "cpu.depthwise_convolution")]
+    assert not next(one for one in registry.host().kernels if one.name == plan.operations[0].kernel).fuses_forks
+    assert len(results(plan)) == 1
+
+
 def test_a_kernel_that_supports_no_forks_is_given_none(plan, monkeypatch):
     taking_all = [
         attrs.evolve(kernel, fuses_forks=False, fuses=lambda group, layer: True) for kernel in registry.host().kernels
