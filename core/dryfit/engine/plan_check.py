@@ -21,6 +21,7 @@ from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.quantized_operator import WEIGHTS_INPUT, QuantizedOperator
 from dryfit.network.network import Network
 from dryfit.network.packed_elements import is_stand_in
+from dryfit.target.forks import fork_at
 from dryfit.target.group import is_repeatable
 
 
@@ -191,9 +192,9 @@ def _given(own: Sequence[Layer], available: set[str], where: str, *, is_all: boo
 
 
 def _check_chain(layers: Sequence[Layer], outputs: set[str], where: str) -> None:
-    """Check that each layer alone reads the only output of the layer before it, except for dequantizations.
+    """Check that each layer alone reads the only output of the layer before it, except for dequantizations and forks.
 
-    A dequantization may have other readers, which repeat it.
+    A dequantization may have other readers, which repeat it. All layers of a fork belong to one operation.
     """
     inside = {layer.name for layer in layers}
     for layer in layers[:-1]:
@@ -201,7 +202,11 @@ def _check_chain(layers: Sequence[Layer], outputs: set[str], where: str) -> None
             _refuse("The layers of an operation must be a chain", where, f"nothing reads {layer.name!r}")
     repeated = {layer.name: layer for layer in layers if _is_repeated(layer, layers)}
     steps = [layer for layer in layers if layer.name not in repeated]
-    for before, after in itertools.pairwise(steps):
+    end = fork_at(steps, 0)
+    for place, (before, after) in enumerate(itertools.pairwise(steps), 1):
+        end = max(end, place + fork_at(steps, place))
+        if place < end:
+            continue
         readers = _readers(before)
         between = [repeated[name] for name in readers if name in repeated]
         reached = {name for layer in between for name in _readers(layer)} if between else readers

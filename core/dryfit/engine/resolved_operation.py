@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -13,12 +14,14 @@ from dryfit.engine.packages import install_remedy, require_layer_plugins, requir
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.segment_program import load_program, operation_group, segment_kernel
 from dryfit.errors import DryfitError, EngineFileError, PluginError, UnknownNameError
+from dryfit.network.layer import Layer
 from dryfit.network.layers.generators import Constant
 from dryfit.network.packed_elements import is_stand_in
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.quantization.rounding import Rounding
 from dryfit.target.arithmetic import integer_rounding
+from dryfit.target.forks import fork_at
 from dryfit.target.group import LayerGroup, is_repeatable
 from dryfit.target.kernels import Array, Binding, EveryKind, Kernel, Specs, Step
 from dryfit.target.memory import read_only
@@ -137,10 +140,22 @@ def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> N
     """
     if isinstance(kernel.kinds, EveryKind):
         return
-    for place in range(group.layers.index(group.main) + 1, len(group.layers)):
+    if not kernel.fuses_forks and not _is_chain(group):
+        raise EngineFileError(
+            "The engine uses a kernel that does not support forks",
+            where=f"engine layer {operation.name!r}",
+            found=f"kernel {kernel.name!r} for {', '.join(one.kind for one in group.layers)}",
+            allowed="layers that each read the output of the layer before",
+            remedy="Build the engine again",
+        )
+    place = group.layers.index(group.main)
+    place += _joined_at_once(group, kernel, place) or 1
+    while place < len(group.layers):
         layer, before = group.layers[place], LayerGroup(group.layers[:place])
         is_repeated = is_repeatable(layer) and layer is not group.layers[-1]
-        if (is_repeated and group.prologue) or kernel.answer(before, lambda: kernel.fuses(before, layer)):  # noqa: B023
+        joined = _joined_at_once(group, kernel, place)
+        if joined or (is_repeated and group.prologue) or _fuses(kernel, before, layer):
+            place += joined or 1
             continue
         last = next(one for one in reversed(before.layers) if not is_repeatable(one))
         if group.prologue and last is not group.main and last.kind == group.layers[-1].kind == "quantize":
@@ -152,6 +167,33 @@ def _require_chain(operation: Operation, group: LayerGroup, kernel: Kernel) -> N
             allowed=f"no {layer.kind} there",
             remedy="Build the engine again",
         )
+
+
+def _is_chain(group: LayerGroup) -> bool:
+    """Return whether, of the group's layers, each is read only by the next one, if need be through dequantizations."""
+    repeated = {layer.name for layer in group.layers[:-1] if is_repeatable(layer)}
+    readers: dict[str, set[str]] = {
+        layer.name: {one.name for one in group.layers for tensor in layer.outputs if tensor in one.connected_inputs}
+        for layer in group.layers
+    }
+    for before, after in itertools.pairwise(layer.name for layer in group.layers if layer.name not in repeated):
+        reached = {end for name in readers[before] for end in (readers[name] if name in repeated else {name})}
+        if reached != {after}:
+            return False
+    return True
+
+
+def _joined_at_once(group: LayerGroup, kernel: Kernel, place: int) -> int:
+    """The number of layers from a place on that the kernel fuses as a fork, or one and what follows it; 0 if none."""
+    length = fork_at(group.layers, place) if kernel.fuses_forks else 0
+    for end in (place + length, place + length - 1) if length else ():
+        if end < len(group.layers) and _fuses(kernel, LayerGroup(group.layers[:end]), group.layers[end]):
+            return end + 1 - place
+    return 0
+
+
+def _fuses(kernel: Kernel, group: LayerGroup, layer: Layer) -> bool:
+    return kernel.answer(group, lambda: kernel.fuses(group, layer))
 
 
 def _require_packed(operation: Operation, group: LayerGroup, kernel: Kernel) -> None:

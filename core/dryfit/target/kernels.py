@@ -114,6 +114,8 @@ class Kernel:
             depend on group and specs alone, not on tensor names: equal groups are checked once.
         fuses: whether this layer, the only consumer of the group's output, can join the group as its next layer. With
             `absorbs_dequantize`, the group may end with dequantizations of the layer's other inputs.
+        fuses_forks: whether `fuses` may also be asked about the last layer of a fork, such as the product in
+            `x * sigmoid(x)`, with a group that ends in the middle of the fork. It must then look at every layer.
         absorbs_dequantize: whether the kernel computes on quantized values, so that its groups may begin with the
             dequantizations of their inputs. `accepts` decides for each group.
         pack: packs the group's weights in the form that the kernel needs. The result is stored in the engine: plain
@@ -149,6 +151,7 @@ class Kernel:
     function: BindFunction = attrs.field(alias="bind")
     accepts: Accepts = _any
     fuses: Fuses = FusedKinds()
+    fuses_forks: bool = False
     absorbs_dequantize: bool = False
     pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing
     packed_parameters: Sequence[str] = ()
@@ -282,6 +285,7 @@ def kernel(
     data_types: Iterable[DataType | str] | DataType | str,
     accepts: Accepts = _any,
     fuses: Fuses | Iterable[str] = (),
+    fuses_forks: bool = False,
     absorbs_dequantize: bool = False,
     pack: Callable[[LayerGroup], Mapping[str, Array]] = _nothing,
     packed_parameters: Sequence[str] = (),
@@ -307,6 +311,7 @@ def kernel(
         data_types: one type or several, also by name: `fp16`, `HALF`, `float16`.
         accepts: as in `Kernel`.
         fuses: layer kinds that may follow in the group, or a function that decides.
+        fuses_forks: as in `Kernel`.
         absorbs_dequantize: as in `Kernel`.
         pack: as in `Kernel`.
         packed_parameters: as in `Kernel`.
@@ -342,6 +347,7 @@ def kernel(
             bind=function,
             accepts=accepts,
             fuses=fuses if callable(fuses) else FusedKinds(declared.known_kinds(fuses, "fuses")),
+            fuses_forks=fuses_forks,
             absorbs_dequantize=absorbs_dequantize,
             pack=pack,
             packed_parameters=tuple(packed_parameters),

@@ -39,10 +39,11 @@ HALF_TO_EVEN, HALF_AWAY_FROM_ZERO, HALF_UP = range(3)
 
 NONE, RELU, CLIP, LEAKY_RELU, SIGMOID, TANH, HARD_SIGMOID = range(7)
 ELU, SELU, SOFTPLUS, SOFTSIGN, SCALED_TANH, THRESHOLDED_RELU, GELU_ERF, GELU_TANH = range(7, 15)
-"""Activations."""
+SWISH, HARD_SWISH = range(15, 17)
+"""Activations. SWISH is x times the sigmoid of a multiple of x, HARD_SWISH x times its hard sigmoid."""
 
-EXP, LOG, SQRT, RECIP, ABS, NEG, FLOOR, CEIL, ROUND, ERF, SIGN = range(15, 26)
-IS_NAN, IS_INFINITE, IS_ZERO, IS_NOT_ZERO = range(26, 30)
+EXP, LOG, SQRT, RECIP, ABS, NEG, FLOOR, CEIL, ROUND, ERF, SIGN = range(17, 28)
+IS_NAN, IS_INFINITE, IS_ZERO, IS_NOT_ZERO = range(28, 32)
 """Functions of one operand that pointwise work takes in the place of an activation."""
 
 FIRST, SUM, PROD, MAX, MIN, SUB, DIV, MULTIPLY_ADD = range(8)

@@ -123,7 +123,7 @@ class Finish(NamedTuple):
     """What follows real sums.
 
     Where `bypasses` is set, sums go through a piece of stack, and from there through inner activation, residual and
-    outer activation; else the limits are all.
+    outer activation; else the limits are all, or `x * clip(slope * x + shift, 0, 1)` where the slope is not 0.
     """
 
     bypasses: int
@@ -131,6 +131,8 @@ class Finish(NamedTuple):
     high: float
     inner: Function
     outer: Function
+    slope: float = 0.0
+    shift: float = 0.0
 
 
 class RequantizationSteps(NamedTuple):

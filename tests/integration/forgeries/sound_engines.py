@@ -144,6 +144,17 @@ def _deconvolution(shape: tuple[int, ...], outputs: int, groups: int) -> Network
     return _one(shape, add)
 
 
+def _gated(network: Network, x: Tensor) -> object:
+    """`x * sigmoid(x)` as two layers, and a hard swish after it: both are forks."""
+    opened = network.add_activation(x, dryfit.ActivationType.SIGMOID).get_output(0)
+    value = network.add_elementwise(x, opened, dryfit.ElementWiseOperation.PROD).get_output(0)
+    weights = np.random.default_rng(0).standard_normal((8, x.shape[1], 1, 1)).astype(np.float32)
+    value = network.add_convolution_nd(value, 8, (1, 1), weights).get_output(0)
+    opened = network.add_activation(value, dryfit.ActivationType.HARD_SIGMOID)
+    opened.alpha, opened.beta = 1 / 6, 0.5
+    return network.add_elementwise(value, opened.get_output(0), dryfit.ElementWiseOperation.PROD)
+
+
 def _pooled_volume(network: Network, x: Tensor) -> object:
     layer = network.add_pooling_nd(x, dryfit.PoolingType.MAX, (2, 2, 2))
     layer.stride_nd = (2, 1, 2)
@@ -215,6 +226,7 @@ _PLAIN: dict[str, Callable[[], Network]] = {
     "deconvolution to many": lambda: _deconvolution((1, 1, 5, 6), 512, 1),
     "deconvolution by channels": lambda: _deconvolution((1, 16, 5, 6), 16, 16),
     "deconvolution 3d": lambda: _deconvolution((1, 4, 3, 4, 5), 4, 1),
+    "gates": lambda: _one((1, 8, 5, 6), _gated),
     "pooling 3d": lambda: _one((1, 8, 6, 7, 8), _pooled_volume),
     "reduction of channels": lambda: _one(
         (2, 3, 70, 8), lambda network, x: network.add_reduce(x, dryfit.ReduceOperation.MAX, 0b11, keep_dims=False)

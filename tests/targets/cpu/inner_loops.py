@@ -14,9 +14,8 @@ _INSTRUCTION = re.compile(r"^\s+(?:\{\w+\}\s+)?([a-z][\w.]*)\s*(.*)$")
 _PRODUCT = re.compile(
     r"^(vfn?m(add|sub)\d+[sp][sd]|v?mul[sp]s|vpdp(busd|wssd)\w*|v?pmaddwd|fml[as]|fmul|[su]dot|smmla|sml[as]l2?|smull2?)$"
 )
-_OF_STACK_POINTER = re.compile(r"\(%rsp\b|\[sp\b")
+_STACK = re.compile(r"\(%rsp\b|\[sp\b")
 _VECTOR = re.compile(r"%[xyz]mm|\b[qv]\d+")
-_STACK = re.compile(r"\(%[re](sp|bp)\b|\[sp\b")
 
 
 @attrs.frozen
@@ -49,7 +48,7 @@ class InnerLoop:
     @property
     def vectors_on_stack(self) -> int:
         """How many of these are of vectors. Code has no frame pointer: `rbp` is a register as others."""
-        pairs = ((_OF_STACK_POINTER.search(operands), _VECTOR.search(operands)) for _, operands in self.instructions)
+        pairs = ((_STACK.search(operands), _VECTOR.search(operands)) for _, operands in self.instructions)
         return sum(bool(on_stack and is_vector) for on_stack, is_vector in pairs)
 
 

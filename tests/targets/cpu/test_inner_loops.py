@@ -21,10 +21,25 @@ from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, tiers_here
 PRINT = "import sys; from dryfit_cpu.compiler.compilation import assembly; print(assembly(*sys.argv[1:]))"
 
 EXPECTED = {
-    "avx512": {"block_14_2": (56, 100, 0), "block_7_1": (28, 56, 0), "narrow_block_14_2": (28, 42, 0)},
-    "avx2": {"block_6_2": (24, 51, 0), "block_3_1": (12, 31, 1), "narrow_block_6_2": (12, 37, 2)},
+    "avx512": {
+        "block_14_2": (56, 100, 0),
+        "block_7_1": (28, 56, 0),
+        "narrow_block_14_2": (28, 42, 0),
+        "wide_block_1_1": (16, 25, 0),
+    },
+    "avx2": {
+        "block_6_2": (24, 51, 0),
+        "block_3_1": (12, 31, 0),
+        "narrow_block_6_2": (12, 37, 0),
+        "wide_block_1_1": (16, 25, 0),
+    },
     "neon": {"block_8_2": (64, 83, 0), "block_4_1": (32, 47, 0), "narrow_block_8_2": (32, 51, 0)},
-    "generic": {"block_6_2": (24, 110, 6), "block_3_1": (12, 54, 1), "narrow_block_6_2": (12, 62, 0)},
+    "generic": {
+        "block_6_2": (24, 110, 8),
+        "block_3_1": (12, 54, 0),
+        "narrow_block_6_2": (12, 62, 0),
+        "wide_block_1_1": (16, 59, 0),
+    },
 }
 """Family of tiers -> block -> (products, instructions, stack references) of a turn of its inner loop, two values k of
 each pixel, on Arm four. Measured with LLVM 20 and 22. Products are exact: rows x vectors x k. The instructions may be a
@@ -91,7 +106,7 @@ def test_the_inner_loop_of_a_block_is_made_of_products_and_spills_nothing(tier):
         found = [loop for loop in loops if loop.function == block]
         assert found, f"{block} has no inner loop"
         # The first is the one of whole turns; the other does what is left of a segment.
-        loop = max(found, key=lambda loop: loop.products)
+        loop = found[0]
         assert loop.products == products, block
         assert len(loop.instructions) <= SLACK * instructions, f"{block}: {loop.instructions}"
         assert loop.stack_references <= stack_references, f"{block} spills: {loop.instructions}"

@@ -8,10 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.enumerations import BuilderFlag, EngineCapability
+from dryfit.builder.config.enumerations import REFIT_FLAGS, BuilderFlag, EngineCapability
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.config.settings import config_from_settings
-from dryfit.builder.refit.preparation import REFIT_FLAGS
 from dryfit.building import Builder
 from dryfit.engine.operation_runner import OperationRunner
 from dryfit.engine.plan import Plan

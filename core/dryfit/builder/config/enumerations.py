@@ -117,6 +117,10 @@ FLAGS_WITH_EFFECT: Mapping[BuilderFlag, str] = {
 """What each flag does here. A build warns of a flag that is on and not in this table: it changes nothing."""
 
 
+REFIT_FLAGS = (BuilderFlag.REFIT, BuilderFlag.REFIT_IDENTICAL, BuilderFlag.REFIT_INDIVIDUAL, BuilderFlag.STRIP_PLAN)
+"""Flags of engines that are given other weights, or are stored without them."""
+
+
 class QuantizationFlag(enum.IntEnum):
     """Flags of implicit quantization; TensorRT 10's `QuantizationFlag`."""
 

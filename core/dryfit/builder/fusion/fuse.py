@@ -38,6 +38,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.plugins import registry
 from dryfit.quantization.rounding import RoundingFunction
+from dryfit.target.forks import fork_after, has_constants, with_next
 from dryfit.target.fusions import allowing, chain
 from dryfit.target.group import LayerGroup, SegmentGroup, is_repeatable
 from dryfit.target.kernels import Kernel, Specs
@@ -204,9 +205,11 @@ class _Fuser:
         self._rounding_once: dict[tuple[str, DataType], bool] = {}
 
     def add(self, layer: Layer) -> None:
+        if layer.name in self._group_of:
+            return  # joined with the first layer of its fork
         sources = self._latest_first(layer)
         growing = next((one for one in map(self._ending_in, sources) if one and self._join(one, layer)), None)
-        growing = growing or self._begin(layer)
+        growing = growing or self._join_fork(layer) or self._begin(layer)
         self._group_of[layer.name] = growing
         if layer.kind == "quantize" and growing.is_quantized:
             self._join_source(growing)
@@ -218,14 +221,19 @@ class _Fuser:
             return list(given.values())
         return sorted(given.values(), key=lambda tensor: -(tensor.producer.index if tensor.producer else 0))
 
-    def _ending_in(self, tensor: Tensor) -> _GrowingGroup | None:
-        """The group whose only output is this tensor, if one layer alone reads it."""
+    def _giving(self, tensor: Tensor) -> _GrowingGroup | None:
+        """The group whose only output is this tensor, if layers may join it."""
         producer = tensor.producer
         growing = self._group_of.get(producer.name if producer is not None else "")
         if growing is None or tensor.name in self._outputs or growing.place.segment < 0:
             return None
         is_end = growing.group.layers[-1] is producer and len(growing.group.outputs) == 1
-        if not is_end or not tensor.consumers:
+        return growing if is_end and tensor.consumers else None
+
+    def _ending_in(self, tensor: Tensor) -> _GrowingGroup | None:
+        """The group whose only output is this tensor, if one layer alone reads it."""
+        growing = self._giving(tensor)
+        if growing is None:
             return None
         only_reader = tensor.consumers[0][0]
         # Ends at the second reader: a tensor may have thousands, each of which asks this.
@@ -281,6 +289,45 @@ class _Fuser:
             if candidates and self._grow(growing, longer, candidates):
                 return True
         return False
+
+    def _join_fork(self, layer: Layer) -> _GrowingGroup | None:
+        """Join the whole fork that a layer begins to the group before it, or make it a group of its own.
+
+        No fusion of a device describes a fork: on a device that declares fusions, its layers are not joined. Nor are
+        they where a kernel would take them for their constants, and a refit may give these other values.
+        """
+        place = self._places[layer.name]
+        if place.segment < 0 or registry.target(place.device).fusions is not None or not self._rounds_once(place):
+            return None
+        for tensor in layer.connected_inputs:
+            fork = fork_after(tensor)
+            if not fork or fork[0] is not layer or any(self._places.get(one.name) != place for one in fork):
+                continue
+            longer = with_next(fork)
+            forks = [longer, fork] if self._places.get(longer[-1].name) == place else [fork]
+            if not self._choice.has_fixed_constants:
+                forks = [one for one in forks if not any(has_constants(layer) for layer in one)]
+            before = self._giving(tensor)
+            is_near = before is not None and before.place == place
+            if before and is_near and any(self._grow_by_fork(before, (*before.group.layers, *one)) for one in forks):
+                return before
+            alone = self._begin(layer)
+            any(self._grow_by_fork(alone, tuple(one)) for one in forks)
+            return alone
+        return None
+
+    def _grow_by_fork(self, growing: _GrowingGroup, layers: tuple[Layer, ...]) -> bool:
+        """Make a group these layers, if a kernel that may run it takes them all."""
+        able = [kernel for kernel in growing.joined.candidates if kernel.fuses_forks]
+        is_named = any(layer.name in self._choice.named for layer in layers[1:])
+        if growing.is_quantized or not able or is_named or len(layers) > LONGEST_GROUP:
+            return False
+        taking = self._choice.taking(able, LayerGroup(layers[:-1]), layers[-1], self._specs)
+        if taking:
+            joined = _Joined(LayerGroup(layers), taking)
+            growing.grow(joined, is_whole=self._may_end(joined.group))
+            self._group_of.update(dict.fromkeys((layer.name for layer in layers), growing))
+        return len(taking) > 0
 
     def _join_source(self, growing: _GrowingGroup) -> None:
         """Join a group that ends in a quantize layer to one whose quantized output only it reads."""

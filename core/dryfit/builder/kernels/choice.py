@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 import attrs
 
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
+from dryfit.builder.config.enumerations import REFIT_FLAGS
 from dryfit.builder.config.optimization_profile import optimum_shapes
 from dryfit.builder.config.timing_cache import SharedTimingCache, TimingCache
 from dryfit.builder.kernels.timing import KernelTimes
@@ -137,12 +138,14 @@ class KernelChoice:
         forbidden: patterns of the names of kernels that are not chosen, unless they are named.
         allows_spread: whether kernels that spread NaN may be chosen.
         ranks_unmeasured: whether kernels have an order where they are not measured.
+        has_fixed_constants: whether constants keep their values: no refit gives them others, or takes them away.
     """
 
     named: Mapping[str, str] = attrs.field(factory=dict)
     forbidden: Sequence[str] = ()
     allows_spread: bool = True
     ranks_unmeasured: bool = False
+    has_fixed_constants: bool = True
     _equal: _EqualGroups = attrs.field(factory=_EqualGroups, init=False, repr=False)
     _ranked: dict[tuple[int, ...], Sequence[Kernel]] = attrs.field(factory=dict, init=False, repr=False)
     _met: set[str] = attrs.field(factory=set, init=False)
@@ -354,6 +357,7 @@ def kernel_choice(config: BuilderConfig, network: Network) -> KernelChoice:
         forbidden=config.forbidden_kernels,
         allows_spread=not config.get_flag(BuilderFlag.STRICT_NANS),
         ranks_unmeasured=config.ranks_unmeasured_kernels,
+        has_fixed_constants=not any(config.get_flag(flag) for flag in REFIT_FLAGS),
     )
 
 

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from dryfit.builder.config.builder_config import BuilderConfig
-from dryfit.builder.config.enumerations import BuilderFlag
+from dryfit.builder.config.enumerations import REFIT_FLAGS, BuilderFlag
 from dryfit.builder.design import Design
 from dryfit.engine.plan import Plan
 from dryfit.engine.refit_record import RefitRecord, RefittableWeights, ScaleComparison, WeightsPlace, digest
@@ -27,8 +27,6 @@ from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.network.weights_role import address_of, set_weights, weights_in_bodies
 from dryfit.quantization.rewrites import equal_scales
-
-REFIT_FLAGS = (BuilderFlag.REFIT, BuilderFlag.REFIT_IDENTICAL, BuilderFlag.REFIT_INDIVIDUAL, BuilderFlag.STRIP_PLAN)
 
 
 def check_refit_flags(config: BuilderConfig, network: Network) -> None:

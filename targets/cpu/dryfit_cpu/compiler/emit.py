@@ -109,6 +109,13 @@ def clamped(builder: Builder, value: Value, low: Value, high: Value) -> Value:
     return builder.select(builder.fcmp_ordered("<", high, value), high, value)
 
 
+def gated(builder: Builder, value: Value, slope: Value, shift: Value) -> Value:
+    """`value * clip(slope * value + shift, 0, 1)`, hard swish; NaN stays NaN."""
+    gate = multiply_add(builder, slope, value, shift)
+    low, high = (ir.Constant(gate.type, [limit] * gate.type.count) for limit in (0.0, 1.0))
+    return builder.fmul(value, clamped(builder, gate, low, high))
+
+
 def multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Value:
     """`a * b + c`, rounded once where the machine can."""
     return call(builder, f"llvm.fmuladd.v{a.type.count}f32", a.type, [a, b, c])

@@ -147,6 +147,16 @@ _store_half, _store_half_part, _store_half_strided = _storer(SHORTS)
 _store_byte, _store_byte_part, _store_byte_strided = _storer(BYTES)
 
 
+@operation(VECTOR, types.int64, types.int64)
+def load_apart(builder: Builder, address: Value, offsets: Value) -> Value:
+    """FP32 values at an address plus each of `LANES` offsets in bytes, which are 64-bit integers at an address."""
+    result: Value = ir.Constant(FLOATS, ir.Undefined)
+    for lane in range(LANES):
+        place = builder.add(address, emit.load(builder, WORD, emit.offset(builder, offsets, 8 * lane), 8))
+        result = builder.insert_element(result, emit.load(builder, FLOAT, place, 4), ir.Constant(INT, lane))
+    return result
+
+
 @operation(VECTOR, types.int64)
 def load_integers(builder: Builder, address: Value) -> Value:
     """INT32 values at an address as FP32, rounded to nearest even."""

@@ -78,6 +78,11 @@ class Tier:
         return 2 * self.lanes
 
     @property
+    def wide_channels(self) -> int:
+        """Output channels of a block of one pixel; on Arm a turn of four words leaves no registers to more sums."""
+        return 8 * self.lanes if self.lane_words == 1 else self.block_channels
+
+    @property
     def fewer_rows(self) -> int:
         """Pixels in a smaller register block, for what whole ones leave: even, and more than half of them."""
         return self.rows // 4 * 2 + 2

@@ -117,6 +117,15 @@ def with_dense_channels(
     return ImageOperand.of(other), copy
 
 
+def with_dense_rows(array: Array, threads: int) -> tuple[ImageOperand, list[Work]]:
+    """An array as it is where the pixels of a row lie together; else another one, and the work that copies to it."""
+    operand = ImageOperand.of(array)
+    if operand.strides[3] == operand.size:
+        return operand, []
+    other = aligned_empty(operand.shape, array.dtype.type)
+    return ImageOperand.of(other), copy_work(operand.array, other, threads)
+
+
 def channels_last(shape: Sequence[int], dtype: type) -> Array:
     """A new array of logical shape (N, C, H, W) whose channels lie together."""
     N, C, H, W = shape

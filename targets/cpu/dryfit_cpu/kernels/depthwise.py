@@ -95,6 +95,7 @@ def _strip(output: Sequence[int], threads: int, tactic: str) -> int:
     kinds="convolution",
     accepts=_accepts,
     fuses=epilogues.fuses,
+    fuses_forks=False,  # the loops of windows end in limits alone: another branch there costs every layer a fifth
     pack=_pack,
     workspace_bytes=_workspace_bytes,
     priority=10,
@@ -127,7 +128,7 @@ def convolve_channels(binding: Binding) -> NativeStep:
     is_direct = output.kind == FP32 and output.has_dense_channels and not is_narrow
     bypasses = epilogue.clamps is None or residual is not None or not is_direct
     finish = epilogue.finish(bypasses=bypasses)
-    limits = (-np.inf, np.inf) if bypasses else (finish.low, finish.high)
+    limits = (finish.low, finish.high)
     covered = max(C, REAL_SUMS.widths[-1])
     panels = [
         real_panel(weights[..., first : first + width], bias[first : first + width], limits)

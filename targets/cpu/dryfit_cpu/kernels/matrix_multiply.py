@@ -171,6 +171,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
     data_types=FLOATS,
     accepts=_accepts,
     fuses=_fuses,
+    fuses_forks=True,
     pack=_pack,
     packed_parameters=("scale", "shift", "power"),
     workspace_bytes=_workspace_bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -173,6 +174,14 @@ def blocks_and_vectors(channels: int) -> Iterator[tuple[int, int]]:
         start += width
 
 
+def _in_wide_blocks(blocks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The same channels in blocks of one pixel, as far as these are full."""
+    width = current_tier().wide_channels
+    first_left = sum(channels for _, channels in blocks) // width * width
+    yield from ((start, width) for start in range(0, first_left, width))
+    yield from (block for block in blocks if block[0] >= first_left)
+
+
 def panel_table(
     group_offsets: Sequence[tuple[int, int, int, int, int]],
     blocks: Iterable[tuple[int, int]],
@@ -255,17 +264,18 @@ class MatrixProduct:
         else:
             axes = joined(self.axes)
             tiles, overlaps = tile_table(axes)
-        panels = panel_table(
+        table = functools.partial(
+            panel_table,
             self.group_offsets,
-            blocks_and_vectors(self.group_outputs),
-            self.panel_depth or len(self.segments) * self.segment_length,
-            4 >> (self.output.kind & 3),
-            4 >> (self.residual.kind & 3),
+            depth=self.panel_depth or len(self.segments) * self.segment_length,
+            output_size=4 >> (self.output.kind & 3),
+            residual_size=4 >> (self.residual.kind & 3),
         )
+        blocks = list(blocks_and_vectors(self.group_outputs))
+        panels = table(blocks)
         runs, length = self.segments, self.segment_length
-        clamps = self.epilogue.clamps
         adds_narrow = bool(self.residual.address and self.residual.kind)
-        bypasses = clamps is None or self.output.kind != codes.FP32 or adds_narrow
+        bypasses = not self.epilogue.ends_in_registers or self.output.kind != codes.FP32 or adds_narrow
         depth = len(runs) * length
         tiles_outside = order_of(self.tactic, tiles, panels, depth) == codes.TILES_OUTSIDE
         k_blocks = 1
@@ -273,8 +283,13 @@ class MatrixProduct:
         if is_direct and self.tactic == PANELS_BY_BLOCKS:
             runs, length = cut_runs(runs, length)
             k_blocks = len(runs)
-        elif is_direct and not tiles_outside:
+        elif is_direct and not tiles_outside and len(tiles) > 1:
             k_blocks = _blocks_of(len(runs), 4 * PANEL_CHANNELS * depth)
+        # A wide block finds its panels by the words that it sums over.
+        has_whole_panels = k_blocks == 1 and not self.panel_depth and (tiles[:, -1] == 1).all()
+        wide = table(_in_wide_blocks(blocks)) if has_whole_panels else panels
+        if threads == 1 or len(wide) >= _CHUNKS_A_THREAD * threads:
+            panels = wide
         segments = np.array(runs, np.int64)
         outer, inner = (len(tiles), len(panels)) if tiles_outside else (len(panels), len(tiles))
         chunks, inner_parts = _chunks(outer, inner, threads)

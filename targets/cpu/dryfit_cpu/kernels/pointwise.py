@@ -1,7 +1,7 @@
 """Element by element: operations, activations, unary functions, scales and casts, on arrays of any strides.
 
 A group is one pass over memory: a function of one operand, an operation on the result, a function of that; or fewer of
-these, but not two functions alone. So `x * sigmoid(x)` is one pass, and so is the square root of a sum.
+these, but not two functions alone. A function may be written as several layers, such as `x * sigmoid(x)`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from dryfit_cpu.kernels.constants import Affine, affine_of, coefficient, has_pow
 from dryfit_cpu.kernels.copying import NO_FUNCTION, bit_copy_work, parts_along, pointwise_work
 from dryfit_cpu.kernels.epilogues import function_code
 from dryfit_cpu.kernels.operands import bound_array
+from dryfit_cpu.kernels.written_functions import written_function
 
 _OPERATIONS = {
     ElementWiseOperation.SUM: codes.SUM,
@@ -67,12 +68,14 @@ class _PassForm:
 
     Attributes:
         inner: function of the first operand.
+        source: what that is a function of; None where there is none.
         operation: the layer that combines operands; None where there are functions only.
         chain: where the operation and layers after it scale and shift by known numbers, what they do in one.
         outer: function of the result.
     """
 
     inner: Function = NO_FUNCTION
+    source: Tensor | None = None
     operation: Layer | None = None
     chain: Affine | None = None
     outer: Function = NO_FUNCTION
@@ -123,14 +126,16 @@ def _is_operation(layer: Layer) -> bool:
 
 def _form_of(group: LayerGroup) -> _PassForm | None:
     """The form of a group; None where it has another."""
-    form, value = _PassForm(), None
-    for layer in group.layers:
-        code = _function_of(layer)
+    form, layers = _PassForm(), list(group.layers)
+    value: Tensor | None = None
+    while layers:
+        layer, source = layers[0], _variable(layers[0]) if value is None else value
+        code, count = written_function(layers, source) or (_function_of(layer), 1)
         if form.outer != NO_FUNCTION:
             return None
         if value is None:
-            form = _PassForm(operation=layer) if code is None else _PassForm(inner=code)
-        elif code is not None and form.operation is not None:
+            form = _PassForm(operation=layer) if code is None else _PassForm(inner=code, source=source)
+        elif code is not None and (form.operation is not None or value is not group.main.outputs[0]):
             form = attrs.evolve(form, outer=code)
         elif form.operation is None and (_is_operation(layer) or layer.kind == "select") and _takes_first(layer, value):
             form = attrs.evolve(form, operation=layer)
@@ -139,7 +144,8 @@ def _form_of(group: LayerGroup) -> _PassForm | None:
             if extended is None:
                 return None
             form = extended
-        value = layer.outputs[0]
+        value = layers[count - 1].outputs[0]
+        del layers[:count]
     return form
 
 
@@ -221,13 +227,14 @@ def _fuses(group: LayerGroup, layer: Layer) -> bool:
     data_types=codes.FLOATS | {DataType.BOOL},
     accepts=_accepts,
     fuses=_fuses,
+    fuses_forks=True,
     pack=_pack,
     packed_parameters=("scale", "shift"),
 )
 def map_elements(binding: Binding) -> NativeStep:
     """A step that does all layers of the group in one pass."""
     form = cast("_PassForm", _form_of(binding.group))
-    first, output = binding.group.main.inputs[0], bound_array(binding, binding.group.outputs[0].name)
+    first, output = form.source or binding.group.main.inputs[0], bound_array(binding, binding.group.outputs[0].name)
     inner = {tensor.name for layer in binding.group.layers for tensor in layer.outputs}
     tensors = list(form.operation.inputs) if form.operation is not None else []
     if form.chain is not None and form.operation is not None:

@@ -24,13 +24,16 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep
+from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import SampleSteps
 from dryfit_cpu.kernels.copying import chunks_for
+from dryfit_cpu.kernels.dense_operands import with_dense_rows
 from dryfit_cpu.kernels.integer_stages import Quantized
-from dryfit_cpu.kernels.operands import ImageOperand, bound_array, input_of, require_extents
+from dryfit_cpu.kernels.operands import ImageOperand, aligned_empty, bound_array, input_of, require_extents
 from dryfit_cpu.kernels.requantization import bound_requantization, scaled_source, scaling_kernel
 
-_RESIZE = NativeFunction("lookup", "resize")
+_RESIZE, _RESIZE_PLANES = NativeFunction("lookup", "resize"), NativeFunction("lookup", "resize_planes")
+_LANES = current_tier().lanes
 
 
 def axis_tables(layer: Resize, source: ImageOperand, output: ImageOperand, axis: int) -> tuple[Array, Array]:
@@ -76,13 +79,23 @@ def can_resize(layer: Layer, x: TensorSpec, y: TensorSpec) -> bool:
 def bind_resize(binding: Binding, x: Array, y: Array, steps: SampleSteps) -> NativeStep:
     """A step that samples an image by tables of places."""
     layer = cast("Resize", binding.group.main)
-    source, output = ImageOperand.of(x), ImageOperand.of(y)
-    require_extents(output.shape[:2], source.shape[:2], "output of a resize")
+    output = ImageOperand.of(y)
+    require_extents(y.shape[:2], x.shape[:2], "output of a resize")
+    N, C, H, _ = y.shape
+    # Each lane of a pixel's channels would be a store of its own into planes, whose lines share sets of the cache where
+    # images are large: 21 channels of 224 x 224 took three times as long.
+    is_planar = output.strides[3] == output.size and (C == 1 or not output.has_dense_channels)
+    source, before = with_dense_rows(x, binding.num_threads) if is_planar else (ImageOperand.of(x), [])
     tables = [axis_tables(layer, source, output, axis) for axis in (2, 3)]
+    chunks = min(N * C * H if is_planar else N * H, chunks_for(y.size, binding.num_threads))
+    more, keeps = {}, [source.array]
+    if is_planar:
+        tables[1] = _in_turns(*tables[1], source.size)
+        rows = aligned_empty((chunks, -(-x.shape[3] // _LANES) * _LANES), np.float32)
+        more, keeps = {"rows": rows.ctypes.data}, [source.array, rows]
     (row_offsets, row_weights), (column_offsets, column_weights) = tables
-    N, C, H, W = output.shape
-    work = _RESIZE.work(
-        min(N * H, chunks_for(N * C * H * W, binding.num_threads)),
+    work = (_RESIZE_PLANES if is_planar else _RESIZE).work(
+        chunks,
         source=source.image,
         output=output.image,
         row_offsets=row_offsets.ctypes.data,
@@ -91,8 +104,17 @@ def bind_resize(binding: Binding, x: Array, y: Array, steps: SampleSteps) -> Nat
         column_weights=column_weights.ctypes.data,
         is_nearest=int(layer.resize_mode is InterpolationMode.NEAREST),
         steps=steps,
+        **more,
     )
-    return NativeStep(binding.group.name, [work], [binding, tables])
+    return NativeStep(binding.group.name, [*before, work], [binding, tables, keeps])
+
+
+def _in_turns(offsets: Array, weights: Array, size: int) -> tuple[Array, Array]:
+    """Tables of an axis for rows of FP32: all first places, then all second ones, each filled up to whole vectors."""
+    places = -(-len(offsets) // _LANES) * _LANES
+    spread = np.zeros((2, places), np.int64), np.zeros((2, places), np.float32)
+    spread[0][:, : len(offsets)], spread[1][:, : len(offsets)] = offsets.T // size * 4, weights.T
+    return spread
 
 
 def _accepts(group: LayerGroup, specs: Specs) -> bool:

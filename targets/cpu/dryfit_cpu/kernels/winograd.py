@@ -80,9 +80,6 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     output, residual = dense.output, dense.residual
     bypasses = epilogue.clamps is None or residual is not None or output.kind != FP32
     finish = epilogue.finish(bypasses=bypasses)
-    if bypasses:
-        # Limits are a part of what follows then, and the transform has none of its own.
-        finish = finish._replace(low=-np.inf, high=np.inf)
     added = image_of(residual, output.kind)
     results = {"bias": bias.ctypes.data, "output": output.image, "residual": added, "finish": finish}
     for strip in tiling.strips():
@@ -192,6 +189,7 @@ def _kernel_in_tiles_of(size: int) -> Kernel:
         data_types=DataType.FLOAT,
         accepts=lambda group, specs: _accepts(group, specs, size),
         fuses=epilogues.fuses,
+        fuses_forks=True,
         pack=lambda group: _pack(group, size),
         packed_parameters=("kernel", "bias", "scale", "shift", "power"),
         unpack=lambda group, packed: _unpack(group, packed, size),

@@ -26,19 +26,23 @@ PANEL_BYTES = 8 * PANEL_WORDS
 
 _ROWS = current_tier().rows
 _HALF = _ROWS // 2
-_CHANNELS = current_tier().block_channels
+_CHANNELS, _WIDE = current_tier().block_channels, current_tier().wide_channels
 _BLOCK_ROW_BYTES = 4 * _CHANNELS
 
 _INFINITY: Any = float32(float("inf"))
+_NOTHING: Any = float32(0.0)
+NO_LIMITS = (-_INFINITY, _INFINITY, _NOTHING, _NOTHING)
+"""How a block of sums ends that are not finished: low, high, slope, shift."""
 
 # One compiled function serves every layer: shapes are in the tables that kernels make, and only the number of pixels in
 # a block, which decides how many registers it has, is known when the code is made.
 block_whole = micro_kernel(_ROWS, runs=2)
 block_half = micro_kernel(_HALF, runs=1)
 block_one = micro_kernel(1, runs=1)
-narrow_whole = micro_kernel(_ROWS, runs=2, is_narrow=True)
-narrow_half = micro_kernel(_HALF, runs=1, is_narrow=True)
-narrow_one = micro_kernel(1, runs=1, is_narrow=True)
+narrow_whole = micro_kernel(_ROWS, runs=2, vectors=1)
+narrow_half = micro_kernel(_HALF, runs=1, vectors=1)
+narrow_one = micro_kernel(1, runs=1, vectors=1)
+wide_one = micro_kernel(1, runs=1, vectors=_WIDE // LANES) if _WIDE > _CHANNELS else block_one
 
 
 @native
@@ -112,29 +116,26 @@ def convolve(
             next_ahead = ahead + panel_input if order == TILES_OUTSIDE else ahead
             tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + span * 32
 
-            # A narrow block is for the last channels: one vector, whose missing lanes are masked, costs half of a block
-            # that would compute channels that there are not.
-            is_narrow = channels <= LANES
             out0, out1, out_stride = output0, output1, output.stride
-            res0, res1, block_low, block_high = residual0, residual1, finish.low, finish.high
+            res0, res1, limits = residual0, residual1, (finish.low, finish.high, finish.slope, finish.shift)
             if finish.bypasses:
                 out0, out1, out_stride = scratch, scratch + _HALF * _BLOCK_ROW_BYTES, _BLOCK_ROW_BYTES
-                res0, res1, block_low, block_high = 0, 0, -_INFINITY, _INFINITY
+                res0, res1 = 0, 0
             start0, start1, start_stride = panel_bias, panel_bias, 0
             if k_block > 0 or continues:
                 start0, start1, start_stride = out0, out1, out_stride
             # Limits and residual are for the whole sum: no block of k but the last has them.
             if k_block < k_blocks - 1:
-                res0, res1, block_low, block_high = 0, 0, -_INFINITY, _INFINITY
+                res0, res1, limits = 0, 0, NO_LIMITS
 
             sum_block(
                 pixels,
                 (
                     input0, input1, input.stride, segment_table, segments.runs, segments.length, panel_weights,
                     start0, start1, start_stride, out0, out1, out_stride, res0, res1, residual.stride,
-                    block_low, block_high, next_ahead, channels,
+                    *limits, next_ahead, channels,
                 ),
-                is_narrow,
+                channels,
             )  # fmt: skip
             if finish.bypasses:
                 for pixel in range(pixels):
@@ -143,14 +144,18 @@ def convolve(
                     add = (residual1 if run else residual0) + place * residual.stride
                     finish_pixel(
                         scratch + pixel * _BLOCK_ROW_BYTES, to, add if has_residual else 0,
-                        min(channels, _CHANNELS), output.kind, residual.kind, finish,
+                        channels, output.kind, residual.kind, finish,
                     )  # fmt: skip
 
 
 @inlined
-def sum_block(pixels: int, arguments: Any, is_narrow: bool) -> None:
-    """Compute one block by the micro-kernel of its size."""
-    if is_narrow:
+def sum_block(pixels: int, arguments: Any, channels: int) -> None:
+    """Compute one block by the micro-kernel of its size.
+
+    A narrow block is for the last channels: one vector, whose missing lanes are masked, costs half of a block that
+    would compute channels that there are not. A wide one is of one pixel.
+    """
+    if channels <= LANES:
         if pixels == _ROWS:
             narrow_whole(*arguments)
         elif pixels == _HALF:
@@ -161,6 +166,8 @@ def sum_block(pixels: int, arguments: Any, is_narrow: bool) -> None:
         block_whole(*arguments)
     elif pixels == _HALF:
         block_half(*arguments)
+    elif channels > _CHANNELS:
+        wide_one(*arguments)
     else:
         block_one(*arguments)
 

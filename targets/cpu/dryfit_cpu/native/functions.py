@@ -68,9 +68,25 @@ def activate(function: Function, x: Any) -> Any:
     if kind == codes.TANH:
         return hyperbolic_tangent(x)
     if kind == codes.HARD_SIGMOID:
-        scaled = splat(alpha) * x + splat(beta)
-        return minimum(splat(float32(1.0)), maximum(splat(float32(0.0)), scaled))
+        return _hard_sigmoid(x, splat(alpha), splat(beta))
+    if kind == codes.HARD_SWISH:
+        return _hard_swish(x, splat(alpha), splat(beta))
     return rare_activation(kind, x, alpha, beta)
+
+
+@inlined
+def _hard_sigmoid(x: Any, slope: Any, shift: Any) -> Any:
+    return minimum(splat(float32(1.0)), maximum(splat(float32(0.0)), slope * x + shift))
+
+
+@inlined
+def _hard_swish(x: Any, slope: Any, shift: Any) -> Any:
+    return x * _hard_sigmoid(x, slope, shift)
+
+
+@inlined
+def _swish(x: Any, slope: Any, _: Any) -> Any:
+    return x * sigmoid(slope * x)
 
 
 @outlined
@@ -91,6 +107,8 @@ def rare_activation(kind: int, x: Any, alpha: float, beta: float) -> Any:
         return gaussian_error_linear_unit(x)
     if kind == codes.GELU_TANH:
         return _approximate_gelu(x)
+    if kind == codes.SWISH:
+        return _swish(x, splat(alpha), zero)
     return where_less(splat(alpha), x, x, zero)
 
 
@@ -175,15 +193,15 @@ def apply_to_run(function: Function, source: int, destination: int, count: int) 
     if kind == codes.RELU:
         _over(_rectified, source, destination, count)
     elif kind == codes.CLIP:
-        low, high = splat(alpha), splat(beta)
-        whole = count // LANES * LANES
-        for i in range(0, whole, LANES):
-            store(destination + i * 4, minimum(high, maximum(low, load(source + i * 4))))
-        if whole < count:
-            x = read(source + whole * 4, 4, codes.FP32, count - whole)
-            write(destination + whole * 4, 4, codes.FP32, minimum(high, maximum(low, x)), count - whole)
+        _over_with(_clipped, splat(alpha), splat(beta), source, destination, count)
     elif kind == codes.SIGMOID:
         _over(sigmoid, source, destination, count)
+    elif kind == codes.SWISH and alpha == float32(1.0):
+        _over(_silu, source, destination, count)
+    elif kind == codes.SWISH:
+        _over_with(_swish, splat(alpha), splat(beta), source, destination, count)
+    elif kind == codes.HARD_SWISH:
+        _over_with(_hard_swish, splat(alpha), splat(beta), source, destination, count)
     elif kind == codes.TANH:
         _over(hyperbolic_tangent, source, destination, count)
     elif kind == codes.GELU_ERF:
@@ -215,6 +233,26 @@ def _is_nan(x: Any) -> Any:
 @inlined
 def _rectified(x: Any) -> Any:
     return maximum(splat(float32(0.0)), x)
+
+
+@inlined
+def _silu(x: Any) -> Any:
+    return x * sigmoid(x)
+
+
+@inlined
+def _clipped(x: Any, low: Any, high: Any) -> Any:
+    return minimum(high, maximum(low, x))
+
+
+@inlined
+def _over_with(function: Any, alpha: Any, beta: Any, source: int, destination: int, count: int) -> None:
+    whole = count // LANES * LANES
+    for i in range(0, whole, LANES):
+        store(destination + i * 4, function(load(source + i * 4), alpha, beta))
+    if whole < count:
+        x = function(read(source + whole * 4, 4, codes.FP32, count - whole), alpha, beta)
+        write(destination + whole * 4, 4, codes.FP32, x, count - whole)
 
 
 @inlined

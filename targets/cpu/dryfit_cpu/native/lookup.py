@@ -14,7 +14,17 @@ from numba import float32
 from dryfit_cpu.codes import FP32, INT8, WORD_INT64
 from dryfit_cpu.compiler.byte_tables import load_code, look_up_apart, look_up_bytes, look_up_pairs_apart
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.memory import VECTOR_BYTES, copy_bytes, load, load_float, load_int, read, store, write
+from dryfit_cpu.compiler.memory import (
+    VECTOR_BYTES,
+    copy_bytes,
+    load,
+    load_apart,
+    load_float,
+    load_int,
+    read,
+    store,
+    write,
+)
 from dryfit_cpu.compiler.vectors import LANES, splat, where_equal
 from dryfit_cpu.compiler.whole_memory import load_whole, store_whole
 from dryfit_cpu.descriptors import Chunk, Elements, Extents, Image, SampleSteps
@@ -230,8 +240,59 @@ def resize(
                     on_right = read(upper + right + at, step, kind, count) * upper_weight
                     on_right = on_right + read(lower + right + at, step, kind, count) * lower_weight
                     value = on_left * left_weight + on_right * right_weight
-                distance = (value - splat(steps.source_zero)) * splat(steps.multiplier)
-                value = limited(distance, steps.low, steps.high)
-                if output.kind == INT8:
-                    value = rounded(value, steps.rounding) + splat(steps.zero_point)
+                value = _finished(value, steps, output.kind)
                 write(to + channel * output.channel_stride, output.channel_stride, output.kind, value, count)
+
+
+@inlined
+def _finished(value: Any, steps: SampleSteps, kind: int) -> Any:
+    distance = (value - splat(steps.source_zero)) * splat(steps.multiplier)
+    value = limited(distance, steps.low, steps.high)
+    if kind == INT8:
+        value = rounded(value, steps.rounding) + splat(steps.zero_point)
+    return value
+
+
+@native
+def resize_planes(
+    chunk: Chunk,
+    source: Image,
+    output: Image,
+    row_offsets: int,
+    row_weights: int,
+    column_offsets: int,
+    column_weights: int,
+    is_nearest: int,
+    rows: int,
+    steps: SampleSteps,
+) -> None:
+    """The same of images of which not the channels but the pixels of a row lie together.
+
+    First a row of FP32 sums of two rows is made, one for each chunk, and columns are picked from it. The column tables
+    hold the first offset of all columns, in such a row, and then the second; so do their weights. They fill whole
+    vectors.
+    """
+    row_bytes = -(-source.columns // LANES) * VECTOR_BYTES
+    places = -(-output.columns // LANES) * LANES
+    sums = rows + chunk.number * row_bytes
+    for index in range(*share(chunk, output.images * output.channels * output.rows)):
+        image, channel, row = indices(index, output.channels, output.rows)
+        start = source.address + image * source.image_stride + channel * source.channel_stride
+        upper, lower = start + load_int(row_offsets + row * 16), start + load_int(row_offsets + row * 16 + 8)
+        for column in range(0, source.columns, LANES):
+            count, at = source.columns - column, column * source.pixel_stride
+            value = read(upper + at, source.pixel_stride, source.kind, count)
+            if not is_nearest:
+                value = value * splat(load_float(row_weights + row * 8))
+                below = read(lower + at, source.pixel_stride, source.kind, count)
+                value = value + below * splat(load_float(row_weights + row * 8 + 4))
+            store(sums + 4 * column, value)
+        to = pixel(output, image, row, 0) + channel * output.channel_stride
+        for column in range(0, output.columns, LANES):
+            value = load_apart(sums, column_offsets + 8 * column)
+            if not is_nearest:
+                value = value * load(column_weights + 4 * column)
+                right = load_apart(sums, column_offsets + 8 * (places + column))
+                value = value + right * load(column_weights + 4 * (places + column))
+            value = _finished(value, steps, output.kind)
+            write(to + column * output.pixel_stride, output.pixel_stride, output.kind, value, output.columns - column)

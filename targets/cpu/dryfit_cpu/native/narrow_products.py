@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numba import float32
-
 from dryfit_cpu.codes import FP4, FP8, INT4, INT8, PANEL_CHANNELS
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load, load_int, store
@@ -15,14 +11,13 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
 from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, WordTable
-from dryfit_cpu.native.convolution import PANEL_BYTES, TILE_BYTES, finish_pixel, sum_block
+from dryfit_cpu.native.convolution import NO_LIMITS, PANEL_BYTES, TILE_BYTES, finish_pixel, sum_block
 from dryfit_cpu.native.indices import share
 
 _ROWS = current_tier().rows
 _HALF = _ROWS // 2
 _CHANNELS = current_tier().block_channels
 _ROW_BYTES = 4 * _CHANNELS
-_INFINITY: Any = float32(float("inf"))
 
 decode_int4, decode_fp4 = panel_decoder(INT4), panel_decoder(FP4)
 decode_int8, decode_fp8 = panel_decoder(INT8), panel_decoder(FP8)
@@ -106,9 +101,9 @@ def multiply(
                                 (
                                     first, second, input.stride, origin, 1, values, decoded,
                                     to, to1, _ROW_BYTES, to, to1, _ROW_BYTES, 0, 0, 0,
-                                    -_INFINITY, _INFINITY, at, _CHANNELS,
+                                    *NO_LIMITS, at, _CHANNELS,
                                 ),
-                                False,
+                                _CHANNELS,
                             )  # fmt: skip
             for tile in range(count):
                 row = tiles.address + (first_tile + tile) * TILE_BYTES

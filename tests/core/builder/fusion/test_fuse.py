@@ -1,3 +1,4 @@
+import attrs
 import numpy as np
 import pytest
 from tests.core.builder.designs import lowered
@@ -10,8 +11,8 @@ from dryfit.builder.kernels.choice import KernelChoice
 from dryfit.builder.segments.device_memory import choose_host_layouts
 from dryfit.errors import BuildError
 from dryfit.network.data_types import DataType
-from dryfit.network.layers.activation import Activation
-from dryfit.network.layers.elementwise import Elementwise
+from dryfit.network.layers.activation import Activation, ActivationType
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import HostLayout, Kernel
 
@@ -204,3 +205,43 @@ def test_a_group_ends_where_it_gets_too_long(monkeypatch):
     monkeypatch.setattr("dryfit.builder.kernels.choice.kernels_for", lambda device: (greedy,))
     joined = groups(chain(*["r"] * (2 * LONGEST_GROUP + 3)))
     assert [len(group) for group in joined] == [LONGEST_GROUP, LONGEST_GROUP, 3]
+
+
+def gate(network, x):
+    """`x * sigmoid(x)`, as two layers."""
+    opened = activation(network, x, "opened", ActivationType.SIGMOID)
+    return named(network.add_elementwise(x, opened, ElementWiseOperation.PROD), "gated")
+
+
+@pytest.fixture
+def taking_forks(monkeypatch):
+    """A kernel that takes whole forks, and not the first layer of one."""
+
+    def fuses(group, layer):
+        return isinstance(layer, Elementwise) and len(group.layers) == 2
+
+    forks = attrs.evolve(kernel("test.forks", {"convolution"}, fuses), fuses_forks=True)
+    monkeypatch.setattr("dryfit.builder.kernels.choice.kernels_for", lambda device: (forks, REST))
+
+
+@pytest.mark.usefixtures("taking_forks")
+def test_a_fork_joins_as_a_whole():
+    network, x = image_network()
+    network.mark_output(activation(network, gate(network, convolution(network, x, "c")), "r"))
+    assert groups(network) == [["c", "opened", "gated"], ["r"]]
+
+
+@pytest.mark.usefixtures("taking_forks")
+@pytest.mark.parametrize("read", ["c", "opened"])
+def test_a_fork_that_is_read_in_between_is_not_joined(read):
+    network, x = image_network()
+    value = gate(network, convolution(network, x, "c"))
+    network.mark_output(value)
+    network.mark_output(activation(network, network.find_tensor(read), "r"))
+    assert ["c", "opened", "gated"] not in groups(network)
+
+
+def test_a_kernel_that_does_not_look_at_every_layer_is_given_no_fork():
+    network, x = image_network()
+    network.mark_output(gate(network, convolution(network, x, "c")))
+    assert groups(network) == [["c"], ["opened"], ["gated"]]

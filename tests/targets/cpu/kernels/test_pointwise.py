@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds
+from tests.targets.cpu.group_runner import LAYOUTS, assert_like_reference, chosen_kernel, random_feeds, run_group
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType, ScaleMode
@@ -250,6 +250,25 @@ def test_every_resize_is_sampled_as_the_reference_does(
     network.add_layer(layer, [x])
     feeds = random_feeds(network, np.random.default_rng(0), layouts[0])
     assert_like_reference(network, [layer], feeds, kernel_name="cpu.resize", layout=layouts[1], tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("mode", [InterpolationMode.NEAREST, InterpolationMode.LINEAR])
+@pytest.mark.parametrize("channels", [1, 21])
+@pytest.mark.parametrize("extents", [(5, 7, 40, 56), (9, 33, 4, 10), (1, 1, 3, 17)])
+def test_planes_are_resized_to_the_bits_of_channels_that_lie_together(dtype, mode, channels, extents):
+    network = Network()
+    H, W, rows, columns = extents
+    x = network.add_input("x", dtype, (2, channels, H, W))
+    layer = network.add_resize(x)
+    layer.shape, layer.resize_mode = (2, channels, rows, columns), mode
+    found = []
+    for source in LAYOUTS:
+        feeds = random_feeds(network, np.random.default_rng(0), source)
+        feeds["x"][0, 0, 0, 0] = np.inf
+        found += [run_group(network, [layer], feeds, layout=layout, threads=2) for layout in LAYOUTS]
+    for one in found[1:]:
+        np.testing.assert_array_equal(one.astype(np.float32), found[0].astype(np.float32))
 
 
 def test_what_the_kernels_lack_is_left_to_the_reference():

@@ -39,6 +39,25 @@ def test_a_fully_connected_layer_sums_over_the_image(dtype, batch, image, layout
     assert_like_reference(network, [layer, relu], feeds, kernel_name="cpu.fully_connected")
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("outputs", [64, 200, 301])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("end", ["nothing", "limits", "function", "sum"])
+def test_single_rows_by_several_panels_have_the_bits_of_one_panel_after_the_other(dtype, outputs, rows, end):
+    network, generator = Network(), np.random.default_rng(0)
+    x = network.add_input("x", dtype, (rows, 21, 3, 3))
+    kernel = (generator.standard_normal((outputs, 21, 3, 3)) / 14).astype(np.float32)
+    layers = [network.add_convolution_nd(x, outputs, (3, 3), kernel, generator.standard_normal(outputs))]
+    if end == "sum":
+        beside = network.add_input("beside", dtype, (rows, outputs, 1, 1))
+        layers.append(network.add_elementwise(layers[-1].get_output(0), beside, ElementWiseOperation.SUM))
+    if end in ("limits", "function"):
+        kind = ActivationType.RELU if end == "limits" else ActivationType.SIGMOID
+        layers.append(network.add_activation(layers[-1].get_output(0), kind))
+    # Three threads would have too few wide blocks for each, so that they take one panel after the other.
+    assert_like_reference(network, layers, random_feeds(network, generator), kernel_name="cpu.convolution")
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_that_share_sets_of_the_cache_are_multiplied_as_the_references_do(layout):
     generator, (M, K, N) = np.random.default_rng(0), (9, 1024, 130)
