@@ -34,8 +34,8 @@ from dryfit.answers.tuning import tuning
 from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.intervals import intervals
-from dryfit.answers.tuning.judge import Candidate, DeviceRuns, Judge
-from dryfit.answers.tuning.mixed_precision import Noise, choices, multiply_accumulates, readers_of
+from dryfit.answers.tuning.judge import MOVES, Candidate, DeviceRuns, Judge, moved_samples, multiply_accumulates
+from dryfit.answers.tuning.mixed_precision import Noise, choices, readers_of, sums_past_int8
 from dryfit.answers.tuning.normalization import (
     _clipped_mean,
     analytic_biases,
@@ -71,13 +71,13 @@ def session_of(model):
     return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 
 
-def four(activation):
+def four(activation, extent=6):
     """Convolutions whose channels have unequal ranges: 1x1, depthwise, 1x1, 1x1."""
     start = f"a = Conv(x, k, b) r = {activation} d = Conv<group=8>(r, l)"
     return model(
         f"{start} s = Relu(d) e = Conv(s, m) t = Relu(e) y = Conv(t, n)",
-        inputs="float[1,8,6,6] x",
-        outputs="float[1,8,6,6] y",
+        inputs=f"float[1,8,{extent},{extent}] x",
+        outputs=f"float[1,8,{extent},{extent}] y",
         weights={
             "k": numbers(8, 8, 1, 1) * SPREAD,
             "b": numbers(8) * SPREAD.reshape(8),
@@ -434,6 +434,52 @@ def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatc
     tuner._wanted = 20.0
     assert tuner._mixed().what == "1 layer in FP16"
     assert len(starts) == 1, "what reaches the metric is not searched for again"
+
+
+def test_copies_of_a_sample_have_moved_pictures_and_all_else():
+    x, scale = np.arange(2 * 40 * 50, dtype=np.float32).reshape(1, 2, 40, 50), np.ones((1, 4), np.float32)
+    (moved,) = moved_samples([{"x": x, "scale": scale}], 1, -2)
+    np.testing.assert_array_equal(moved["x"][:, :, 1:, :-2], x[:, :, :-1, 2:])
+    np.testing.assert_array_equal(moved["x"][:, :, 0, :-2], x[:, :, 0, 2:])
+    np.testing.assert_array_equal(moved["x"][:, :, 1:, -1], x[:, :, :-1, -1])
+    assert moved["scale"] is scale
+    tokens, tiny = np.zeros((1, 64, 64), np.float32), np.zeros((1, 1, 28, 28), np.float32)
+    assert not moved_samples([{"x": one} for one in (tokens, tiny, x.astype(np.int32))], 1, -2)
+
+
+def test_a_sample_counts_by_the_mean_over_its_copies_and_the_metric_without_them():
+    small = four("Relu(a)", extent=40)
+    values = np.random.default_rng(3).standard_normal((3, 8, 40, 40)).astype(np.float32)
+    judge = judge_of(small, values)
+    assert len(judge.moved) == len(judge.moved_exact) == 3 * len(MOVES)
+    candidate = Candidate(small, judge.range_sets([small])[0]["minmax"])
+    verdict, without = judge.verdict(candidate), attrs.evolve(judge, moved=(), moved_exact=()).verdict(candidate)
+    assert (verdict.sqnr_db, verdict.metric) == (without.sqnr_db, without.metric)
+    copies = [
+        attrs.evolve(judge, held=held, exact=exact, moved=(), moved_exact=()).verdict(candidate).by_sample
+        for first in range(0, len(judge.moved), 3)
+        for held, exact in [(judge.moved[first : first + 3], judge.moved_exact[first : first + 3])]
+    ]
+    np.testing.assert_allclose(verdict.by_sample, np.mean([without.by_sample, *copies], axis=0))
+
+
+def test_sums_that_read_sums_past_int8_layers_are_found():
+    """A chain of residual blocks: the first sum reads a convolution, the second one the first with its activation."""
+    network = dryfit.network_from_onnx(
+        model(
+            "a = Conv(x, k) b = Conv(a, k) c = Add(a, b) d = Relu(c) e = Conv(d, k) f = Add(d, e) y = Conv(f, k)",
+            inputs="float[1,2,4,4] x",
+            outputs="float[1,2,4,4] y",
+            weights={"k": numbers(2, 2, 1, 1)},
+        )
+    )
+    give = {layer.outputs[0].name: layer.name for layer in network.layers}
+    chain = {give[name] for name in "cdf"}
+    assert sums_past_int8(network, set()) == chain
+    assert sums_past_int8(network, {give["f"]}) == chain - {give["f"]}
+    assert sums_past_int8(network, set(), kept={give["c"]}) == chain - {give["c"]}
+    assert sums_past_int8(network, {give["a"]}) == chain
+    assert not sums_past_int8(dryfit.network_from_onnx(four("Relu(a)")), {"node_of_e"})
 
 
 @pytest.mark.parametrize("rounds", [False, True])

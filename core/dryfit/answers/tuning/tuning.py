@@ -24,8 +24,8 @@ from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.input_centering import center_inputs
-from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge
-from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates, noise_of, readers_of
+from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge, multiply_accumulates
+from dryfit.answers.tuning.mixed_precision import choices, mixed, noise_of, readers_of, sums_past_int8
 from dryfit.answers.tuning.normalization import (
     Folding,
     analytic_biases,
@@ -648,6 +648,14 @@ class _Tuner:
                 self._uncorrected = self._with_centered_inputs(self._uncorrected).candidate or self._uncorrected
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
+        if is_taken and step in ("mixed-precision", "channel-splitting") and not self._is_reached(verdict):
+            self._take_inputs_again()
+
+    def _take_inputs_again(self) -> None:
+        """Try once more what is done to inputs: their share of the noise is larger after FP16 and divided channels."""
+        step = "input-centering"
+        if step in self._steps and not any(one.step == step and one.is_taken for one in self.steps):
+            self.take(step)
 
     def _is_taken(self, verdict: Verdict, brought: Gain) -> bool:
         return brought.is_convincing and self._is_harmless(self._verdict, verdict)
@@ -801,6 +809,11 @@ class _Tuner:
                 what += "multiply-accumulates), so that all 256 codes are used"
                 return _Proposal(candidate, what, origin=now.model)
             refused = f"the layers that shift would cut segments of {judge.device}"
+        grids = {name: end for name, end in judge.input_grids().items() if now.ranges.get(name, end) != end}
+        if grids:
+            ranges, fixed = {**now.ranges, **grids}, {**now.fixed, **grids}
+            what = f"{count_text(len(grids), 'input')} with codes for its 8-bit values"
+            return _Proposal(attrs.evolve(now, ranges=ranges, fixed=fixed), what)
         return _Proposal(None, refused)
 
     def _scaled(self) -> _Proposal:
@@ -894,9 +907,26 @@ class _Tuner:
                 other = attrs.evolve(other, tries=other.tries + count)
                 if gain(found.verdict, other.verdict, other.tries).is_convincing:
                     found = other.after(found, f"ranges by {name}")
+        if not self._is_reached(found.verdict):
+            found = self._with_real_sums(found)
         if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
             found = self._corrected_mixture(found)
         return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
+
+    def _with_real_sums(self, found: _Mixture) -> _Mixture:
+        """Return the mixture with sums in FP16 that read sums, or others in FP16, past INT8 layers, if that convinces.
+
+        They add up what is not rounded yet, which only the INT8 layers read rounded.
+        """
+        start = found.candidate
+        sums = sums_past_int8(self._judge.network(start.model), start.half, start.said)
+        candidate = attrs.evolve(start, half=start.half | sums)
+        if not sums or not self._keeps_segments(candidate):
+            return found
+        verdict = self._judge.verdict(candidate)
+        if not gain(found.verdict, verdict).is_convincing or not self._is_harmless(found.verdict, verdict):
+            return found
+        return _Mixture(candidate, found.what, 1, verdict).after(found, f"and {len(sums)} more for sums")
 
     def _corrected_mixture(self, found: _Mixture) -> _Mixture:
         """Return the mixture with the mean errors taken back that its INT8 layers leave, if that convinces."""
