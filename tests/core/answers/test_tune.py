@@ -463,16 +463,18 @@ def test_a_sample_counts_by_the_mean_over_its_copies_and_the_metric_without_them
     np.testing.assert_allclose(verdict.by_sample, np.mean([without.by_sample, *copies], axis=0))
 
 
+def residual():
+    return model(
+        "a = Conv(x, k) b = Conv(a, l) c = Add(a, b) d = Relu(c) e = Conv(d, l) f = Add(d, e) y = Conv(f, k)",
+        inputs="float[1,8,6,6] x",
+        outputs="float[1,8,6,6] y",
+        weights={"k": np.eye(8, dtype=np.float32).reshape(8, 8, 1, 1), "l": numbers(8, 8, 1, 1) / 50},
+    )
+
+
 def test_sums_that_read_sums_past_int8_layers_are_found():
     """A chain of residual blocks: the first sum reads a convolution, the second one the first with its activation."""
-    network = dryfit.network_from_onnx(
-        model(
-            "a = Conv(x, k) b = Conv(a, k) c = Add(a, b) d = Relu(c) e = Conv(d, k) f = Add(d, e) y = Conv(f, k)",
-            inputs="float[1,2,4,4] x",
-            outputs="float[1,2,4,4] y",
-            weights={"k": numbers(2, 2, 1, 1)},
-        )
-    )
+    network = dryfit.network_from_onnx(residual())
     give = {layer.outputs[0].name: layer.name for layer in network.layers}
     chain = {give[name] for name in "cdf"}
     assert sums_past_int8(network, set()) == chain
@@ -480,6 +482,32 @@ def test_sums_that_read_sums_past_int8_layers_are_found():
     assert sums_past_int8(network, set(), kept={give["c"]}) == chain - {give["c"]}
     assert sums_past_int8(network, {give["a"]}) == chain
     assert not sums_past_int8(dryfit.network_from_onnx(four("Relu(a)")), {"node_of_e"})
+
+
+def test_sums_are_in_fp16_where_that_brings_more_than_chance(samples, monkeypatch):
+    tuner = tuning._Tuner(judge_of(residual(), np.load(samples)), residual(), 99.0, 0.1, ["mixed-precision"])
+    tuner.begin()
+    found = tuning._Mixture(tuner.now, "no layer in FP16", 2, tuner._verdict)
+    more = tuner._with_real_sums(found)
+    assert more.candidate.half == sums_past_int8(dryfit.network_from_onnx(residual()), set())
+    assert (more.what, more.tries) == ("no layer in FP16, and 3 more for sums", 3)
+    assert more.verdict.score > found.verdict.score + 0.1, "the sum reads what no code rounds"
+    monkeypatch.setattr(Judge, "verdict", lambda *_: tuner._verdict)
+    assert tuner._with_real_sums(found) is found
+
+
+def test_inputs_are_tried_again_where_fp16_does_not_reach_the_metric(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1)
+    tuner.begin()
+    better = [Verdict(value, value, tuner._verdict.by_sample + value) for value in (20.0, 40.0, 60.0)]
+    monkeypatch.setattr(Judge, "verdict", lambda *_: better.pop(0))
+    for name in ("_mixed", "_split", "_with_centered_inputs"):
+        monkeypatch.setattr(tuner, name, lambda *_: tuning._Proposal(attrs.evolve(tuner.now), "changed"))
+    tuner.take("mixed-precision")
+    assert [one.step for one in tuner.steps[2:]] == ["mixed-precision", "input-centering"]
+    tuner.take("channel-splitting")
+    assert tuner.steps[-1].step == "channel-splitting", "what was taken is not tried again"
 
 
 @pytest.mark.parametrize("rounds", [False, True])

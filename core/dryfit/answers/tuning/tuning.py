@@ -300,7 +300,7 @@ def tune(
     rest is learned from. A step is taken if the mean gain of the selecting samples' SQNR, in the device's integer
     arithmetic, is more than chance: a t-test of the paired gains at 5 %, divided by the number of variants tried;
     and if the SQNR over all of them together does not fall by more than half a dB, or another metric by more than its
-    standard error.
+    standard error. A sample's SQNR is the mean over it and copies with moved pictures, if it has pictures.
 
     Args:
         model: a path or an ONNX model.
