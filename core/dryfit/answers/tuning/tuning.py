@@ -952,6 +952,8 @@ class _Tuner:
                 found = other and (other if found is None else other.after(found, "without corrections"))
         if found is None:
             return _Proposal(None, "no channels can be divided")
+        if not self._is_reached(found.verdict) and "mixed-precision" in self._steps:
+            found = self._with_real_sums(found)
         if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
             found = self._corrected_mixture(found)
         return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
