@@ -496,6 +496,29 @@ def test_sums_are_in_fp16_where_that_brings_more_than_chance(samples, monkeypatc
     assert tuner._with_real_sums(found) is found
 
 
+def test_fp16_is_tried_without_the_layers_that_shift_inputs_too(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1, ["input-centering"])
+    tuner.begin()
+    before, first = tuner.now, tuner._verdict
+    shifted = attrs.evolve(before, half=frozenset({"x_shift"}))
+    better = Verdict(first.sqnr_db, first.metric, first.by_sample + 1)
+    monkeypatch.setattr(tuner, "_with_centered_inputs", lambda _: tuning._Proposal(shifted, "1 input shifted"))
+    monkeypatch.setattr(Judge, "verdict", lambda *_: better)
+    tuner.take("input-centering")
+    assert tuner.now is shifted
+    worth = {id(shifted): better, id(before): attrs.evolve(better, by_sample=first.by_sample + 2)}
+    monkeypatch.setattr(tuner, "_mixed_from", lambda start: tuning._Mixture(start, "none", 1, worth[id(start)]))
+    monkeypatch.setattr(tuner, "_ranged_anew", lambda candidate, _: (candidate, "", 0))
+    monkeypatch.setattr(Judge, "latency_microseconds", lambda *_: None)
+    found = tuner._mixed()
+    assert (found.candidate, found.what, found.tries) == (before, "none, without shifted inputs", 2)
+    tuner.now, starts = before, []
+    monkeypatch.setattr(tuner, "_split_from", starts.append)
+    tuner._split()
+    assert starts[1].half == before.half, "channels are divided in what has no such layer either"
+
+
 def test_inputs_are_tried_again_where_fp16_does_not_reach_the_metric(samples, monkeypatch):
     small = four("Relu(a)")
     tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1)

@@ -581,6 +581,8 @@ class _Tuner:
         self.segments = 0
         self._calibrator = ""
         self._uncorrected: Candidate | None = None
+        self._unshifted: Candidate | None = None
+        self._shifting: frozenset[str] = frozenset()
 
     def begin(self) -> None:
         """Calibrate by TensorRT's calibrator, and then by the best of several."""
@@ -640,6 +642,8 @@ class _Tuner:
             origin = self._judge.exact if proposed.origin is None else self._judge.real_outputs(proposed.origin)
             is_taken = step not in EXACT_STEPS or worst_sqnr_db(origin, real) >= LEAST_EXACT_DB
         if is_taken:
+            if step == "input-centering" and candidate.half != self.now.half:
+                self._unshifted, self._shifting = self._uncorrected or self.now, candidate.half - self.now.half
             # Centering counts where it rounds weights first, which stay so in FP16.
             rounds = step == "centering" and proposed.origin is not None
             if (step in ("weight-rounding", "bias-correction") or rounds) and self._uncorrected is None:
@@ -892,13 +896,18 @@ class _Tuner:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
         found, half = self._mixed_from(self.now), self.now.half
-        # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
-        if not self._is_reached(found.verdict) and self._uncorrected is not None:
-            other = self._mixed_from(self._uncorrected)
+        # Corrections that take back errors of INT8 are errors themselves in layers that leave it, and what layers that
+        # shift inputs take of the limit may be worth more elsewhere.
+        for start, what in (
+            (self._uncorrected, "without rounded weights and corrected biases"),
+            (self._unshifted, "without shifted inputs"),
+        ):
+            if start is None or self._is_reached(found.verdict):
+                continue
+            other = self._mixed_from(start)
             # By the samples' mean, which tells more than a share of few samples does.
             if other.verdict.score > found.verdict.score:
-                found = other.after(found, "without rounded weights and corrected biases")
-                half = self._uncorrected.half
+                found, half = other.after(found, what), start.half
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
         if not self._is_reached(found.verdict):
             candidate, name, count = self._ranged_anew(found.candidate, found.verdict)
@@ -946,8 +955,9 @@ class _Tuner:
             return _Proposal(None, "the metric is reached without")
         found = self._split_from(self.now)
         # Corrections take back errors that divided channels do not have.
-        if self._uncorrected is not None and not (found and self._is_reached(found.verdict)):
-            other = self._split_from(attrs.evolve(self._uncorrected, half=self.now.half))
+        start = self._uncorrected if self._shifting <= self.now.half else self._unshifted
+        if start is not None and not (found and self._is_reached(found.verdict)):
+            other = self._split_from(attrs.evolve(start, half=self.now.half))
             if found is None or (other is not None and other.verdict.score > found.verdict.score):
                 found = other and (other if found is None else other.after(found, "without corrections"))
         if found is None:
