@@ -896,18 +896,21 @@ class _Tuner:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
         found, half = self._mixed_from(self.now), self.now.half
-        # Corrections that take back errors of INT8 are errors themselves in layers that leave it, and what layers that
-        # shift inputs take of the limit may be worth more elsewhere.
-        for start, what in (
-            (self._uncorrected, "without rounded weights and corrected biases"),
-            (self._unshifted, "without shifted inputs"),
-        ):
-            if start is None or self._is_reached(found.verdict):
-                continue
-            other = self._mixed_from(start)
+        # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
+        if not self._is_reached(found.verdict) and self._uncorrected is not None:
+            other = self._mixed_from(self._uncorrected)
             # By the samples' mean, which tells more than a share of few samples does.
             if other.verdict.score > found.verdict.score:
-                found, half = other.after(found, what), start.half
+                found = other.after(found, "without rounded weights and corrected biases")
+                half = self._uncorrected.half
+        # What layers that shift inputs take of the limit may be worth more elsewhere.
+        if not self._is_reached(found.verdict) and self._unshifted is not None:
+            other = self._mixed_from(self._unshifted)
+            ends = (found, other)
+            if "bias-correction" in self._steps:  # as both end, since only the first one may be corrected already
+                ends = (self._corrected_mixture(found), self._corrected_mixture(other))
+            if ends[1].verdict.score > ends[0].verdict.score:
+                found, half = other.after(found, "without shifted inputs"), self._unshifted.half
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
         if not self._is_reached(found.verdict):
             candidate, name, count = self._ranged_anew(found.candidate, found.verdict)
