@@ -49,9 +49,10 @@ class Verdict:
     Attributes:
         sqnr_db: SQNR of the worst output over all samples, in dB.
         metric: the user's metric.
-        by_sample: SQNR of each sample's worst output in dB, with logits in the place of probabilities: float64[N].
+        by_sample: SQNR of each sample's worst output in dB, with logits in the place of probabilities, the mean over
+            it and its copies: float64[N].
         metric_error: standard error of the metric, by the jackknife.
-        logit_db: SQNR like `sqnr_db`, with logits in the place of probabilities.
+        logit_db: SQNR like `sqnr_db`, with logits in the place of probabilities, over copies too.
     """
 
     sqnr_db: float

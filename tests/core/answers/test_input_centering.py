@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnx
 import pytest
@@ -9,7 +11,9 @@ from tests.core.onnx.models import model, numbers
 
 import dryfit
 from dryfit.answers.tuning.input_centering import center_inputs
+from dryfit.answers.tuning.judge import Judge
 from dryfit.onnx.external_data import ExternalData
+from dryfit.quantization.cache_forms import read_ranges
 
 HERE = ExternalData(None)
 PIXELS = np.random.default_rng(2).integers(0, 256, (12, 3, 10, 10)).astype(np.float32)
@@ -91,6 +95,32 @@ def test_an_input_is_shifted_once_for_several_convolutions():
     for before, after in zip(outputs(small, PIXELS[:1]), outputs(found.model, PIXELS[:1]), strict=True):
         np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
     assert sum(node.op_type == "Conv" for node in found.model.graph.node) == 4
+
+
+@pytest.mark.parametrize("device", ["GPU", "DLA"])
+def test_an_input_of_pixels_around_zero_gets_the_codes_of_its_values(device, tmp_path):
+    path, samples = tmp_path / "small.onnx", tmp_path / "samples.npy"
+    codes = np.random.default_rng(1).integers(-126, 127, (4, 3, 3, 3))
+    codes[:, 0, 0, 0] = 127
+    onnx.save(reading(k=codes.astype(np.float32) / 1000), path)
+    # Another range than that of 127 steps puts these values halfway between two codes.
+    pixels = np.random.default_rng(0).integers(-68, -60, (12, 3, 10, 10))
+    pixels[:, :, 0, 0] = 128
+    np.save(samples, (pixels / 127.5).astype(np.float32))
+    answer = dryfit.tune(path, samples, tmp_path / "tuned", device=device, fallback="GPU", steps=["input-centering"])
+    (step,) = answer.steps[2:]
+    assert step.is_taken, step.what
+    assert step.what == "1 input with codes for its 8-bit values"
+    assert not answer.half_layers
+    assert read_ranges(tmp_path / "tuned" / "model.cache")["x"].threshold == pytest.approx(127 / 127.5, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "values", [np.linspace(-1, 1, 999), np.arange(-127.5, 128), np.arange(-3.0, 4), np.arange(256.0), np.zeros(9)]
+)
+def test_other_inputs_have_no_grid_that_int8_holds(values):
+    judge = SimpleNamespace(collected=[{"x": values.astype(np.float32)}])
+    assert Judge.input_grids(judge) == {}
 
 
 @pytest.mark.parametrize(("device", "kernel"), [("GPU", 1), ("DLA", 3)])

@@ -34,8 +34,8 @@ from dryfit.answers.tuning import tuning
 from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.intervals import intervals
-from dryfit.answers.tuning.judge import Candidate, DeviceRuns, Judge
-from dryfit.answers.tuning.mixed_precision import Noise, choices, multiply_accumulates, readers_of
+from dryfit.answers.tuning.judge import MOVES, Candidate, DeviceRuns, Judge, moved_samples, multiply_accumulates
+from dryfit.answers.tuning.mixed_precision import Noise, choices, readers_of, sums_past_int8
 from dryfit.answers.tuning.normalization import (
     _clipped_mean,
     analytic_biases,
@@ -71,13 +71,13 @@ def session_of(model):
     return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 
 
-def four(activation):
+def four(activation, extent=6):
     """Convolutions whose channels have unequal ranges: 1x1, depthwise, 1x1, 1x1."""
     start = f"a = Conv(x, k, b) r = {activation} d = Conv<group=8>(r, l)"
     return model(
         f"{start} s = Relu(d) e = Conv(s, m) t = Relu(e) y = Conv(t, n)",
-        inputs="float[1,8,6,6] x",
-        outputs="float[1,8,6,6] y",
+        inputs=f"float[1,8,{extent},{extent}] x",
+        outputs=f"float[1,8,{extent},{extent}] y",
         weights={
             "k": numbers(8, 8, 1, 1) * SPREAD,
             "b": numbers(8) * SPREAD.reshape(8),
@@ -434,6 +434,103 @@ def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatc
     tuner._wanted = 20.0
     assert tuner._mixed().what == "1 layer in FP16"
     assert len(starts) == 1, "what reaches the metric is not searched for again"
+
+
+def test_copies_of_a_sample_have_moved_pictures_and_all_else():
+    x, scale = np.arange(2 * 40 * 50, dtype=np.float32).reshape(1, 2, 40, 50), np.ones((1, 4), np.float32)
+    (moved,) = moved_samples([{"x": x, "scale": scale}], 1, -2)
+    np.testing.assert_array_equal(moved["x"][:, :, 1:, :-2], x[:, :, :-1, 2:])
+    np.testing.assert_array_equal(moved["x"][:, :, 0, :-2], x[:, :, 0, 2:])
+    np.testing.assert_array_equal(moved["x"][:, :, 1:, -1], x[:, :, :-1, -1])
+    assert moved["scale"] is scale
+    tokens, tiny = np.zeros((1, 64, 64), np.float32), np.zeros((1, 1, 28, 28), np.float32)
+    assert not moved_samples([{"x": one} for one in (tokens, tiny, x.astype(np.int32))], 1, -2)
+
+
+def test_a_sample_counts_by_the_mean_over_its_copies_and_the_metric_without_them():
+    small = four("Relu(a)", extent=40)
+    values = np.random.default_rng(3).standard_normal((3, 8, 40, 40)).astype(np.float32)
+    judge = judge_of(small, values)
+    assert len(judge.moved) == len(judge.moved_exact) == 3 * len(MOVES)
+    candidate = Candidate(small, judge.range_sets([small])[0]["minmax"])
+    verdict, without = judge.verdict(candidate), attrs.evolve(judge, moved=(), moved_exact=()).verdict(candidate)
+    assert (verdict.sqnr_db, verdict.metric) == (without.sqnr_db, without.metric)
+    copies = [
+        attrs.evolve(judge, held=held, exact=exact, moved=(), moved_exact=()).verdict(candidate).by_sample
+        for first in range(0, len(judge.moved), 3)
+        for held, exact in [(judge.moved[first : first + 3], judge.moved_exact[first : first + 3])]
+    ]
+    np.testing.assert_allclose(verdict.by_sample, np.mean([without.by_sample, *copies], axis=0))
+
+
+def residual():
+    return model(
+        "a = Conv(x, k) b = Conv(a, l) c = Add(a, b) d = Relu(c) e = Conv(d, l) f = Add(d, e) y = Conv(f, k)",
+        inputs="float[1,8,6,6] x",
+        outputs="float[1,8,6,6] y",
+        weights={"k": np.eye(8, dtype=np.float32).reshape(8, 8, 1, 1), "l": numbers(8, 8, 1, 1) / 50},
+    )
+
+
+def test_sums_that_read_sums_past_int8_layers_are_found():
+    """A chain of residual blocks: the first sum reads a convolution, the second one the first with its activation."""
+    network = dryfit.network_from_onnx(residual())
+    give = {layer.outputs[0].name: layer.name for layer in network.layers}
+    chain = {give[name] for name in "cdf"}
+    assert sums_past_int8(network, set()) == chain
+    assert sums_past_int8(network, {give["f"]}) == chain - {give["f"]}
+    assert sums_past_int8(network, set(), kept={give["c"]}) == chain - {give["c"]}
+    assert sums_past_int8(network, {give["a"]}) == chain
+    assert not sums_past_int8(dryfit.network_from_onnx(four("Relu(a)")), {"node_of_e"})
+
+
+def test_sums_are_in_fp16_where_that_brings_more_than_chance(samples, monkeypatch):
+    tuner = tuning._Tuner(judge_of(residual(), np.load(samples)), residual(), 99.0, 0.1, ["mixed-precision"])
+    tuner.begin()
+    found = tuning._Mixture(tuner.now, "no layer in FP16", 2, tuner._verdict)
+    more = tuner._with_real_sums(found)
+    assert more.candidate.half == sums_past_int8(dryfit.network_from_onnx(residual()), set())
+    assert (more.what, more.tries) == ("no layer in FP16, and 3 more for sums", 3)
+    assert more.verdict.score > found.verdict.score + 0.1, "the sum reads what no code rounds"
+    monkeypatch.setattr(Judge, "verdict", lambda *_: tuner._verdict)
+    assert tuner._with_real_sums(found) is found
+
+
+def test_fp16_is_tried_without_the_layers_that_shift_inputs_too(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1, ["input-centering"])
+    tuner.begin()
+    before, first = tuner.now, tuner._verdict
+    shifted = attrs.evolve(before, half=frozenset({"x_shift"}))
+    better = Verdict(first.sqnr_db, first.metric, first.by_sample + 1)
+    monkeypatch.setattr(tuner, "_with_centered_inputs", lambda _: tuning._Proposal(shifted, "1 input shifted"))
+    monkeypatch.setattr(Judge, "verdict", lambda *_: better)
+    tuner.take("input-centering")
+    assert tuner.now is shifted
+    worth = {id(shifted): better, id(before): attrs.evolve(better, by_sample=first.by_sample + 2)}
+    monkeypatch.setattr(tuner, "_mixed_from", lambda start: tuning._Mixture(start, "none", 1, worth[id(start)]))
+    monkeypatch.setattr(tuner, "_ranged_anew", lambda candidate, _: (candidate, "", 0))
+    monkeypatch.setattr(Judge, "latency_microseconds", lambda *_: None)
+    found = tuner._mixed()
+    assert (found.candidate, found.what, found.tries) == (before, "none, without shifted inputs", 2)
+    tuner.now, starts = before, []
+    monkeypatch.setattr(tuner, "_split_from", starts.append)
+    tuner._split()
+    assert starts[1].half == before.half, "channels are divided in what has no such layer either"
+
+
+def test_inputs_are_tried_again_where_fp16_does_not_reach_the_metric(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1)
+    tuner.begin()
+    better = [Verdict(value, value, tuner._verdict.by_sample + value) for value in (20.0, 40.0, 60.0)]
+    monkeypatch.setattr(Judge, "verdict", lambda *_: better.pop(0))
+    for name in ("_mixed", "_split", "_with_centered_inputs"):
+        monkeypatch.setattr(tuner, name, lambda *_: tuning._Proposal(attrs.evolve(tuner.now), "changed"))
+    tuner.take("mixed-precision")
+    assert [one.step for one in tuner.steps[2:]] == ["mixed-precision", "input-centering"]
+    tuner.take("channel-splitting")
+    assert tuner.steps[-1].step == "channel-splitting", "what was taken is not tried again"
 
 
 @pytest.mark.parametrize("rounds", [False, True])

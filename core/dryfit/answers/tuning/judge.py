@@ -51,9 +51,21 @@ from dryfit.quantization.collector import Collector
 from dryfit.quantization.metric import Metric, worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from dryfit.quantization.sample_arrays import Feeds
+from dryfit.reference.inference import infer_specs
 
 SAMPLES_PER_TRIAL = 2
 """Samples that single roundings are tried on in one trial: a part that is lost with a worker, or done twice."""
+
+MOVES = ((1, 2), (-2, 1), (2, -3))
+"""Pixels that copies of a sample's pictures are moved by, down and to the right: each rounds other values."""
+SMALLEST_MOVED = 32
+"""Height and width of the smallest pictures that are moved. Our choice: a digit may not be one any more."""
+MOST_MOVED_WORK = 5e10
+"""Multiply-accumulates of a verdict up to which it has copies. Our choice: some seconds of a processor."""
+
+MOST_GRID_CODE, OFF_GRID = 128, 0.01
+"""The largest multiple of a grid's step, which code 127 then stands for too, and how far values may be from one, in
+steps."""
 
 CALIBRATORS = ("entropy2", "percentile", "mean-squared-error", "minmax")
 """Calibrators that a new set of ranges is chosen from, where ranges are found anew."""
@@ -198,6 +210,9 @@ class Judge:
         labels: labels of the held-back samples for the metric; None for nothing.
         exact: FP32 outputs of the original model for the samples held back.
         probabilities: what gives the outputs that count by their logits, by name.
+        moved: copies of the samples held back with moved pictures, all samples for one move after those for another.
+            The noise of a sample's rounding is a draw, and copies are further draws.
+        moved_exact: FP32 outputs of the original model for the copies.
     """
 
     external: ExternalData
@@ -210,18 +225,24 @@ class Judge:
     labels: Any
     exact: Sequence[Mapping[str, Array]]
     probabilities: Mapping[str, Probability] = attrs.field(factory=dict)
+    moved: Sequence[Feeds] = ()
+    moved_exact: Sequence[Mapping[str, Array]] = ()
 
     @classmethod
     def of_model(cls, model: ModelProto, **fields: Any) -> Judge:
         """Return the judge of a model, which computes the exact outputs."""
         judge = cls(exact=(), **fields)
         found = probability_outputs(judge.network(model))
-        return attrs.evolve(judge, exact=judge.real_outputs(model), probabilities=found)
+        return attrs.evolve(judge, probabilities=found).over(model, judge.held, judge.labels)
 
     def over(self, model: ModelProto, samples: Sequence[Feeds], labels: Any = None) -> Judge:
         """Return a judge by other samples, against the FP32 outputs of the original model."""
-        other = attrs.evolve(self, held=samples, labels=labels)
-        return attrs.evolve(other, exact=other.real_outputs(model))
+        macs = sum(multiply_accumulates(self.network(model)).values())
+        moves = MOVES[: max(0, int(MOST_MOVED_WORK / max(1, macs * len(samples))) - 1)]
+        moved = [one for move in moves for one in moved_samples(samples, *move)]
+        exact = self.runs.real_outputs(model, [*samples, *moved])
+        own, others = exact[: len(samples)], exact[len(samples) :]
+        return attrs.evolve(self, held=samples, moved=moved, labels=labels, exact=own, moved_exact=others)
 
     @property
     def device(self) -> str:
@@ -276,17 +297,21 @@ class Judge:
 
     def verdicts(self, candidates: Sequence[Candidate]) -> list[Verdict]:
         """Return what quantized networks are worth on the samples held back."""
-        samples = samples_digest(self.held)
+        every = [*self.held, *self.moved]
+        samples = samples_digest(every)
         trials = [
-            (digest("verdict, all by logits", one.digest, samples), partial(self.away.outputs, one, self.held))
+            (digest("verdict, with copies", one.digest, samples), partial(self.away.outputs, one, every))
             for one in candidates
         ]
 
         def kept(found: list[dict[str, Array]]) -> Arrays:
-            by_sample = by_sample_db(self.exact, found, self.probabilities)
-            error = jackknife_error(self._measured_without_each(found))
-            logit_db = whole_db(self.exact, found, self.probabilities)
-            whole = np.array([worst_sqnr_db(self.exact, found), self.measured(found), error, logit_db])
+            # Copies are no samples: they make what a sample gains more certain, and not the gain of samples.
+            exact = [*self.exact, *self.moved_exact]
+            by_sample = by_sample_db(exact, found, self.probabilities).reshape(-1, len(self.held)).mean(axis=0)
+            logit_db = whole_db(exact, found, self.probabilities)
+            own = found[: len(self.held)]
+            error = jackknife_error(self._measured_without_each(own))
+            whole = np.array([worst_sqnr_db(self.exact, own), self.measured(own), error, logit_db])
             return {"whole": whole, "by sample": by_sample}
 
         found = self.trials.found(trials, kept)
@@ -392,6 +417,18 @@ class Judge:
         every = {name: [one[name] for one in self.collected] for name in self.collected[0]}
         return {name: (float(min(map(np.min, all_))), float(max(map(np.max, all_)))) for name, all_ in every.items()}
 
+    def input_grids(self) -> dict[str, float]:
+        """Return the range of each input whose values are multiples of one step, as 8-bit pixels may be: 127 steps."""
+        found = {}
+        for name in self.collected[0]:
+            values = np.unique(np.concatenate([np.unique(one[name]) for one in self.collected])).astype(np.float64)
+            step = np.diff(values).min(initial=np.inf)
+            codes = values / step
+            is_grid = MOST_GRID_CODE / 2 < np.abs(codes).max() < MOST_GRID_CODE + OFF_GRID
+            if is_grid and np.abs(codes - np.rint(codes)).max() < OFF_GRID:
+                found[name] = 127 * step
+        return found
+
     def input_ends(self) -> dict[str, float]:
         """Return the largest magnitude of each input: INT8's range cuts off what is beyond, but for the code -128."""
         names = self.collected[0]
@@ -418,6 +455,42 @@ def _microseconds(design: Design, names: Collection[str]) -> float | None:
             return None
         total += found.microseconds
     return total
+
+
+def moved_samples(samples: Sequence[Feeds], down: int, right: int) -> list[Feeds]:
+    """Return copies of samples with moved pictures, whose border fills what is left; none if there are no pictures.
+
+    Pictures are what has four axes, the last two of which are not small.
+
+    Args:
+        samples: the samples.
+        down: number of rows.
+        right: number of columns.
+    """
+
+    def moved(array: Array) -> Array:
+        if not is_picture(array):
+            return array
+        rows, columns = (
+            np.clip(np.arange(extent) - move, 0, extent - 1)
+            for extent, move in zip(array.shape[2:], (down, right), strict=True)
+        )
+        return np.ascontiguousarray(array[:, :, rows][..., columns])
+
+    def is_picture(array: Array) -> bool:
+        return array.ndim == 4 and min(array.shape[2:]) >= SMALLEST_MOVED and array.dtype.kind == "f"
+
+    return [
+        {name: moved(array) for name, array in feeds.items()}
+        for feeds in samples
+        if any(map(is_picture, feeds.values()))
+    ]
+
+
+def multiply_accumulates(network: Network) -> dict[str, int]:
+    """Return the multiply-accumulates of each layer."""
+    specs = infer_specs(network)
+    return {layer.name: layer.multiply_accumulates(specs) for layer in network.layers}
 
 
 def samples_digest(samples: Sequence[Feeds]) -> str:

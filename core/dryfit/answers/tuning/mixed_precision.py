@@ -20,10 +20,10 @@ import numpy as np
 from dryfit.answers.sample_gains import Probability, signal_and_noise
 from dryfit.answers.sensitivity.measurement import LayerProbe
 from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array
 from dryfit.quantization.sample_arrays import Feeds
-from dryfit.reference.inference import infer_specs
 
 LEAST_MICROSECONDS = 1e-3
 """What a choice costs at least in us: some take no longer in FP16, by the estimate."""
@@ -164,10 +164,33 @@ def readers_of(probe: LayerProbe) -> dict[str, frozenset[str]]:
     return {name: layers for name, layers in found.items() if layers}
 
 
-def multiply_accumulates(network: Network) -> dict[str, int]:
-    """Return the multiply-accumulates of each layer."""
-    specs = infer_specs(network)
-    return {layer.name: layer.multiply_accumulates(specs) for layer in network.layers}
+def sums_past_int8(network: Network, half: Collection[str], kept: Collection[str] = ()) -> frozenset[str]:
+    """Return the layers of sums that would read more exact numbers in FP16, although INT8 layers read the same tensor.
+
+    These are sums that read a sum or a layer in FP16 which others read too, as in a chain of residual blocks, and the
+    sums that they read; each with its activation. They have no multiply-accumulates.
+
+    Args:
+        network: the network.
+        half: names of the layers that are in FP16 already.
+        kept: names of layers that stay what they are.
+    """
+    found: set[str] = set()
+    steps: dict[str, list[str]] = {}
+    for layer in network.layers:
+        if not isinstance(layer, Elementwise) or layer.op is not ElementWiseOperation.SUM:
+            continue
+        names, output = [layer.name], layer.outputs[0]
+        while len(output.consumers) == 1 and (after := output.consumers[0][0]).kind == "activation":
+            names.append(after.name)
+            output = after.outputs[0]
+        steps[output.name] = names
+        for tensor in layer.inputs:
+            if tensor is None or tensor.producer is None or len(tensor.consumers) == 1:
+                continue
+            if tensor.producer.name in half or tensor.name in steps:
+                found.update(names, steps.get(tensor.name, ()))
+    return frozenset(found.difference(half, kept))
 
 
 def mixed(

@@ -24,8 +24,8 @@ from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.input_centering import center_inputs
-from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge
-from dryfit.answers.tuning.mixed_precision import choices, mixed, multiply_accumulates, noise_of, readers_of
+from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge, multiply_accumulates
+from dryfit.answers.tuning.mixed_precision import choices, mixed, noise_of, readers_of, sums_past_int8
 from dryfit.answers.tuning.normalization import (
     Folding,
     analytic_biases,
@@ -300,7 +300,7 @@ def tune(
     rest is learned from. A step is taken if the mean gain of the selecting samples' SQNR, in the device's integer
     arithmetic, is more than chance: a t-test of the paired gains at 5 %, divided by the number of variants tried;
     and if the SQNR over all of them together does not fall by more than half a dB, or another metric by more than its
-    standard error.
+    standard error. A sample's SQNR is the mean over it and copies with moved pictures, if it has pictures.
 
     Args:
         model: a path or an ONNX model.
@@ -581,6 +581,8 @@ class _Tuner:
         self.segments = 0
         self._calibrator = ""
         self._uncorrected: Candidate | None = None
+        self._unshifted: Candidate | None = None
+        self._shifting: frozenset[str] = frozenset()
 
     def begin(self) -> None:
         """Calibrate by TensorRT's calibrator, and then by the best of several."""
@@ -640,6 +642,8 @@ class _Tuner:
             origin = self._judge.exact if proposed.origin is None else self._judge.real_outputs(proposed.origin)
             is_taken = step not in EXACT_STEPS or worst_sqnr_db(origin, real) >= LEAST_EXACT_DB
         if is_taken:
+            if step == "input-centering" and candidate.half != self.now.half:
+                self._unshifted, self._shifting = self._uncorrected or self.now, candidate.half - self.now.half
             # Centering counts where it rounds weights first, which stay so in FP16.
             rounds = step == "centering" and proposed.origin is not None
             if (step in ("weight-rounding", "bias-correction") or rounds) and self._uncorrected is None:
@@ -648,6 +652,14 @@ class _Tuner:
                 self._uncorrected = self._with_centered_inputs(self._uncorrected).candidate or self._uncorrected
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
+        if is_taken and step in ("mixed-precision", "channel-splitting") and not self._is_reached(verdict):
+            self._take_inputs_again()
+
+    def _take_inputs_again(self) -> None:
+        """Try once more what is done to inputs: their share of the noise is larger after FP16 and divided channels."""
+        step = "input-centering"
+        if step in self._steps and not any(one.step == step and one.is_taken for one in self.steps):
+            self.take(step)
 
     def _is_taken(self, verdict: Verdict, brought: Gain) -> bool:
         return brought.is_convincing and self._is_harmless(self._verdict, verdict)
@@ -801,6 +813,11 @@ class _Tuner:
                 what += "multiply-accumulates), so that all 256 codes are used"
                 return _Proposal(candidate, what, origin=now.model)
             refused = f"the layers that shift would cut segments of {judge.device}"
+        grids = {name: end for name, end in judge.input_grids().items() if now.ranges.get(name, end) != end}
+        if grids:
+            ranges, fixed = {**now.ranges, **grids}, {**now.fixed, **grids}
+            what = f"{count_text(len(grids), 'input')} with codes for its 8-bit values"
+            return _Proposal(attrs.evolve(now, ranges=ranges, fixed=fixed), what)
         return _Proposal(None, refused)
 
     def _scaled(self) -> _Proposal:
@@ -886,6 +903,14 @@ class _Tuner:
             if other.verdict.score > found.verdict.score:
                 found = other.after(found, "without rounded weights and corrected biases")
                 half = self._uncorrected.half
+        # What layers that shift inputs take of the limit may be worth more elsewhere.
+        if not self._is_reached(found.verdict) and self._unshifted is not None:
+            other = self._mixed_from(self._unshifted)
+            ends = (found, other)
+            if "bias-correction" in self._steps:  # as both end, since only the first one may be corrected already
+                ends = (self._corrected_mixture(found), self._corrected_mixture(other))
+            if ends[1].verdict.score > ends[0].verdict.score:
+                found, half = other.after(found, "without shifted inputs"), self._unshifted.half
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
         if not self._is_reached(found.verdict):
             candidate, name, count = self._ranged_anew(found.candidate, found.verdict)
@@ -894,9 +919,26 @@ class _Tuner:
                 other = attrs.evolve(other, tries=other.tries + count)
                 if gain(found.verdict, other.verdict, other.tries).is_convincing:
                     found = other.after(found, f"ranges by {name}")
+        if not self._is_reached(found.verdict):
+            found = self._with_real_sums(found)
         if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
             found = self._corrected_mixture(found)
         return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
+
+    def _with_real_sums(self, found: _Mixture) -> _Mixture:
+        """Return the mixture with sums in FP16 that read sums, or others in FP16, past INT8 layers, if that convinces.
+
+        They add up what is not rounded yet, which only the INT8 layers read rounded.
+        """
+        start = found.candidate
+        sums = sums_past_int8(self._judge.network(start.model), start.half, start.said)
+        candidate = attrs.evolve(start, half=start.half | sums)
+        if not sums or not self._keeps_segments(candidate):
+            return found
+        verdict = self._judge.verdict(candidate)
+        if not gain(found.verdict, verdict).is_convincing or not self._is_harmless(found.verdict, verdict):
+            return found
+        return _Mixture(candidate, found.what, 1, verdict).after(found, f"and {len(sums)} more for sums")
 
     def _corrected_mixture(self, found: _Mixture) -> _Mixture:
         """Return the mixture with the mean errors taken back that its INT8 layers leave, if that convinces."""
@@ -916,12 +958,15 @@ class _Tuner:
             return _Proposal(None, "the metric is reached without")
         found = self._split_from(self.now)
         # Corrections take back errors that divided channels do not have.
-        if self._uncorrected is not None and not (found and self._is_reached(found.verdict)):
-            other = self._split_from(attrs.evolve(self._uncorrected, half=self.now.half))
+        start = self._uncorrected if self._shifting <= self.now.half else self._unshifted
+        if start is not None and not (found and self._is_reached(found.verdict)):
+            other = self._split_from(attrs.evolve(start, half=self.now.half))
             if found is None or (other is not None and other.verdict.score > found.verdict.score):
                 found = other and (other if found is None else other.after(found, "without corrections"))
         if found is None:
             return _Proposal(None, "no channels can be divided")
+        if not self._is_reached(found.verdict) and "mixed-precision" in self._steps:
+            found = self._with_real_sums(found)
         if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
             found = self._corrected_mixture(found)
         return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
