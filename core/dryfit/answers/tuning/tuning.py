@@ -658,7 +658,8 @@ class _Tuner:
     def _take_inputs_again(self) -> None:
         """Try once more what is done to inputs: their share of the noise is larger after FP16 and divided channels."""
         step = "input-centering"
-        if step in self._steps and not any(one.step == step and one.is_taken for one in self.steps):
+        is_due = step in self._steps and not any(one.step == step and one.is_taken for one in self.steps)
+        if is_due and self._with_centered_inputs(self.now).candidate is not None:
             self.take(step)
 
     def _is_taken(self, verdict: Verdict, brought: Gain) -> bool:
