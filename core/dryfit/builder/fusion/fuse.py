@@ -297,11 +297,9 @@ class _Fuser:
         they where a kernel would take them for their constants, and a refit may give these other values.
         """
         place = self._places[layer.name]
-        if place.segment < 0 or registry.target(place.device).fusions is not None or not self._rounds_once(place):
-            return None
         for tensor in layer.connected_inputs:
             fork = fork_after(tensor)
-            if not fork or fork[0] is not layer or any(self._places.get(one.name) != place for one in fork):
+            if not fork or fork[0] is not layer or not self._may_join(fork, place):
                 continue
             longer = with_next(fork)
             forks = [longer, fork] if self._places.get(longer[-1].name) == place else [fork]
@@ -315,6 +313,11 @@ class _Fuser:
             any(self._grow_by_fork(alone, tuple(one)) for one in forks)
             return alone
         return None
+
+    def _may_join(self, fork: Sequence[Layer], place: LayerPlace) -> bool:
+        """Whether all layers of a fork are at this place, where none of their results has to be rounded."""
+        is_together = place.segment >= 0 and all(self._places.get(one.name) == place for one in fork)
+        return is_together and registry.target(place.device).fusions is None and self._rounds_once(place)
 
     def _grow_by_fork(self, growing: _GrowingGroup, layers: tuple[Layer, ...]) -> bool:
         """Make a group these layers, if a kernel that may run it takes them all."""
