@@ -445,6 +445,7 @@ def test_copies_of_a_sample_have_moved_pictures_and_all_else():
     assert moved["scale"] is scale
     tokens, tiny = np.zeros((1, 64, 64), np.float32), np.zeros((1, 1, 28, 28), np.float32)
     assert not moved_samples([{"x": one} for one in (tokens, tiny, x.astype(np.int32))], 1, -2)
+    assert not moved_samples([{"x": x}, {"x": tiny}], 1, -2), "each sample has copies, or none has"
 
 
 def test_a_sample_counts_by_the_mean_over_its_copies_and_the_metric_without_them():

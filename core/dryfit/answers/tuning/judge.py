@@ -458,9 +458,10 @@ def _microseconds(design: Design, names: Collection[str]) -> float | None:
 
 
 def moved_samples(samples: Sequence[Feeds], down: int, right: int) -> list[Feeds]:
-    """Return copies of samples with moved pictures, whose border fills what is left; none if there are no pictures.
+    """Return copies of samples with moved pictures, whose border fills what is left; none if a sample has no picture.
 
-    Pictures are what has four axes, the last two of which are not small.
+    Pictures are what has four axes, the last two of which are not small. Each sample has as many copies as the others,
+    or its mean over them would not be comparable.
 
     Args:
         samples: the samples.
@@ -480,11 +481,9 @@ def moved_samples(samples: Sequence[Feeds], down: int, right: int) -> list[Feeds
     def is_picture(array: Array) -> bool:
         return array.ndim == 4 and min(array.shape[2:]) >= SMALLEST_MOVED and array.dtype.kind == "f"
 
-    return [
-        {name: moved(array) for name, array in feeds.items()}
-        for feeds in samples
-        if any(map(is_picture, feeds.values()))
-    ]
+    if not all(any(map(is_picture, feeds.values())) for feeds in samples):
+        return []
+    return [{name: moved(array) for name, array in feeds.items()} for feeds in samples]
 
 
 def multiply_accumulates(network: Network) -> dict[str, int]:

@@ -627,7 +627,10 @@ class _Tuner:
             "mixed-precision": self._mixed,
             "channel-splitting": self._split,
         }
-        proposed = proposals[step]()
+        self._decide(step, proposals[step]())
+
+    def _decide(self, step: str, proposed: _Proposal) -> None:
+        """Keep what a step proposes, if that convinces."""
         candidate = proposed.candidate
         if candidate is None:
             self._report(step, proposed.what, self._verdict, None, is_taken=False)
@@ -658,9 +661,10 @@ class _Tuner:
     def _take_inputs_again(self) -> None:
         """Try once more what is done to inputs: their share of the noise is larger after FP16 and divided channels."""
         step = "input-centering"
-        is_due = step in self._steps and not any(one.step == step and one.is_taken for one in self.steps)
-        if is_due and self._with_centered_inputs(self.now).candidate is not None:
-            self.take(step)
+        if step in self._steps and not any(one.step == step and one.is_taken for one in self.steps):
+            proposed = self._with_centered_inputs(self.now)
+            if proposed.candidate is not None:
+                self._decide(step, proposed)
 
     def _is_taken(self, verdict: Verdict, brought: Gain) -> bool:
         return brought.is_convincing and self._is_harmless(self._verdict, verdict)
