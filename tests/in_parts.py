@@ -15,16 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 PARTS = (
-    ("tests/targets",),
     ("tests/integration",),
-    ("tests/core/cli",),
     ("tests/conformance",),
-    ("tests/core/builder", "tests/core/board"),
-    ("tests/core/answers",),
-    ("tests/frontends",),
-    ("tests/repository", "tests/benchmarks", "tests/golden"),
+    ("tests/targets",),
     ("tests",),
+    ("tests/core/cli",),
+    ("tests/core/builder", "tests/core/board"),
+    ("tests/frontends",),
+    ("tests/core/answers",),
     ("tests/targets/cpu/kernels",),
+    ("tests/repository", "tests/benchmarks", "tests/golden"),
     ("tests/core/testing", "tests/core/calibration"),
 )
 """Folders that run in one process, without those that run in another one. What takes long comes first."""
