@@ -143,7 +143,6 @@ class LayerKeys:
             return None
         network.refresh_shapes()
         key: list[Hashable] = [network.flags, network.quantize_method]
-        places: dict[int, int] = {}
         for layer in layers:
             own = self._of_layer.get(id(layer), -1)
             if own == -1:
@@ -153,8 +152,10 @@ class LayerKeys:
             if own is None:
                 return None
             key.append(own)
-            if len(layers) > 1 or len(layer.inputs) > 1:  # which of the tensors are the same
-                key += [places.setdefault(id(tensor), len(places)) for tensor in (*layer.inputs, *layer.outputs)]
+        if len(layers) > 1 or len(layers[0].inputs) > 1:  # which of the tensors are the same
+            tensors = [id(tensor) for layer in layers for tensor in (*layer.inputs, *layer.outputs)]
+            places = dict(zip(tensors, range(len(tensors)), strict=True))
+            key += map(places.__getitem__, tensors)
         return tuple(key)
 
     def _own(self, layer: Layer, specs: Mapping[str, TensorSpec] | None) -> int | None:

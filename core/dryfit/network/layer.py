@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import functools
 import sys
+import threading
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -143,17 +144,45 @@ _CONNECTIONS = frozenset({"inputs", "outputs", "network", "index"})
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
 def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
-    """Return the attrs decorator of every layer: identity equality, keyword parameters, type checks, change tracking.
+    """Make an attrs class of every layer: identity equality, keyword parameters, type checks, change tracking.
 
-    Layer kinds apply it through `layer_kind`; a base class of several kinds applies it directly.
+    Layer kinds apply it through `layer_kind`; a base class of several kinds applies it directly. attrs generates the
+    methods of a class at its first use: for all kinds together that takes as long as importing NumPy, and a network
+    has layers of few kinds.
     """
+    for name in _GENERATED:
+        setattr(cls, name, _Generated(cls, name))
+    return cls
+
+
+class _Generated:
+    """What stands for a member of a layer class that attrs has not generated yet."""
+
+    def __init__(self, cls: type, name: str) -> None:
+        self._class = cls
+        self._name = name
+
+    def __get__(self, layer: object, owner: type | None = None) -> Any:
+        with _GENERATING:
+            if vars(self._class)[self._name] is self:
+                _generate(self._class)
+        member = vars(self._class)[self._name]
+        return member.__get__(layer, owner) if callable(member) else member
+
+
+_GENERATED = ("__init__", "__setattr__", "__attrs_attrs__")
+_GENERATING = threading.RLock()
+"""Held by the thread that generates the members of a class; its base classes come first."""
+
+
+def _generate(cls: Any) -> None:
     hooks: list[Any] = [attrs.setters.convert, attrs.setters.validate, _touch]
+    del cls.__setattr__  # attrs adds no hooks to a class that has its own
     define = attrs.define(
-        eq=False, repr=False, slots=False, kw_only=True, on_setattr=hooks, field_transformer=_with_checks
+        init=True, eq=False, repr=False, slots=False, kw_only=True, on_setattr=hooks, field_transformer=_with_checks
     )
-    made: Any = define(cls)
-    made.__setattr__ = refusing_unknown(made.__setattr__, _CONNECTIONS)
-    return made  # type: ignore[no-any-return]
+    define(cls)
+    cls.__setattr__ = refusing_unknown(cls.__setattr__, _CONNECTIONS)
 
 
 class LayerMeta(abc.ABCMeta):

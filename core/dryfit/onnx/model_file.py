@@ -15,7 +15,7 @@ import attrs
 import onnx
 from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import ModelProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
 from dryfit.atomic_file import write_atomically
 from dryfit.errors import OnnxImportError
@@ -46,8 +46,8 @@ def _has_right_texts(model: onnx.ModelProto) -> bool:
     waiting: list[Any] = [model]
     while waiting:
         message = waiting.pop()
-        if isinstance(message, ValueInfoProto) and message.SerializeToString().isascii():
-            continue  # names and shapes are all that most have, in many small messages
+        if _is_small(message) and message.SerializeToString().isascii():
+            continue  # names, shapes and numbers are all that most have, in many small messages
         if isinstance(message, TensorProto):  # its contents would be copied
             if bytes in map(type, (message.name, message.doc_string)):
                 return False
@@ -62,6 +62,11 @@ def _has_right_texts(model: onnx.ModelProto) -> bool:
             elif kind is not None and bytes in map(type, value if kind[0] else (value,)):
                 return False
     return True
+
+
+def _is_small(message: Any) -> bool:
+    """Whether a message is one of the many that a model is made of, and holds no contents of tensors or bodies."""
+    return isinstance(message, ValueInfoProto) or (isinstance(message, NodeProto) and not message.attribute)
 
 
 def _find_wrong_text(model: onnx.ModelProto, where: str) -> None:

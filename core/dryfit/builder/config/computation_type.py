@@ -14,6 +14,8 @@ from dryfit.target.target import Target
 REDUCED_TYPES = ((BuilderFlag.FP16, DataType.HALF), (BuilderFlag.BF16, DataType.BF16))
 """Flags and the narrower floating-point types that they permit, the one that is preferred first."""
 
+_REAL_TYPES = frozenset(dtype for dtype in DataType if dtype.is_floating_point)
+
 
 def computation_type(
     layer: Layer, target: Target, flags: Collection[BuilderFlag], *, assume_scales: bool = False
@@ -49,7 +51,7 @@ def computation_type(
 
 def computes_on_codes(target: Target) -> bool:
     """Return whether a device has no floating-point arithmetic, so that it runs quantized layers only."""
-    return bool(target.precisions) and not any(dtype.is_floating_point for dtype in target.precisions)
+    return bool(target.precisions) and _REAL_TYPES.isdisjoint(target.precisions)
 
 
 def is_strongly_typed(layer: Layer) -> bool:

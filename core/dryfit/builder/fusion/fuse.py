@@ -258,7 +258,7 @@ class _Fuser:
                 candidates = self._choice.absorbing(place.device, group, self._specs)
                 place = quantized if candidates else place
         if not candidates:
-            group = LayerGroup((layer,))
+            group = LayerGroup((layer,)) if len(group.layers) > 1 else group
             candidates = self._choice.candidates(place.device, group, self._specs)
         joined = _Joined(group, candidates)
         self._groups.append(_GrowingGroup(place, joined, joined if self._may_end(group) else None))

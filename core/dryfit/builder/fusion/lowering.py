@@ -123,8 +123,10 @@ class _Lowering:
     def _copied(self, layer: Layer, inputs: list[Tensor | None]) -> tuple[Layer, list[Tensor | None]]:
         """A copy of a layer, and what it reads: INT8 where it has UINT8 codes that are kept so."""
         copy = copy_layer(layer)
+        if not isinstance(copy, (Quantize, Dequantize)):
+            return copy, inputs
         codes = layer.outputs[0] if isinstance(layer, Quantize) else layer.get_input(0)
-        if not isinstance(copy, (Quantize, Dequantize)) or codes is None or not self._precisions.is_signed(codes):
+        if codes is None or not self._precisions.is_signed(codes):
             return copy, inputs
         if isinstance(copy, Quantize):
             copy.to_type = DataType.INT8

@@ -101,13 +101,17 @@ def memory_contents(
     border = {tensor.name for tensor in (*lowered.network.inputs, *lowered.network.outputs)}
     on_border: dict[str, PlacedTensor] = {}
     pools: dict[tuple[str, int], tuple[MemoryPool, list[PlacedTensor]]] = {}
+    members: dict[tuple[str, int], list[PlacedTensor]] = {}
     for one in _Collector(lowered, groups, formats, variants, specs).collect():
         if one.name is not None and one.name in border:
             on_border[one.name] = one
             continue
-        pool = _activations_pool(variants[one.form.device], one.segment)
-        key = one.segment if pool.per == "segment" else -1
-        pools.setdefault((f"{one.form.device}/{pool.name}", key), (pool, []))[1].append(one)
+        place = one.form.device, one.segment
+        if place not in members:
+            pool = _activations_pool(variants[one.form.device], one.segment)
+            key = one.segment if pool.per == "segment" else -1
+            _, members[place] = pools.setdefault((f"{one.form.device}/{pool.name}", key), (pool, []))
+        members[place].append(one)
     return MemoryContents([tensor.name for tensor in lowered.network.tensors], on_border, pools)
 
 

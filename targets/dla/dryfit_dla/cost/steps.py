@@ -104,11 +104,13 @@ def precision_of(layer: Layer, question: CostQuestion) -> DataType:
 
 def _is_free(layer: Layer, question: CostQuestion, parameters: CostParameters) -> bool:
     """Whether a layer moves nothing: parts that are written where the whole lies, or a vector seen in another shape."""
+    if layer.kind not in ("concatenation", "shuffle"):
+        return False
     shapes = [question.specs[tensor.name].shape for tensor in data_inputs(layer)]
     if layer.kind == "concatenation":
         block = parameters.rates[precision_of(layer, question)].feature_block
         return all(len(shape) >= 3 and shape[-3] % block == 0 for shape in shapes[:-1])
-    return layer.kind == "shuffle" and all(len(shape) >= 3 and math.prod(shape[-2:]) == 1 for shape in shapes)
+    return all(len(shape) >= 3 and math.prod(shape[-2:]) == 1 for shape in shapes)
 
 
 def _is_image(layer: Layer, question: CostQuestion, inside: Container[int]) -> bool:
