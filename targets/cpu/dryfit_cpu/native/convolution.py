@@ -11,8 +11,9 @@ from numba import float32
 
 from dryfit_cpu.codes import FP32, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
+from dryfit_cpu.compiler.line_copies import CACHE_LINE
 from dryfit_cpu.compiler.memory import load, load_int, read, stack_memory, write
-from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, micro_kernel
+from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, UNROLL, micro_kernel
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk, Finish, Function, Image, Pixels, Runs, WindowAxis, WordTable
@@ -28,6 +29,9 @@ _ROWS = current_tier().rows
 _HALF = _ROWS // 2
 _CHANNELS, _WIDE = current_tier().block_channels, current_tier().wide_channels
 _BLOCK_ROW_BYTES = 4 * _CHANNELS
+
+_ASKING = 16
+"""The last turns of an inner loop, in which what is needed next is asked for: what comes earlier may be pushed out."""
 
 _INFINITY: Any = float32(float("inf"))
 _NOTHING: Any = float32(0.0)
@@ -95,14 +99,15 @@ def convolve(
             k_block = i - panel_index * k_blocks
         tile, panel = tiles.address + tile_index * TILE_BYTES, panels.address + panel_index * PANEL_BYTES
         segment_table, block_weights = segments.address + k_block * segments.runs * 8, k_block * span * PANEL_ROW_BYTES
-        # What is needed next is asked for while this block is computed, a part for each turn of the inner loop: a
-        # tenth less time for ResNet-50, as the processor foresees runs, but not where the next one begins.
-        ahead = inner_start * span * 32
-        if order == TILES_OUTSIDE:
-            ahead += load_int(tiles.address + min(i + 1, tiles.rows - 1) * TILE_BYTES)
-        else:
-            ahead += weights + load_int(panel) + block_weights + span * PANEL_ROW_BYTES
-        for _ in range(inner_start, inner_stop):
+        ahead, ahead_step = load_int(tiles.address + min(i + 1, tiles.rows - 1) * TILE_BYTES), _ROWS * 4 * UNROLL
+        if order != TILES_OUTSIDE:
+            ahead, ahead_step = _next_panel(weights, load_int(panel), span) + block_weights, _BLOCK_ROW_BYTES * UNROLL
+        # What is needed next is asked for while this is computed, as evenly as the inner loop goes on: memory gives it
+        # slowly, and lines that come too early push out others. The processor foresees runs, but not where the next one
+        # begins: a tenth less time for ResNet-50 than without.
+        ahead_step = min(CACHE_LINE, ahead_step // max(1, min(_ASKING, inner_stop - inner_start)) + 1)
+        ahead_block = segments.runs * (segments.length // UNROLL) * ahead_step
+        for turn in range(inner_start, inner_stop):
             panel_weights, panel_bias = weights + load_int(panel) + block_weights, bias + load_int(panel + 8)
             panel_input = input.address + load_int(panel + 16)
             panel_output, channels = output.address + load_int(panel + 24), load_int(panel + 40)
@@ -114,7 +119,8 @@ def convolve(
             residual0 = panel_residual + load_int(tile + 32) if has_residual else 0
             residual1 = panel_residual + load_int(tile + 40) if has_residual else 0
             next_ahead = ahead + panel_input if order == TILES_OUTSIDE else ahead
-            tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + span * 32
+            tile, panel = tile + tile_step, panel + panel_step
+            ahead += ahead_block if inner_stop - turn <= _ASKING else 0
 
             out0, out1, out_stride = output0, output1, output.stride
             res0, res1, limits = residual0, residual1, (finish.low, finish.high, finish.slope, finish.shift)
@@ -133,7 +139,7 @@ def convolve(
                 (
                     input0, input1, input.stride, segment_table, segments.runs, segments.length, panel_weights,
                     start0, start1, start_stride, out0, out1, out_stride, res0, res1, residual.stride,
-                    *limits, next_ahead, channels,
+                    *limits, next_ahead, ahead_step, channels,
                 ),
                 channels,
             )  # fmt: skip
@@ -146,6 +152,12 @@ def convolve(
                         scratch + pixel * _BLOCK_ROW_BYTES, to, add if has_residual else 0,
                         channels, output.kind, residual.kind, finish,
                     )  # fmt: skip
+
+
+@inlined
+def _next_panel(weights: int, panel: int, span: int) -> int:
+    """Where in the next packed panel the share of it begins that a block asks for, by its own place in weights."""
+    return weights + panel + span * PANEL_ROW_BYTES + (span - 1) * (panel % PANEL_ROW_BYTES)
 
 
 @inlined

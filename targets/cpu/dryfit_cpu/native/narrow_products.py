@@ -6,7 +6,7 @@ from dryfit_cpu.codes import FP4, FP8, INT4, INT8, PANEL_CHANNELS
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load, load_int, store
 from dryfit_cpu.compiler.narrow_numbers import read_narrow
-from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
+from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, UNROLL
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
@@ -101,7 +101,7 @@ def multiply(
                                 (
                                     first, second, input.stride, origin, 1, values, decoded,
                                     to, to1, _ROW_BYTES, to, to1, _ROW_BYTES, 0, 0, 0,
-                                    *NO_LIMITS, at, _CHANNELS,
+                                    *NO_LIMITS, at, 32 * UNROLL, _CHANNELS,
                                 ),
                                 _CHANNELS,
                             )  # fmt: skip
