@@ -17,7 +17,7 @@ from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, UNROLL, micro_ke
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk, Finish, Function, Image, Pixels, Runs, WindowAxis, WordTable
-from dryfit_cpu.native.functions import activate
+from dryfit_cpu.native.functions import activate, apply_to_run
 from dryfit_cpu.native.indices import pixel, share
 
 TILE_BYTES = 8 * TILE_WORDS
@@ -91,7 +91,7 @@ def convolve(
     # finding where it lies.
     span = segments.runs * segments.length
     tile_step, panel_step = (0, PANEL_BYTES) if order == TILES_OUTSIDE else (TILE_BYTES, 0)
-    has_residual = residual.address != 0
+    has_residual, ahead_turns = residual.address != 0, segments.runs * (segments.length // UNROLL)
     for i in range(outer_start, outer_stop):
         tile_index, panel_index, k_block = i, inner_start, 0
         if order != TILES_OUTSIDE:
@@ -106,7 +106,6 @@ def convolve(
         # slowly, and lines that come too early push out others. The processor foresees runs, but not where the next one
         # begins: a tenth less time for ResNet-50 than without.
         ahead_step = min(CACHE_LINE, ahead_step // max(1, min(_ASKING, inner_stop - inner_start)) + 1)
-        ahead_block = segments.runs * (segments.length // UNROLL) * ahead_step
         for turn in range(inner_start, inner_stop):
             panel_weights, panel_bias = weights + load_int(panel) + block_weights, bias + load_int(panel + 8)
             panel_input = input.address + load_int(panel + 16)
@@ -119,11 +118,11 @@ def convolve(
             residual0 = panel_residual + load_int(tile + 32) if has_residual else 0
             residual1 = panel_residual + load_int(tile + 40) if has_residual else 0
             next_ahead = ahead + panel_input if order == TILES_OUTSIDE else ahead
-            tile, panel = tile + tile_step, panel + panel_step
-            ahead += ahead_block if inner_stop - turn <= _ASKING else 0
+            asked = ahead_turns if inner_stop - turn <= _ASKING else 0
+            tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + asked * ahead_step
 
-            out0, out1, out_stride = output0, output1, output.stride
-            res0, res1, limits = residual0, residual1, (finish.low, finish.high, finish.slope, finish.shift)
+            out0, out1, out_stride, res0, res1 = output0, output1, output.stride, residual0, residual1
+            limits = (finish.low, finish.high, finish.slope, finish.shift)
             if finish.bypasses:
                 out0, out1, out_stride = scratch, scratch + _HALF * _BLOCK_ROW_BYTES, _BLOCK_ROW_BYTES
                 res0, res1 = 0, 0
@@ -144,6 +143,7 @@ def convolve(
                 channels,
             )  # fmt: skip
             if finish.bypasses:
+                finish_sums(finish, has_residual, scratch, max(pixels * _CHANNELS, channels))
                 for pixel in range(pixels):
                     run, place = pixel // _HALF, pixel % _HALF
                     to = (output1 if run else output0) + place * output.stride
@@ -185,18 +185,30 @@ def sum_block(pixels: int, arguments: Any, channels: int) -> None:
 
 
 @inlined
+def finish_sums(finish: Finish, has_residual: bool, sums: int, count: int) -> None:
+    """Apply to so many sums, which lie together, what comes before the residual; where there is none, all that follows.
+
+    Of many sums at a time the processor works on one function's chain of instructions while it waits for another's.
+    """
+    apply_to_run(finish.inner if has_residual else finish.outer, sums, sums, count)
+
+
+@inlined
 def finish_pixel(
     sums: int, output: int, residual: int, channels: int, output_kind: int, residual_kind: int, finish: Finish
 ) -> None:
-    """One pixel's sums to its outputs: inner activation, residual, activation, rounding to the output's type."""
+    """One pixel's sums behind `finish_sums` to its outputs: residual, activation, rounding to the output's type."""
     for channel in range(0, channels, LANES):
         count = channels - channel
-        x = activate(finish.inner, load(sums + channel * 4))
+        x = load(sums + channel * 4)
+        if residual == 0 and output_kind == FP32:
+            write(output + channel * 4, 4, FP32, x, count)
+            continue
         if residual != 0:
             size = 4 >> (residual_kind & 3)
-            x = x + read(residual + channel * size, size, residual_kind, count)
+            x = activate(finish.outer, x + read(residual + channel * size, size, residual_kind, count))
         size = 4 >> (output_kind & 3)
-        write(output + channel * size, size, output_kind, activate(finish.outer, x), count)
+        write(output + channel * size, size, output_kind, x, count)
 
 
 _BEYOND = 1 << 40

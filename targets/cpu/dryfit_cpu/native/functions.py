@@ -206,6 +206,8 @@ def apply_to_run(function: Function, source: int, destination: int, count: int) 
         _over(hyperbolic_tangent, source, destination, count)
     elif kind == codes.GELU_ERF:
         _over(gaussian_error_linear_unit, source, destination, count)
+    elif kind == codes.GELU_TANH:
+        _over(_approximate_gelu, source, destination, count)
     elif kind == codes.EXP:
         _over(exponential, source, destination, count)
     elif kind == codes.ERF:

@@ -11,7 +11,7 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
 from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, WordTable
-from dryfit_cpu.native.convolution import NO_LIMITS, PANEL_BYTES, TILE_BYTES, finish_pixel, sum_block
+from dryfit_cpu.native.convolution import NO_LIMITS, PANEL_BYTES, TILE_BYTES, finish_pixel, finish_sums, sum_block
 from dryfit_cpu.native.indices import share
 
 _ROWS = current_tier().rows
@@ -107,13 +107,15 @@ def multiply(
                             )  # fmt: skip
             for tile in range(count):
                 row = tiles.address + (first_tile + tile) * TILE_BYTES
-                for pixel in range(load_int(row + 48)):
+                of_tile, pixels = sums + tile * _ROWS * _ROW_BYTES, load_int(row + 48)
+                finish_sums(finish, residual.address != 0, of_tile, pixels * (_ROW_BYTES // 4))
+                for pixel in range(pixels):
                     side, place = pixel // _HALF, pixel % _HALF
                     to = output.address + load_int(panel + 24) + load_int(row + 16 + 8 * side) + place * output.stride
                     add = residual.address + load_int(panel + 32) + load_int(row + 32 + 8 * side)
                     add = add + place * residual.stride if residual.address else 0
                     finish_pixel(
-                        sums + (tile * _ROWS + pixel) * _ROW_BYTES,
+                        of_tile + pixel * _ROW_BYTES,
                         to,
                         add,
                         channels,
