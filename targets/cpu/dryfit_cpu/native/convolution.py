@@ -17,7 +17,7 @@ from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, UNROLL, micro_ke
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk, Finish, Function, Image, Pixels, Runs, WindowAxis, WordTable
-from dryfit_cpu.native.functions import activate, apply_to_run
+from dryfit_cpu.native.functions import activate, activate_sums
 from dryfit_cpu.native.indices import pixel, share
 
 TILE_BYTES = 8 * TILE_WORDS
@@ -186,11 +186,8 @@ def sum_block(pixels: int, arguments: Any, channels: int) -> None:
 
 @inlined
 def finish_sums(finish: Finish, has_residual: bool, sums: int, count: int) -> None:
-    """Apply to so many sums, which lie together, what comes before the residual; where there is none, all that follows.
-
-    Of many sums at a time the processor works on one function's chain of instructions while it waits for another's.
-    """
-    apply_to_run(finish.inner if has_residual else finish.outer, sums, sums, count)
+    """Apply to so many sums, which lie together, what comes before the residual; without one all that follows."""
+    activate_sums(finish.inner if has_residual else finish.outer, sums, count)
 
 
 @inlined
