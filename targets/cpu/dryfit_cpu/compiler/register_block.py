@@ -159,6 +159,7 @@ class BlockTerms:
         weights: address of the panel's first row, or of the columns of it that are wanted.
         ahead: address of what is needed next; a cache line of it is prefetched for every two words. None where nothing
             is.
+        ahead_step: bytes from prefetch to prefetch; None for a line for every two words.
     """
 
     inputs: Sequence[Value]
@@ -168,6 +169,7 @@ class BlockTerms:
     segment_length: Value
     weights: Value
     ahead: Value | None
+    ahead_step: Value | None = None
 
 
 class Strides:
@@ -232,7 +234,7 @@ def sum_segments(
     # the second level, since the first has no room for it beside the rows that are in use.
     for line in range(0, 32 * UNROLL if terms.ahead else 0, 64):
         emit.prefetch(builder, offset(builder, inner.values[0], line), locality=2)
-    next_ahead = offset(builder, inner.values[0], 32 * UNROLL)
+    next_ahead = builder.add(inner.values[0], terms.ahead_step or word(32 * UNROLL))
     state = inner.finish([next_ahead, *step(inner.values[1:], UNROLL)])
     rest = Loop(builder, builder.and_(terms.segment_length, word(UNROLL - 1)), state[1:])
     after = rest.finish(step(rest.values, 1))
@@ -263,7 +265,7 @@ def micro_kernel(rows: int, *, runs: int, vectors: int = VECTORS) -> Any:
         residual0, residual1, residual_stride: addresses of what is added; residual0 is 0 for none.
         low, high: limits of the results.
         slope, shift: those of hard swish, which takes the place of the limits; slope is 0 for none.
-        ahead: address of what is needed next; each iteration prefetches a cache line of it.
+        ahead: address of what is needed next; each iteration prefetches a cache line of it, `ahead_step` bytes on.
         lanes: channels of a narrow block; a wide one has no use for it.
     """
     name = f"{'narrow_' if vectors < VECTORS else 'wide_' if vectors > VECTORS else ''}block_{rows}_{runs}"
@@ -271,7 +273,7 @@ def micro_kernel(rows: int, *, runs: int, vectors: int = VECTORS) -> Any:
     # A function of its own, never inlined: among the code that calls it, LLVM gave some sums a place on the stack
     # (66 stores and loads in one loop). The arguments that do not fit registers stay on the stack until the end
     # needs them, which is where they should be.
-    @emit.outlined_operation(name, *[types.int64] * 16, *[types.float32] * 4, *[types.int64] * 2)
+    @emit.outlined_operation(name, *[types.int64] * 16, *[types.float32] * 4, *[types.int64] * 3)
     def block(builder: Builder, *arguments: Value) -> None:
         _block(builder, rows // runs, runs, vectors, *arguments)
 
@@ -304,6 +306,7 @@ def _block(
     slope: Value,
     shift: Value,
     ahead: Value,
+    ahead_step: Value,
     lanes: Value,
 ) -> None:
     """The body of a block: prologue, loops over segments and their values, epilogue."""
@@ -330,7 +333,8 @@ def _block(
         for address in starts
         for vector in range(vectors)
     ]
-    terms = BlockTerms((input0, input1)[:runs], input_stride, segments, segment_count, segment_length, weights, ahead)
+    inputs = (input0, input1)[:runs]
+    terms = BlockTerms(inputs, input_stride, segments, segment_count, segment_length, weights, ahead, ahead_step)
     product = _PRODUCT
     if vectors > VECTORS:
         # The processor foresees several streams better than these lines would: asking for them takes up to a fifth more

@@ -12,7 +12,7 @@ from dryfit_cpu.compiler.row_pairs import sum_window_pairs
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.compiler.window_variants import PAIR_ROWS, PAIRED_NUMBERS, PAIRED_WIDTH, WAITING_OUTPUTS
 from dryfit_cpu.descriptors import Chunk, Finish, Image, WindowAxis, WordTable
-from dryfit_cpu.native.convolution import finish_pixel
+from dryfit_cpu.native.convolution import finish_pixel, finish_sums
 from dryfit_cpu.native.functions import activate
 from dryfit_cpu.native.indices import BLOCK_BYTES, inside, pixel, share
 
@@ -82,6 +82,7 @@ def depthwise(
                     source.pixel_stride, outside, panel, pixels, scratch, 4 * width, 0, window_rows.extent,
                     window_columns.extent, window_columns.step, window_columns.dilation,
                 )  # fmt: skip
+                finish_sums(finish, residual.address != 0, scratch, pixels * width)
                 for place in range(pixels):
                     _finish(
                         scratch + place * width * 4, min(width, output.channels - channel), finish,
@@ -92,15 +93,15 @@ def depthwise(
 
 @inlined
 def _finish(sums: int, channels: int, finish: Finish, beside: int, residual: Image, place: int, output: Image) -> None:
-    """Apply what follows the sums of an output, and write it."""
+    """Apply to an output what follows behind `finish_sums`, and write it."""
     for lane in range(0, channels, LANES):
         count = channels - lane
-        value = activate(finish.inner, load(sums + lane * 4))
+        value = load(sums + lane * 4)
         if residual.address != 0:
             added = beside + lane * residual.channel_stride
-            value = value + read(added, residual.channel_stride, residual.kind, count)
+            value = activate(finish.outer, value + read(added, residual.channel_stride, residual.kind, count))
         to = place + lane * output.channel_stride
-        write(to, output.channel_stride, output.kind, activate(finish.outer, value), count)
+        write(to, output.channel_stride, output.kind, value, count)
 
 
 # A block has a sum a pixel, and each weight that is loaded serves all of its pixels; seven, as most images of networks
@@ -156,6 +157,7 @@ def convolve_groups(
                         at + first * input.pixel_stride, input.pixel_stride, places.address, places.rows, columns_of,
                         start, sums,
                     )  # fmt: skip
+                finish_sums(finish, residual.address != 0, sums, count * LANES)
                 for place in range(count):
                     to = to_row + (first + place) * output.pixel_stride + channel * output_size
                     add = 0

@@ -170,6 +170,21 @@ def _truth(kind: int, x: Any) -> Any:
     return where_equal(x, zero, zero, one)
 
 
+@outlined
+def activate_sums(function: Function, sums: int, count: int) -> int:
+    """Apply an activation to so many sums, whole vectors of FP32 values that lie together; returns how many.
+
+    Of many sums at a time the processor works on one vector's chain of instructions while it waits for another's.
+    """
+    if function.kind == codes.GELU_ERF:
+        for i in range(0, count, LANES):
+            store(sums + i * 4, gaussian_error_linear_unit(load(sums + i * 4)))
+    elif function.kind != codes.NONE:
+        for i in range(0, count, LANES):
+            store(sums + i * 4, activate(function, load(sums + i * 4)))
+    return count
+
+
 @inlined
 def apply_function(function: Function, x: Any) -> Any:
     """An activation or a unary function."""
@@ -206,6 +221,8 @@ def apply_to_run(function: Function, source: int, destination: int, count: int) 
         _over(hyperbolic_tangent, source, destination, count)
     elif kind == codes.GELU_ERF:
         _over(gaussian_error_linear_unit, source, destination, count)
+    elif kind == codes.GELU_TANH:
+        _over(_approximate_gelu, source, destination, count)
     elif kind == codes.EXP:
         _over(exponential, source, destination, count)
     elif kind == codes.ERF:

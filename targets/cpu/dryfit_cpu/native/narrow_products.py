@@ -6,12 +6,12 @@ from dryfit_cpu.codes import FP4, FP8, INT4, INT8, PANEL_CHANNELS
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load, load_int, store
 from dryfit_cpu.compiler.narrow_numbers import read_narrow
-from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
+from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, UNROLL
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
 from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, WordTable
-from dryfit_cpu.native.convolution import NO_LIMITS, PANEL_BYTES, TILE_BYTES, finish_pixel, sum_block
+from dryfit_cpu.native.convolution import NO_LIMITS, PANEL_BYTES, TILE_BYTES, finish_pixel, finish_sums, sum_block
 from dryfit_cpu.native.indices import share
 
 _ROWS = current_tier().rows
@@ -101,19 +101,21 @@ def multiply(
                                 (
                                     first, second, input.stride, origin, 1, values, decoded,
                                     to, to1, _ROW_BYTES, to, to1, _ROW_BYTES, 0, 0, 0,
-                                    *NO_LIMITS, at, _CHANNELS,
+                                    *NO_LIMITS, at, 32 * UNROLL, _CHANNELS,
                                 ),
                                 _CHANNELS,
                             )  # fmt: skip
             for tile in range(count):
                 row = tiles.address + (first_tile + tile) * TILE_BYTES
-                for pixel in range(load_int(row + 48)):
+                of_tile, pixels = sums + tile * _ROWS * _ROW_BYTES, load_int(row + 48)
+                finish_sums(finish, residual.address != 0, of_tile, pixels * (_ROW_BYTES // 4))
+                for pixel in range(pixels):
                     side, place = pixel // _HALF, pixel % _HALF
                     to = output.address + load_int(panel + 24) + load_int(row + 16 + 8 * side) + place * output.stride
                     add = residual.address + load_int(panel + 32) + load_int(row + 32 + 8 * side)
                     add = add + place * residual.stride if residual.address else 0
                     finish_pixel(
-                        sums + (tile * _ROWS + pixel) * _ROW_BYTES,
+                        of_tile + pixel * _ROW_BYTES,
                         to,
                         add,
                         channels,

@@ -21,7 +21,7 @@ from dryfit_cpu.compiler.memory import VECTOR_BYTES, copy_bytes, fill_bytes, sta
 from dryfit_cpu.compiler.tile_transforms import input_transform, output_transform
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk, Finish, Image, Positions, TileGrid
-from dryfit_cpu.native.convolution import finish_pixel
+from dryfit_cpu.native.convolution import finish_pixel, finish_sums
 from dryfit_cpu.native.indices import pixel, share
 from dryfit_cpu.native.winograd_matrices import INPUT_TRANSFORMS, OUTPUT_TRANSFORMS
 
@@ -127,6 +127,7 @@ def _transform_output(size: int) -> Any:
                         start, row_bytes, products.position_bytes, scratch, size * VECTOR_BYTES, VECTOR_BYTES,
                         offsets, finish.low, finish.high,
                     )  # fmt: skip
+                    finish_sums(finish, residual.address != 0, scratch, size * size * LANES)
                     for i in range(min(size, output.rows - y)):
                         for j in range(min(size, output.columns - x)):
                             to = corner + i * output.row_stride + j * output.pixel_stride

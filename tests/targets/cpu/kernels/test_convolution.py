@@ -267,6 +267,23 @@ def test_what_follows_a_sum_over_the_places_inside_the_image_is_done_once(ending
     assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution")
 
 
+@pytest.mark.parametrize("ending", [ActivationType.GELU_ERF, ActivationType.GELU_TANH, ActivationType.SIGMOID])
+@pytest.mark.parametrize(("H", "W"), [(1, 1), (1, 4), (5, 7)])
+@pytest.mark.parametrize("K", [5, 16, 21, 100, 128])
+@pytest.mark.parametrize("with_residual", [False, True])
+def test_functions_are_applied_to_every_sum_of_blocks_of_every_size(ending, H, W, K, with_residual):
+    network = Network()
+    x = network.add_input("x", DataType.FLOAT, (1, 24, H, W))
+    layers = [convolution(network, x, K, (1, 1))]
+    layers.append(activation(network, layers[-1].get_output(0), ending))
+    if with_residual:
+        added = network.add_input("r", DataType.FLOAT, (1, K, H, W))
+        layers.append(network.add_elementwise(layers[-1].get_output(0), added, ElementWiseOperation.SUM))
+        layers.append(activation(network, layers[-1].get_output(0), ending))
+    feeds = random_feeds(network, np.random.default_rng(K))
+    assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution")
+
+
 def test_the_first_layer_of_a_picture_network_reads_planes():
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (1, 3, 41, 37))
