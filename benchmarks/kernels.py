@@ -5,17 +5,21 @@ Usage: python benchmarks/kernels.py [--precisions fp32 int8 zero-points] [--thre
 
 Each layer is built as a network of its own, so that its kernel is chosen as in a build. dryfit's time is that of the
 engine layers, without the copies of inputs and outputs to and from their layouts; ONNX Runtime's is a whole run. In
-INT8 both read and write quantized values, and ONNX Runtime runs the faster of signed and unsigned; `zero-points` is
-INT8 whose weights have zero points, as those that quantizers write in UINT8. A ratio is the median over the turns:
-above 1, dryfit is faster. *Of peak* is the layer's multiply-accumulates over dryfit's time, as a share of what this
-machine's multipliers do when nothing is loaded or stored (`measuring/peak.py`); Winograd's filtering saves products,
-and may pass 100 %. `--write` writes the table to docs/reference/benchmarks.md.
+INT8 both read and write quantized values, and ONNX Runtime runs the faster of signed and unsigned. Without dot products
+of bytes its kernels saturate sums of products by default: where its result is not dryfit's, it runs its precise ones.
+`zero-points` is INT8 whose weights have zero points, as those that quantizers write in UINT8. A ratio is the median
+over the turns: above 1, dryfit is faster. *Of peak* is the layer's multiply-accumulates over dryfit's time, as a share
+of what this machine's multipliers do when nothing is loaded or stored (`measuring/peak.py`); Winograd's filtering saves
+products, and may pass 100 %. `--write` writes the table to docs/reference/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import attrs
 import numpy as np
@@ -29,9 +33,11 @@ from measuring.machine import machine_text, versions_text
 from measuring.page import plain_table, table, write_section
 from measuring.peak import share_of_peak
 from measuring.ratios import median_ratio, rounds_within, spread, take_turns, timed
+from measuring.runtimes import PRECISE
 
 COLUMNS = ("kind", "layer", "precision", "kernel", "dryfit", "of peak", "ONNX Runtime", "ratio", "quartiles")
 PRECISIONS = ("fp32", "int8", "zero-points")
+_DEFAULT: Mapping[str, str] = MappingProxyType({})
 _WEIGHT_ZERO = {"int8": 0, "zero-points": -11}
 PAUSE_SECONDS = 0.005
 """A layer is short: its turns are many, and a pause between them may be short too."""
@@ -117,8 +123,10 @@ def compare(case: LayerCase, precision: str, threads: int, budget: float) -> tup
         zero = _WEIGHT_ZERO[precision]
         models = [int8_model(case, is_signed=is_signed, weight_zero=zero) for is_signed in (True, False)]
     inputs = [feeds(model) for model in models]
-    layer, sessions = LayerTime(models[0], threads), [session_of(model, threads) for model in models]
-    require_equal(layer.result(inputs[0]), sessions[0].run(None, inputs[0])[0], f"{case.name} {precision}")
+    layers, name = [LayerTime(model, threads) for model in models], f"{case.name} {precision}"
+    results = [layer.result(given) for layer, given in zip(layers, inputs, strict=True)]
+    sessions = [exact_session(*one, threads, name) for one in zip(models, inputs, results, strict=True)]
+    layer = layers[0]
     peers = {
         str(number): timed(lambda session=session, given=given: session.run(None, given))
         for number, (session, given) in enumerate(zip(sessions, inputs, strict=True))
@@ -144,6 +152,23 @@ def compare(case: LayerCase, precision: str, threads: int, budget: float) -> tup
     )
 
 
+def exact_session(
+    model: bytes, inputs: dict[str, Array], result: Array, threads: int, name: str
+) -> onnxruntime.InferenceSession:
+    """A session that gives this result: with ONNX Runtime's default kernels, else with its precise ones.
+
+    Raises:
+        ValueError: neither does.
+    """
+    session = session_of(model, threads)
+    with contextlib.suppress(ValueError):
+        require_equal(result, session.run(None, inputs)[0], name)
+        return session
+    session = session_of(model, threads, PRECISE)
+    require_equal(result, session.run(None, inputs)[0], name)
+    return session
+
+
 def require_equal(result: Array, expected: Array, name: str) -> None:
     """Refuse to compare the speed of what computes something else; INT8 values may differ by one step.
 
@@ -156,9 +181,13 @@ def require_equal(result: Array, expected: Array, name: str) -> None:
         raise ValueError(f"{name}: dryfit and ONNX Runtime differ by {difference.max():.2g}")
 
 
-def session_of(model: bytes, threads: int) -> onnxruntime.InferenceSession:
-    """A session of ONNX Runtime."""
+def session_of(
+    model: bytes, threads: int, entries: Mapping[str, str] = MappingProxyType({})
+) -> onnxruntime.InferenceSession:
+    """A session of ONNX Runtime, with entries of its configuration."""
     options = onnxruntime.SessionOptions()
+    for key, value in entries.items():
+        options.add_session_config_entry(key, value)
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -19,6 +19,7 @@ from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.metric import worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from measuring.accuracy_cases import AccuracyCase, Pictures
+from measuring.runtimes import PRECISE
 
 Array = np.ndarray[Any, Any]
 Answers = Mapping[str, Array]
@@ -120,17 +121,13 @@ def measured(
     )
 
 
-EXACT = {"session.x64quantprecision": "1"}
-"""Makes ONNX Runtime's kernels on x86 without dot products of bytes add products without saturation."""
-
-
 def onnxruntime_answers(model: Path, pictures: Pictures) -> Answers:
     """What ONNX Runtime answers to the pictures that are judged, by its kernels that do not saturate."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    for key, value in EXACT.items():
+    for key, value in PRECISE.items():
         options.add_session_config_entry(key, value)
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     name, outputs = session.get_inputs()[0].name, [one.name for one in session.get_outputs()]

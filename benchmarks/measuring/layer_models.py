@@ -91,13 +91,16 @@ def int8_model(case: LayerCase, *, is_signed: bool, weight_zero: int = 0) -> byt
 
 
 def feeds(model: bytes) -> dict[str, Array]:
-    """Random inputs of a model."""
+    """Random inputs of a model: bytes of their whole range, so that a kernel that saturates shows it."""
     found = {}
     for tensor in onnx.load_from_string(model).graph.input:
         shape = [extent.dim_value for extent in tensor.type.tensor_type.shape.dim]
         kind = helper.tensor_dtype_to_np_dtype(tensor.type.tensor_type.elem_type)
-        is_real = np.issubdtype(kind, np.floating)
-        values = _generator.standard_normal(shape) if is_real else _generator.integers(0, 100, shape)
+        is_real, limits = np.issubdtype(kind, np.floating), None
+        if kind in (np.int8, np.uint8):
+            limits = np.iinfo(kind)
+        low, high = (0, 100) if limits is None else (limits.min, limits.max + 1)
+        values = _generator.standard_normal(shape) if is_real else _generator.integers(low, high, shape)
         found[tensor.name] = values.astype(kind)
     return found
 

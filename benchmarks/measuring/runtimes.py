@@ -13,6 +13,9 @@ from measuring.bars import ONNXRUNTIME, OPENVINO
 Array = np.ndarray[Any, Any]
 Run = Callable[[], Array]
 
+PRECISE = {"session.x64quantprecision": "1"}
+"""Configures ONNX Runtime's kernels on x86 without dot products of bytes to add products without saturation."""
+
 
 def build_engine(model: Path, engine: Path) -> None:
     """Build a CPU engine of a model and write it to a file."""

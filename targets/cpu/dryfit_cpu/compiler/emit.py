@@ -171,10 +171,15 @@ def changed_if(
     with builder.if_then(condition):
         changed = change()
         inside = builder.block
-    results = [builder.phi(value.type) for value in values]
-    for phi, value, other in zip(results, values, changed, strict=True):
-        phi.add_incoming(value, before)
-        phi.add_incoming(other, inside)
+    return merged(builder, (before, values), (inside, changed))
+
+
+def merged(builder: Builder, *ways: tuple[Any, Sequence[Value]]) -> list[Value]:
+    """Values where ways meet, each of them (last block, values in their order)."""
+    results = [builder.phi(value.type) for value in ways[0][1]]
+    for block, values in ways:
+        for phi, value in zip(results, values, strict=True):
+            phi.add_incoming(value, block)
     return results
 
 

@@ -26,7 +26,7 @@ BLOCK_ROW_BYTES = 4 * LANES * VECTORS
 
 _WORDS = (
     "input", "weights", "starts", "multipliers", "real_bias", "input_stride", "segments", "segment_count",
-    "segment_length", "flip", "ending", "sums", "ahead_step", "output_stride", "residual_stride",
+    "segment_length", "product_argument", "ending", "sums", "ahead_step", "output_stride", "residual_stride",
 )  # fmt: skip
 """Integers that are the same for many blocks, in the order in which they lie; the fields of `StepNumbers` follow."""
 
@@ -53,8 +53,9 @@ def held_arguments(builder: Builder, *arguments: Value) -> Value:
         starts, multipliers: addresses of what the sums of each channel begin at, INT32, and are scaled by, FP32.
         real_bias: address of what is then added to them, FP32; 0 for nothing.
         input_stride, segments, segment_count, segment_length: those of `BlockTerms`.
-        flip: the bits of a pixel's word that are flipped: 0x80808080 makes bytes 128 above their values of signed ones.
-            Machines that multiply signed bytes or pairs have no use for it.
+        product_argument: where all products are of unsigned and signed bytes, the bits of a pixel's word that are
+            flipped: 0x80808080 makes bytes 128 above their values of signed ones. Where words are joined, the table of
+            `JoinedWords`. Other products have no use for it.
         ending: one of the codes of `integer_endings.py`, or `LEAVES_SUMS`.
         sums: where sums are left, INT32, `BLOCK_ROW_BYTES` a pixel, the second run's pixels after the first's.
         ahead_step: bytes between what a block asks for and what the next one does.
@@ -174,7 +175,7 @@ def _block(
     starts = builder.add(common["starts"], channels)
     # All pixels of a channel begin alike, with bias and correction: so the sums need no addition at their end.
     first = [load(builder, SUMS, offset(builder, starts, 4 * LANES * vector)) for vector in range(VECTORS)]
-    words = product(builder, common["flip"])
+    words = product(builder, common["product_argument"])
     sums = sum_words(builder, words, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
 
     # What the ending needs is read again: kept from the beginning it would be in the way, and written to the stack.

@@ -47,7 +47,7 @@ from numba import types
 
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import FLOAT, WORD, Builder, Loop, Value, load, offset, store, word
+from dryfit_cpu.compiler.emit import BYTE, FLOAT, WORD, Builder, Loop, Value, load, offset, store, word
 from dryfit_cpu.compiler.line_copies import CACHE_LINE
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import first_mask, store_first
@@ -59,6 +59,8 @@ LANES = current_tier().lanes
 # vectors of weights and one broadcast are 31 of 32 registers.
 VECTORS = 2
 """Width of a block; sums of one vector a pixel are a narrow block."""
+BLOCK_BYTES = 4 * LANES * VECTORS
+"""Bytes of a word's weights for all channels of a block, and of a pixel's sums."""
 PANEL_ROW_BYTES = 4 * PANEL_CHANNELS
 """A panel is packed the same on every machine; narrower blocks take a part of its columns."""
 
@@ -77,6 +79,25 @@ def _as_they_are(_builder: Builder, weights: list[Value]) -> list[Value]:
 
 
 @attrs.frozen
+class JoinedWords:
+    """The words of a turn, added together before they are added to the sums.
+
+    Attributes:
+        add: (builder, addresses of pixels, address of weights, sums) -> sums.
+        table: address of a byte for each piece of weights as wide as a block, which is not 0 where the turn that begins
+            there may be joined; less the address of the weights, in such pieces.
+    """
+
+    add: Callable[[Builder, list[Value], Value, list[Value]], list[Value]]
+    table: Value
+
+    def may_join(self, builder: Builder, weight: Value) -> Value:
+        """Whether the turn that begins at this address may be."""
+        piece = builder.lshr(weight, word(BLOCK_BYTES.bit_length() - 1))
+        return builder.icmp_unsigned("!=", load(builder, BYTE, builder.add(self.table, piece)), BYTE(0))
+
+
+@attrs.frozen
 class BlockProduct:
     """What is multiplied, and how.
 
@@ -91,6 +112,7 @@ class BlockProduct:
         panel_bytes: bytes from panel to panel, where a block is wider than one.
         is_apart: whether each word of a turn begins when the one before is added, as a product takes registers of its
             own: mixed, the words would not leave enough for the sums.
+        joined: what adds the words of a turn together where their weights allow that; None where no product can.
     """
 
     unit: Value
@@ -101,6 +123,7 @@ class BlockProduct:
     add_words: Callable[[Builder, list[Value], Value, int, list[Value]], list[Value]] | None = None
     panel_bytes: Value | None = None
     is_apart: bool = False
+    joined: JoinedWords | None = None
 
     def of_words(
         self, builder: Builder, pixels: list[Value], weight: Value, words: int, sums: list[Value]
@@ -122,6 +145,21 @@ class BlockProduct:
                     index = pixel * vectors + vector
                     sums[index] = self.add(builder, value, columns, vector, sums[index])
         return sums
+
+    def of_turn(
+        self, builder: Builder, pixels: list[Value], weight: Value, words: int, sums: list[Value]
+    ) -> list[Value]:
+        """The same for all words of a turn, which may be joined."""
+        if self.joined is None:
+            return self.of_words(builder, pixels, weight, words, sums)
+        with builder.if_else(self.joined.may_join(builder, weight), likely=True) as (together, one_by_one):
+            with together:
+                joined = self.joined.add(builder, pixels, weight, sums)
+                first = builder.block
+            with one_by_one:
+                apart = self.of_words(builder, pixels, weight, words, sums)
+                second = builder.block
+        return emit.merged(builder, (first, joined), (second, apart))
 
     def _of_lanes(self, builder: Builder, pixels: list[Value], weight: Value, sums: list[Value]) -> list[Value]:
         """The same for as many words as a register has lanes."""
@@ -219,7 +257,8 @@ def sum_segments(
         *bases, weight, sums = *state[: runs + 1], list(state[runs + 1 :])
         here = strides.inside_loop()
         pixels = [here.address(base, pixel) for base in bases for pixel in range(run)]
-        sums = product.of_words(builder, pixels, weight, unroll, sums)
+        of_words = product.of_turn if unroll == UNROLL else product.of_words
+        sums = of_words(builder, pixels, weight, unroll, sums)
         moved = [offset(builder, base, 4 * unroll) for base in bases]
         return [*moved, offset(builder, weight, PANEL_ROW_BYTES * unroll), *sums]
 

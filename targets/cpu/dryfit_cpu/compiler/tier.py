@@ -98,6 +98,11 @@ class Tier:
         return self.products is IntegerProducts.PAIRS and "avx2" in self.required
 
     @property
+    def joins_words(self) -> bool:
+        """Whether such sums of two words are joined, where they fit 16 bits. Blocks of AVX512 lack the registers."""
+        return self.has_short_sums and self.lanes == 8
+
+    @property
     def byte_shift(self) -> int:
         """How far above their values bytes of activations are multiplied, which sums begin below: 128 or 0."""
         return 128 if self.products is IntegerProducts.UNSIGNED_BYTES else 0

@@ -11,6 +11,7 @@ from dryfit.network.layers.activation import Activation, ActivationType, Scale
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.quantization import Dequantize, Quantize
+from dryfit.network.layers.reduction import Reduce
 from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.tensor import Tensor
 from dryfit_cpu.kernels.integer_stages import Quantized, grid_of
@@ -81,6 +82,9 @@ def _keeps(layer: Layer) -> bool:
     """Whether a layer gives nothing negative, and nothing but numbers, where it reads only such."""
     if isinstance(layer, Pooling):
         return _has_elements(layer) and layer.pooling_type is not PoolingType.MAX_AVERAGE_BLEND
+    if isinstance(layer, Reduce):
+        # The average of nothing is NaN, its maximum minus infinity.
+        return all(extent >= 1 for extent in layer.connected_inputs[0].shape)
     if isinstance(layer, Elementwise):
         return layer.op in _KEEPING
     return layer.only_moves_values or isinstance(layer, Concatenation)

@@ -41,12 +41,16 @@ from dryfit_cpu.kernels.windows import WindowGeometry
 
 _FLIP = 0x80808080
 """Makes unsigned bytes 128 above their values of signed ones, on machines that multiply those."""
+_BLOCK_BYTES = UNIT * current_tier().block_channels
 _LARGEST_PRODUCT = 255 * 128
 """Of the values that a machine multiplies."""
 _CONVOLVE = NativeFunction("integer_convolution", "convolve")
 _CONVOLVE_UNSIGNED = (
     NativeFunction("integer_convolution", "convolve_unsigned") if current_tier().has_short_sums else _CONVOLVE
 )
+
+
+_MARK_JOINED = NativeFunction("integer_convolution", "mark_joined_words") if current_tier().joins_words else None
 
 
 def integer_workspace_bytes(window: WindowGeometry) -> int:
@@ -299,7 +303,10 @@ def bind_integer_product(
     ]
     table = panel_table(offsets, whole_blocks(group_outputs), depth, output.size, residual_size)
     order = order_of(binding.tactic, tiles, table, depth)
-    convolve = _CONVOLVE if read.size == current_tier().staged_bytes else _CONVOLVE_UNSIGNED
+    convolve, product_argument, marks = _CONVOLVE, _FLIP, None
+    if read.size != current_tier().staged_bytes:
+        convolve, marks = _CONVOLVE_UNSIGNED, joined_words(panels)
+        product_argument = marks.ctypes.data - panels.ctypes.data // _BLOCK_BYTES if marks is not None else 0
     main = convolve.work(
         chunks_of(len(tiles if order == codes.TILES_OUTSIDE else table), threads),
         input=Pixels(read.address, axes[2].input),
@@ -310,11 +317,27 @@ def bind_integer_product(
         tiles=WordTable(tiles.ctypes.data, len(tiles)),
         panels=WordTable(table.ctypes.data, len(table)),
         order=order,
-        flip=_FLIP,
+        product_argument=product_argument,
         **numbers.arguments(steps, output, residual, depth * UNIT * _LARGEST_PRODUCT),
     )
-    keeps = [binding, images, read, output, residual, weights, tiles, table]
+    keeps = [binding, images, read, output, residual, weights, tiles, table, marks]
     return NativeStep(binding.group.name, [*read.work, *dense.before, main, *dense.after], keeps)
+
+
+def joined_words(panels: Array) -> Array | None:
+    """For each piece of INT8 panels as wide as a block, whether the words of a turn that begins there may be joined.
+
+    UINT8, 1 where they may. None on tiers that join no words.
+    """
+    if _MARK_JOINED is None:
+        return None
+    marks = np.zeros(panels.nbytes // _BLOCK_BYTES, np.uint8)
+    # The last row begins no turn of two.
+    pieces = len(marks) - PANEL_CHANNELS // current_tier().block_channels
+    work = _MARK_JOINED.work(1, weights=panels.ctypes.data, pieces=pieces, marks=marks.ctypes.data)
+    # Now, and not in each run: the weights stay.
+    NativeStep("joined words", [work]).run()
+    return marks
 
 
 def read_input(

@@ -15,7 +15,7 @@ from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, held_argum
 from dryfit_cpu.compiler.memory import clear_bytes, copy_bytes, load_int, stack_memory, store_int32
 from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import IntegerProducts, current_tier
-from dryfit_cpu.compiler.word_products import IntegerProduct, tier_product, unsigned_product
+from dryfit_cpu.compiler.word_products import IntegerProduct, mark_joined, tier_product, unsigned_product
 from dryfit_cpu.descriptors import ChannelScales, Chunk, Pixels, RequantizationSteps, Runs, WordTable
 from dryfit_cpu.native.indices import share
 from dryfit_cpu.native.requantization import channels_from, finish_rows, numbers_of
@@ -99,7 +99,7 @@ def _convolver(product: IntegerProduct) -> Any:
         tiles: WordTable,
         panels: WordTable,
         order: int,
-        flip: int,
+        product_argument: int,
         ending: int,
         steps: RequantizationSteps,
     ) -> None:
@@ -125,7 +125,7 @@ def _convolver(product: IntegerProduct) -> Any:
         # thirty arguments for each block took longer than the products of the shortest blocks.
         read = (
             input.address, weights, scales.starts, scales.multipliers, scales.real_bias, input.stride, segments.address,
-            segments.runs, segments.length, flip, ending, scratch, words * 32,
+            segments.runs, segments.length, product_argument, ending, scratch, words * 32,
         )  # fmt: skip
         for_blocks = held_arguments(*read, output.stride, residual.stride, *numbers_of(steps))
         for_pieces = held_arguments(*read, _CHANNELS, _CHANNELS, *numbers_of(steps))
@@ -186,6 +186,15 @@ def _convolver(product: IntegerProduct) -> Any:
 convolve = _convolver(tier_product)
 if current_tier().has_short_sums:
     convolve_unsigned = _convolver(unsigned_product)
+
+
+if current_tier().joins_words:
+
+    @native
+    def mark_joined_words(chunk: Chunk, weights: int, pieces: int, marks: int) -> None:
+        """Write for each piece of panels as wide as a block whether the words of a turn from there on may be joined."""
+        for piece in range(*share(chunk, pieces)):
+            mark_joined(weights + piece * BLOCK_ROW_BYTES, marks + piece)
 
 
 _UNIT = 4

@@ -10,6 +10,7 @@ from tests.targets.cpu.kernels.quantized_groups import QuantizedChain, random_by
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType, ScaleMode
 from dryfit.network.layers.elementwise import ElementWiseOperation
+from dryfit.network.layers.reduction import ReduceOperation
 from dryfit.network.layers.window_layer import PoolingType
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import integer_products
@@ -58,6 +59,16 @@ def pooled(**parameters):
     return lambda chain: pool(chain, **parameters)
 
 
+def average(axes):
+    """The average over a bit mask of axes."""
+
+    def reduce(chain):
+        layer = chain.network.add_reduce(chain.value, ReduceOperation.AVG, axes, keep_dims=True)
+        chain.value = layer.get_output(0)
+
+    return reduce
+
+
 def powered(chain):
     power = np.full(8, 0.5, np.float32)
     chain.value = chain.network.add_scale(chain.value, ScaleMode.CHANNEL, power=power).get_output(0)
@@ -100,6 +111,7 @@ def sum_with(other):
         (relu, pool),
         (relu, pooled(kind=PoolingType.AVERAGE, pre_padding=(1, 1), post_padding=(1, 1))),
         (relu, rounding, pool, reshape),
+        (relu, rounding, average(12), rounding),
         (relu, sum_with(lambda chain: chain.value)),
         (relu, sum_with(lambda chain: chain.constant(np.ones(SHAPE, np.float32)))),
         (sum_with(lambda chain: chain.constant(-np.ones(SHAPE, np.float32))), relu),
@@ -114,6 +126,7 @@ def test_what_comes_from_a_relu_of_codes_has_none(steps):
     [
         (),
         (pool,),
+        (average(12),),
         (clip(-1.0),),
         (clip(0.0, -1.0),),
         (relu, pooled(kind=PoolingType.MAX_AVERAGE_BLEND, blend_factor=2.0)),

@@ -24,11 +24,13 @@ from dryfit.quantization.rounding import RoundingMode
 from dryfit.reference.inference import infer_specs
 from dryfit.target.kernels import Binding
 from dryfit_cpu import codes
+from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import convolution as convolution_module
 from dryfit_cpu.kernels import integer_products
 from dryfit_cpu.kernels.convolution import convolve_integers
 from dryfit_cpu.kernels.dilated_windows import rectangles
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
+from dryfit_cpu.kernels.integer_products import joined_words
 from dryfit_cpu.kernels.integer_weights import REPEATED, UNIT, in_bytes, integer_weights
 from dryfit_cpu.kernels.requantization import requantization_of
 from dryfit_cpu.kernels.windows import WindowGeometry
@@ -307,6 +309,46 @@ def test_the_largest_products_of_codes_behind_a_relu_are_summed_exactly(channels
     chain.fill = 127
     chain.quantize(25.0)
     assert (assert_like_definition(chain, convolve_integers, exact_convolution(chain)) == -98).all()
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("weight", [64, 65])
+def test_products_that_fit_16_bits_when_joined_and_those_just_too_large_are_summed_exactly(sign, weight):
+    chain = QuantizedChain((1, 64, 1, 14), is_cut=True)
+    weights = np.zeros((33, 64, 1, 1), np.int8)
+    # Four weights of one sign that sum to 258, whose products with 127 fit, or to 260.
+    weights[:, 0::4], weights[:, 1::4] = sign * 65, sign * weight
+    chain.convolve(weights, np.full(33, 0.01, np.float32), None)
+    chain.fill = 127
+    chain.quantize(1.5)
+    found = assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+    assert (abs(found.astype(int)) > 80).all()
+
+
+@pytest.mark.parametrize("channels", [4, 12, 64, 67])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
+@pytest.mark.parametrize("spread", [20, 45, 80])
+def test_codes_behind_a_relu_are_summed_exactly_whichever_words_are_joined(channels, kernel, spread):
+    generator = np.random.default_rng(channels)
+    chain = QuantizedChain((1, channels, 7, 15), is_cut=True)
+    weights = np.clip(generator.standard_normal((40, channels, *kernel)) * spread, -128, 127).astype(np.int8)
+    scale = 1.5 / (spread * np.sqrt(weights[0].size) * 0.05 * 70)
+    chain.convolve(weights, np.full(40, scale, np.float32), None)
+    chain.quantize(0.03)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+@pytest.mark.skipif(not current_tier().joins_words, reason="this tier joins no words")
+def test_words_are_joined_where_no_sum_of_weights_of_one_sign_is_too_large():
+    generator = np.random.default_rng(0)
+    panels = np.clip(generator.standard_normal((1, 3, 21, 32, 4)) * 55, -128, 127).astype(np.int8)
+    width = current_tier().block_channels
+    blocks = panels.reshape(-1, 32 // width, width, 2, 2).astype(int)
+    shares = [np.maximum(sign * blocks, 0).sum(axis=-1) for sign in (1, -1)]
+    expected = np.zeros(blocks.shape[:2], bool)
+    expected[:-1] = np.all([(share[:-1] + share[1:] <= 258).all(axis=(2, 3)) for share in shares], axis=0)
+    assert 0.2 < expected.mean() < 0.9
+    assert (joined_words(panels).reshape(expected.shape) == expected).all()
 
 
 @pytest.mark.parametrize("channels", [1, 7, 8, 15, 16, 24, 31, 33, 48])
