@@ -32,7 +32,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
@@ -84,6 +83,8 @@ def overlay_from_bytes(data: bytes, origin: str) -> Overlay:
     Raises:
         ConfigError, UnknownNameError: As `read_overlay`.
     """
+    import tomllib  # every command has this module, and few read an overlay
+
     if len(data) > LARGEST_FILE:
         raise ConfigError(
             "The file is too large for an overlay",

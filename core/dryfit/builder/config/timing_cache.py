@@ -13,7 +13,6 @@ import attrs
 
 from dryfit.atomic_file import write_atomically
 from dryfit.errors import ConfigError
-from dryfit.quantization.cache_document import json_number
 from dryfit.target.tactics import processor_name, timing_file
 
 FORMAT = 1
@@ -167,6 +166,8 @@ class TimingCache:
 
 def _fields(line: str, kinds: Mapping[str, type], where: str) -> dict[str, Any]:
     """Return the fields of one line, with exactly these names and types; an integer is accepted as a float."""
+    from dryfit.quantization.cache_document import json_number  # with all that calibration caches are made of
+
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

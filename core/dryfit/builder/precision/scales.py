@@ -22,9 +22,6 @@ from dryfit.quantization.integer_inputs import (
     integer_inputs,
     unscaled_input,
 )
-from dryfit.quantization.lint.catalogue import findings_of
-from dryfit.quantization.lint.network_view import NetworkView
-from dryfit.quantization.lint.weights import weights_axis
 from dryfit.quantization.range_sharing import floating_point_network
 from dryfit.quantization.scale_table import RangeOrigin, ScaleTable, scale_table
 from dryfit.target.target import Target
@@ -279,6 +276,10 @@ def _wrong_axes(network: Network) -> Sequence[str]:
     """Weights whose scales follow another axis than that of the output channels."""
     if not is_explicit(network):
         return []
+    from dryfit.quantization.lint.catalogue import findings_of
+    from dryfit.quantization.lint.network_view import NetworkView
+    from dryfit.quantization.lint.weights import weights_axis
+
     return [
         f"Scales of the weights of {one.layer!r} must follow the output channels: {one.found}. It is not INT8"
         for one in findings_of(weights_axis, NetworkView(network))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -37,10 +38,12 @@ from dryfit.passes.quantized_operators.operator_of_group import (
     formed_operator,
 )
 from dryfit.passes.simplify import replace_by_constants
-from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.quantized_group import QuantizedGroup
 from dryfit.reference.registry import evaluate
+
+if TYPE_CHECKING:
+    from dryfit.quantization.methods.method import QuantizeMethod
 
 logger = logging.getLogger("dryfit.passes")
 

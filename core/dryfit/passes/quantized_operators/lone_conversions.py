@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -13,7 +14,9 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 from dryfit.passes.quantized_operators.grid import CodeGrid, grid_of, grid_problem
 from dryfit.passes.quantized_operators.operator_of_group import rule_problem
-from dryfit.quantization.methods.method import QuantizeMethod
+
+if TYPE_CHECKING:
+    from dryfit.quantization.methods.method import QuantizeMethod
 
 Replacement = tuple[Layer, QuantizedOperator, Tensor]
 """A quantize or dequantize layer, the operator in its place, and what that reads."""

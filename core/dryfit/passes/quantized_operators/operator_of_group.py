@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -19,10 +20,11 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Array, TensorSpec
 from dryfit.passes.quantized_operators.grid import BiasError, CodeGrid, grid_of, grid_problem, integer_bias, real_bias
 from dryfit.plugins.quantize_methods import quantize_method
-from dryfit.quantization.methods.call import call_of
-from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.quantized_group import QuantizedGroup, find_quantized_group, missing_for_group
+
+if TYPE_CHECKING:  # what methods are made of, which few networks have
+    from dryfit.quantization.methods.method import MethodRule, QuantizeMethod
 
 NONE = "none"
 """The name that says: no method, whatever else is said."""
@@ -144,6 +146,8 @@ def rule_of(operator: QuantizedOperator, specs: Sequence[TensorSpec | None], met
     Raises:
         ConfigError: it does not have the operator, or refuses its scales.
     """
+    from dryfit.quantization.methods.call import call_of
+
     return method.rule_for(call_of(operator, [None if spec is None else _any_values(spec) for spec in specs]))
 
 
