@@ -248,6 +248,7 @@ def _widen_bytes(source: int, output: int, count: int) -> None:
 
 _LOWEST: Any = float32(-128.0)
 _HIGHEST: Any = float32(127.0)
+_ZERO: Any = float32(0.0)
 _MODEST: Any = float32(10000.0)
 """Multipliers of INT8 values below this give numbers that can be rounded before they are limited."""
 
@@ -271,6 +272,7 @@ def requantize(
         and abs(steps.residual_multiplier) < _MODEST and abs(steps.last_multiplier) < _MODEST
         and steps.operation <= SUM
     )  # fmt: skip
+    rounds_once = not steps.rounds_sum and not steps.rounds_last and steps.zero_point == 0.0
     block, stop = share(chunk, blocks_of(extents, PACKED_VALUES))
     while block < stop:
         i0, i1, i2, i3, count, blocks = run_of_row(block, stop, extents, PACKED_VALUES)
@@ -280,13 +282,31 @@ def requantize(
         done = 0
         if is_dense:
             done = count // PACKED_VALUES * PACKED_VALUES
-            _requantize_run(done, at, add, to, (source_zero, multiplier), steps)
+            scale = (source_zero, multiplier)
+            # What is asked for each vector costs as much as its arithmetic: without, a sum of 0.8 million values takes
+            # 156 us in the place of 193 (AMD EPYC, Zen 3), and a third of the instructions.
+            if rounds_once and steps.operation == SUM:
+                _requantize_run(done, at, add, to, scale, _rounded_once(steps, SUM))
+            elif rounds_once:
+                _requantize_run(done, at, add, to, scale, _rounded_once(steps, FIRST))
+            else:
+                _requantize_run(done, at, add, to, scale, steps)
         for i in range(done, count, LANES):
             x = read(at + i * source.stride3, source.stride3, source.kind, count - i)
             x = (x - splat(source_zero)) * splat(multiplier)
             x = requantized(x, add + i * residual.stride3, residual.stride3, residual.kind, count - i, steps)
             to_vector = to + i * output.stride3
             write_limited(to_vector, output.stride3, output.kind, x, count - i, steps.rounding, last_limits(steps))
+
+
+@inlined
+def _rounded_once(steps: RequantizationSteps, operation: int) -> RequantizationSteps:
+    """The steps with constants in the place of what a loop would ask."""
+    return RequantizationSteps(
+        steps.rounding, 0, steps.sum_low, steps.sum_high, steps.sum_multiplier, operation, steps.residual_multiplier,
+        steps.residual_zero, steps.low, steps.high, 0, steps.last_multiplier, steps.last_low, steps.last_high,
+        _ZERO,
+    )  # fmt: skip
 
 
 @inlined

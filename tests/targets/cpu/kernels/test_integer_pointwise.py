@@ -43,6 +43,18 @@ def test_a_sum_of_two_scales_is_rounded_once(layout, rounding):
     assert_like_definition(chain, map_integers, source(chain), layouts, rounding)
 
 
+@pytest.mark.parametrize("zero_points", [(0, 0), (5, 0), (0, -7)])
+@pytest.mark.parametrize("adds", [False, True])
+def test_long_runs_in_another_scale_are_rounded_once(adds, zero_points):
+    before, after = zero_points
+    chain = QuantizedChain((1, 3, 31, 47), zero_point=before)
+    if adds:
+        chain.residual(0.025, rounds_first=False)
+    chain.quantize(0.03, after)
+    distances, scale, bias = source(chain)
+    assert_like_definition(chain, map_integers, (distances - before, scale, bias))
+
+
 def test_an_activation_between_two_roundings_is_kept():
     chain = QuantizedChain(SHAPE)
     chain.activate((-1.0, 2.5))
