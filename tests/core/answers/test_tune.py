@@ -497,6 +497,26 @@ def test_sums_are_in_fp16_where_that_brings_more_than_chance(samples, monkeypatc
     assert tuner._with_real_sums(found) is found
 
 
+@pytest.mark.parametrize(
+    ("device", "most", "expected"), [("DLA", 0.5, {"node_of_y"}), ("DLA", 0.1, ()), ("GPU", 1, ())]
+)
+def test_layers_that_give_outputs_in_int8_are_in_fp16_where_the_limit_has_room(device, most, expected, samples):
+    small = residual()
+    judge = judge_of(small, np.load(samples), device=device)
+    tuner = tuning._Tuner(judge, small, 99.0, most)
+    tuner.begin()
+    found = tuning._Mixture(tuner.now, "as it was", 1, tuner._verdict)
+    more = tuner._with_real_outputs(found)
+    assert more.candidate.half == set(expected)
+    assert (more is found) or more.what == "as it was, and 1 layer more for outputs"
+    assert more.verdict.score - found.verdict.score > (0.3 if expected else -1e-9)
+    said = tuning._Mixture(attrs.evolve(tuner.now, said={"node_of_y": dryfit.DataType.INT8}), "", 1, tuner._verdict)
+    assert tuner._with_real_outputs(said) is said, "what the user sets stays"
+    every = frozenset(layer.name for layer in judge.network(small).layers)
+    whole = tuning._Mixture(attrs.evolve(tuner.now, half=every), "", 1, tuner._verdict)
+    assert tuner._with_real_outputs(whole) is whole, "there is nothing in INT8"
+
+
 def test_fp16_is_tried_without_the_layers_that_shift_inputs_too(samples, monkeypatch):
     small = four("Relu(a)")
     tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1, ["input-centering"])

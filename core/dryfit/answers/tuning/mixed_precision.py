@@ -164,6 +164,12 @@ def readers_of(probe: LayerProbe) -> dict[str, frozenset[str]]:
     return {name: layers for name, layers in found.items() if layers}
 
 
+def output_givers(probe: LayerProbe) -> list[frozenset[str]]:
+    """Return the names of the network's layers that give each tensor in INT8 that no INT8 layer reads: outputs."""
+    read = readers_of(probe)
+    return [frozenset(one.layers) for one in probe.layers if one.output in probe.tensors and one.output not in read]
+
+
 def sums_past_int8(network: Network, half: Collection[str], kept: Collection[str] = ()) -> frozenset[str]:
     """Return the layers of sums that would read more exact numbers in FP16, although INT8 layers read the same tensor.
 

@@ -25,7 +25,7 @@ from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.input_centering import center_inputs
 from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge, multiply_accumulates
-from dryfit.answers.tuning.mixed_precision import choices, mixed, noise_of, readers_of, sums_past_int8
+from dryfit.answers.tuning.mixed_precision import choices, mixed, noise_of, output_givers, readers_of, sums_past_int8
 from dryfit.answers.tuning.normalization import (
     Folding,
     analytic_biases,
@@ -928,6 +928,8 @@ class _Tuner:
             found = self._with_real_sums(found)
         if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
             found = self._corrected_mixture(found)
+        if not self._is_reached(found.verdict) and "mixed-precision" in self._steps:
+            found = self._with_real_outputs(found)
         return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
 
     def _with_real_sums(self, found: _Mixture) -> _Mixture:
@@ -937,13 +939,34 @@ class _Tuner:
         """
         start = found.candidate
         sums = sums_past_int8(self._judge.network(start.model), start.half, start.said)
-        candidate = attrs.evolve(start, half=start.half | sums)
-        if not sums or not self._keeps_segments(candidate):
+        return self._with_more_half(found, sums, f"and {len(sums)} more for sums")
+
+    def _with_real_outputs(self, found: _Mixture) -> _Mixture:
+        """Return the mixture with layers in FP16 that give outputs in INT8, as on a DLA, if that convinces.
+
+        They are those with the fewest multiply-accumulates, as many as the limit has room for.
+        """
+        start = found.candidate
+        if not self._judge.has_int8(start):
+            return found
+        macs = multiply_accumulates(self._judge.network(start.model))
+        most = self._max_macs * sum(macs.values())
+        half = start.half
+        for layers in sorted(output_givers(self._judge.probe(start)), key=lambda one: sum(macs[name] for name in one)):
+            if layers.isdisjoint(start.said) and sum(macs[name] for name in half | layers) <= most:
+                half |= layers
+        count = count_text(len(half - start.half), "layer")
+        return self._with_more_half(found, half - start.half, f"and {count} more for outputs")
+
+    def _with_more_half(self, found: _Mixture, layers: frozenset[str], what: str) -> _Mixture:
+        """Return the mixture with more layers in FP16, if that convinces."""
+        candidate = attrs.evolve(found.candidate, half=found.candidate.half | layers)
+        if not layers or not self._keeps_segments(candidate):
             return found
         verdict = self._judge.verdict(candidate)
         if not gain(found.verdict, verdict).is_convincing or not self._is_harmless(found.verdict, verdict):
             return found
-        return _Mixture(candidate, found.what, 1, verdict).after(found, f"and {len(sums)} more for sums")
+        return _Mixture(candidate, found.what, 1, verdict).after(found, what)
 
     def _corrected_mixture(self, found: _Mixture) -> _Mixture:
         """Return the mixture with the mean errors taken back that its INT8 layers leave, if that convinces."""
@@ -974,6 +997,8 @@ class _Tuner:
             found = self._with_real_sums(found)
         if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
             found = self._corrected_mixture(found)
+        if not self._is_reached(found.verdict) and "mixed-precision" in self._steps:
+            found = self._with_real_outputs(found)
         return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
 
     def _split_from(self, start: Candidate) -> _Mixture | None:
