@@ -16,15 +16,15 @@ from pathlib import Path
 
 PARTS = (
     ("tests/integration",),
+    ("tests/core/cli",),
+    ("tests/repository", "tests/benchmarks", "tests/golden"),
     ("tests/conformance",),
     ("tests/targets",),
     ("tests",),
-    ("tests/core/cli",),
-    ("tests/core/builder", "tests/core/board"),
-    ("tests/frontends",),
-    ("tests/core/answers",),
     ("tests/targets/cpu/kernels",),
-    ("tests/repository", "tests/benchmarks", "tests/golden"),
+    ("tests/core/answers",),
+    ("tests/frontends",),
+    ("tests/core/builder", "tests/core/board"),
     ("tests/core/testing", "tests/core/calibration"),
 )
 """Folders that run in one process, without those that run in another one. What takes long comes first."""
