@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 TESTS ?= tests
-JOBS ?= 3
+JOBS ?= 2
 BENCHMARKS ?= networks kernels narrow_weights start_up packing can_run_on partition quantization_passes memory_plan tensorrt_module
 
 # Compiled kernels are kept here, so that a second run starts warm and nothing outside this folder is written.
@@ -35,8 +35,7 @@ demo: $(VENV)/demo.stamp ## calibrate, place, build and run the digits network i
 quick: lint types ## style, types and a representative part of the tests, before a commit
 	$(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal -m quick $(TESTS)
 
-# The tests check contracts and generated pages themselves. What uses one processor runs beside another of its kind: one
-# more than a small machine has, since each waits now and then, for processes that it starts or for a package to arrive.
+# The tests check contracts and generated pages themselves. What uses one processor runs beside another of its kind.
 test: ## everything that has to hold before a change is done
 	$(MAKE) --no-print-directory --jobs=$(JOBS) $(VENV)/test.stamp build/wheel/vela.stamp
 	$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync types lint kernels site stranger
