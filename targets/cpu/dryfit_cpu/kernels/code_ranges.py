@@ -11,7 +11,7 @@ from dryfit.network.layers.activation import Activation, ActivationType, Scale
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.layers.movement import Concatenation
 from dryfit.network.layers.quantization import Dequantize, Quantize
-from dryfit.network.layers.reduction import Reduce
+from dryfit.network.layers.reduction import Reduce, ReduceOperation
 from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.tensor import Tensor
 from dryfit_cpu.kernels.integer_stages import Quantized, grid_of
@@ -83,8 +83,10 @@ def _keeps(layer: Layer) -> bool:
     if isinstance(layer, Pooling):
         return _has_elements(layer) and layer.pooling_type is not PoolingType.MAX_AVERAGE_BLEND
     if isinstance(layer, Reduce):
-        # The average of nothing is NaN, its maximum minus infinity.
-        return all(extent >= 1 for extent in layer.connected_inputs[0].shape)
+        # The average of nothing is NaN, its maximum minus infinity. A product of many numbers may become infinite, and
+        # NaN by a zero that follows.
+        has_elements = all(extent >= 1 for extent in layer.connected_inputs[0].shape)
+        return has_elements and layer.op is not ReduceOperation.PROD
     if isinstance(layer, Elementwise):
         return layer.op in _KEEPING
     return layer.only_moves_values or isinstance(layer, Concatenation)

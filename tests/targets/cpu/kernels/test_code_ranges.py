@@ -59,11 +59,11 @@ def pooled(**parameters):
     return lambda chain: pool(chain, **parameters)
 
 
-def average(axes):
-    """The average over a bit mask of axes."""
+def reduced(op):
+    """A reduction of images."""
 
     def reduce(chain):
-        layer = chain.network.add_reduce(chain.value, ReduceOperation.AVG, axes, keep_dims=True)
+        layer = chain.network.add_reduce(chain.value, op, axes=12, keep_dims=True)
         chain.value = layer.get_output(0)
 
     return reduce
@@ -111,7 +111,7 @@ def sum_with(other):
         (relu, pool),
         (relu, pooled(kind=PoolingType.AVERAGE, pre_padding=(1, 1), post_padding=(1, 1))),
         (relu, rounding, pool, reshape),
-        (relu, rounding, average(12), rounding),
+        (relu, rounding, reduced(ReduceOperation.AVG), rounding),
         (relu, sum_with(lambda chain: chain.value)),
         (relu, sum_with(lambda chain: chain.constant(np.ones(SHAPE, np.float32)))),
         (sum_with(lambda chain: chain.constant(-np.ones(SHAPE, np.float32))), relu),
@@ -126,7 +126,8 @@ def test_what_comes_from_a_relu_of_codes_has_none(steps):
     [
         (),
         (pool,),
-        (average(12),),
+        (reduced(ReduceOperation.AVG),),
+        (relu, reduced(ReduceOperation.PROD)),
         (clip(-1.0),),
         (clip(0.0, -1.0),),
         (relu, pooled(kind=PoolingType.MAX_AVERAGE_BLEND, blend_factor=2.0)),
