@@ -924,12 +924,17 @@ class _Tuner:
                 other = attrs.evolve(other, tries=other.tries + count)
                 if gain(found.verdict, other.verdict, other.tries).is_convincing:
                     found = other.after(found, f"ranges by {name}")
-        if not self._is_reached(found.verdict):
-            found = self._with_real_sums(found)
-        if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
-            found = self._corrected_mixture(found)
-        if not self._is_reached(found.verdict) and "mixed-precision" in self._steps:
-            found = self._with_real_outputs(found)
+        return self._ended(found)
+
+    def _ended(self, found: _Mixture) -> _Proposal:
+        """Return a mixture with what is tried at its end, one after the other until the metric is reached."""
+        for step, changed in (
+            ("mixed-precision", self._with_real_sums),
+            ("bias-correction", self._corrected_mixture),
+            ("mixed-precision", self._with_real_outputs),
+        ):
+            if step in self._steps and not self._is_reached(found.verdict):
+                found = changed(found)
         return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
 
     def _with_real_sums(self, found: _Mixture) -> _Mixture:
@@ -993,13 +998,7 @@ class _Tuner:
                 found = other and (other if found is None else other.after(found, "without corrections"))
         if found is None:
             return _Proposal(None, "no channels can be divided")
-        if not self._is_reached(found.verdict) and "mixed-precision" in self._steps:
-            found = self._with_real_sums(found)
-        if not self._is_reached(found.verdict) and "bias-correction" in self._steps:
-            found = self._corrected_mixture(found)
-        if not self._is_reached(found.verdict) and "mixed-precision" in self._steps:
-            found = self._with_real_outputs(found)
-        return _Proposal(found.candidate, found.what + self._latencies(found.candidate), found.tries)
+        return self._ended(found)
 
     def _split_from(self, start: Candidate) -> _Mixture | None:
         """Return a network with divided channels: the fewest pieces that reach the metric, the best if none do.
