@@ -18,8 +18,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
-from collections.abc import Mapping
-from types import MappingProxyType
 
 import attrs
 import numpy as np
@@ -33,11 +31,10 @@ from measuring.machine import machine_text, versions_text
 from measuring.page import plain_table, table, write_section
 from measuring.peak import share_of_peak
 from measuring.ratios import median_ratio, rounds_within, spread, take_turns, timed
-from measuring.runtimes import PRECISE
+from measuring.runtimes import PRECISE, onnxruntime_session
 
 COLUMNS = ("kind", "layer", "precision", "kernel", "dryfit", "of peak", "ONNX Runtime", "ratio", "quartiles")
 PRECISIONS = ("fp32", "int8", "zero-points")
-_DEFAULT: Mapping[str, str] = MappingProxyType({})
 _WEIGHT_ZERO = {"int8": 0, "zero-points": -11}
 PAUSE_SECONDS = 0.005
 """A layer is short: its turns are many, and a pause between them may be short too."""
@@ -160,11 +157,11 @@ def exact_session(
     Raises:
         ValueError: neither does.
     """
-    session = session_of(model, threads)
+    session = onnxruntime_session(model, threads)
     with contextlib.suppress(ValueError):
         require_equal(result, session.run(None, inputs)[0], name)
         return session
-    session = session_of(model, threads, PRECISE)
+    session = onnxruntime_session(model, threads, PRECISE)
     require_equal(result, session.run(None, inputs)[0], name)
     return session
 
@@ -179,18 +176,6 @@ def require_equal(result: Array, expected: Array, name: str) -> None:
     allowed = 1 if expected.dtype.kind in "iu" else 1e-4 + 1e-3 * np.abs(expected)
     if not (difference <= allowed).all():
         raise ValueError(f"{name}: dryfit and ONNX Runtime differ by {difference.max():.2g}")
-
-
-def session_of(
-    model: bytes, threads: int, entries: Mapping[str, str] = MappingProxyType({})
-) -> onnxruntime.InferenceSession:
-    """A session of ONNX Runtime, with entries of its configuration."""
-    options = onnxruntime.SessionOptions()
-    for key, value in entries.items():
-        options.add_session_config_entry(key, value)
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ import time
 from itertools import product
 
 import dryfit
-from kernels import PAUSE_SECONDS, LayerTime, require_equal, session_of
+from kernels import PAUSE_SECONDS, LayerTime, require_equal
 from measuring.machine import machine_text, versions_text
 from measuring.narrow_models import NarrowProduct
 from measuring.page import plain_table, table, write_section
 from measuring.ratios import rounds_within, take_turns, timed
+from measuring.runtimes import onnxruntime_session
 
 DEPTHS_AND_COLUMNS = ((2048, 2048), (2048, 8192))
 COLUMNS = (
@@ -63,7 +64,7 @@ def compare(case: NarrowProduct, threads: int, budget: float) -> tuple[object, .
     """
     inputs, name = {"x": case.input}, f"{case.rows} x {case.depth} x {case.columns}"
     narrow, real = LayerTime(case.dequantized_model(), threads), LayerTime(case.real_model(), threads)
-    sessions = {level: session_of(case.contributed_model(level), threads) for level in (1, 4)}
+    sessions = {level: onnxruntime_session(case.contributed_model(level), threads) for level in (1, 4)}
     require_equal(narrow.result(inputs), sessions[1].run(None, inputs)[0], name)
     require_equal(narrow.result(inputs), real.result(inputs), name)
     sides = {"narrow": lambda: narrow.measure(inputs), "real": lambda: real.measure(inputs)}

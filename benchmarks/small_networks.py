@@ -25,13 +25,13 @@ from pathlib import Path
 import attrs
 import numpy as np
 import onnx
-import onnxruntime
 
 import dryfit
 from measuring.machine import machine_text, versions_text
 from measuring.models import SHARED, Array
 from measuring.page import plain_table, table, write_section
 from measuring.ratios import median_ratio, spread, take_turns, timed
+from measuring.runtimes import onnxruntime_session
 from measuring.small_models import transformer, with_image_size
 
 COLUMNS = ("network", "input", "dryfit", "ONNX Runtime", "ratio", "quartiles")
@@ -130,10 +130,7 @@ def compare(network: SmallNetwork, rounds: int) -> tuple[float, str, str, str, s
         ValueError: dryfit's result is not that of ONNX Runtime.
     """
     context = context_of(network)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    serialized, feeds = network.model.SerializeToString(), dict(network.feeds)
-    session = onnxruntime.InferenceSession(serialized, options, providers=["CPUExecutionProvider"])
+    session, feeds = onnxruntime_session(network.model.SerializeToString(), 1), dict(network.feeds)
     for found, expected in zip(context.run(feeds).values(), session.run(None, feeds), strict=True):
         if expected.size and np.abs(found - expected).max() > TOLERANCE * np.abs(expected).max():
             raise ValueError(f"{network.name}: dryfit and ONNX Runtime differ")

@@ -19,7 +19,7 @@ from dryfit.quantization.calibration_stream import CalibrationAlgoType
 from dryfit.quantization.metric import worst_sqnr_db
 from dryfit.quantization.network_ranges import solve_network
 from measuring.accuracy_cases import AccuracyCase, Pictures
-from measuring.runtimes import PRECISE
+from measuring.runtimes import PRECISE, onnxruntime_session
 
 Array = np.ndarray[Any, Any]
 Answers = Mapping[str, Array]
@@ -123,13 +123,7 @@ def measured(
 
 def onnxruntime_answers(model: Path, pictures: Pictures) -> Answers:
     """What ONNX Runtime answers to the pictures that are judged, by its kernels that do not saturate."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    for key, value in PRECISE.items():
-        options.add_session_config_entry(key, value)
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime_session(model, entries=PRECISE)
     name, outputs = session.get_inputs()[0].name, [one.name for one in session.get_outputs()]
     runs = [session.run(None, {name: one}) for one in pictures.judged]
     return {output: np.concatenate(values) for output, values in zip(outputs, zip(*runs, strict=True), strict=True)}

@@ -96,10 +96,9 @@ def feeds(model: bytes) -> dict[str, Array]:
     for tensor in onnx.load_from_string(model).graph.input:
         shape = [extent.dim_value for extent in tensor.type.tensor_type.shape.dim]
         kind = helper.tensor_dtype_to_np_dtype(tensor.type.tensor_type.elem_type)
-        is_real, limits = np.issubdtype(kind, np.floating), None
+        is_real, low, high = np.issubdtype(kind, np.floating), 0, 100
         if kind in (np.int8, np.uint8):
-            limits = np.iinfo(kind)
-        low, high = (0, 100) if limits is None else (limits.min, limits.max + 1)
+            low, high = np.iinfo(kind).min, np.iinfo(kind).max + 1
         values = _generator.standard_normal(shape) if is_real else _generator.integers(low, high, shape)
         found[tensor.name] = values.astype(kind)
     return found

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from measuring.bars import ONNXRUNTIME, OPENVINO
 
+if TYPE_CHECKING:
+    import onnxruntime
+
 Array = np.ndarray[Any, Any]
 Run = Callable[[], Array]
 
-PRECISE = {"session.x64quantprecision": "1"}
+PRECISE = MappingProxyType({"session.x64quantprecision": "1"})
 """Configures ONNX Runtime's kernels on x86 without dot products of bytes to add products without saturation."""
 
 
@@ -35,14 +39,24 @@ def dryfit_run(engine: Path, name: str, image: Array, threads: int) -> Run:
     return lambda: next(iter(context.run({name: image}).values()))
 
 
-def onnxruntime_run(model: Path, name: str, image: Array, threads: int) -> Run:
-    """A run of ONNX Runtime."""
+def onnxruntime_session(
+    model: Path | bytes, threads: int = 0, entries: Mapping[str, str] = MappingProxyType({})
+) -> onnxruntime.InferenceSession:
+    """A session of ONNX Runtime on so many threads, 0 for its own choice, with entries of its configuration."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    for key, value in entries.items():
+        options.add_session_config_entry(key, value)
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    source = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def onnxruntime_run(model: Path, name: str, image: Array, threads: int) -> Run:
+    """A run of ONNX Runtime."""
+    session = onnxruntime_session(model, threads)
     return lambda: session.run(None, {name: image})[0]
 
 
