@@ -18,11 +18,8 @@ from dryfit_cpu.codes import TILE_WORDS
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Loop, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, bounds_of, finish
-from dryfit_cpu.compiler.register_block import LANES, VECTORS, BlockTerms, Strides
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, LANES, VECTORS, BlockTerms, Strides
 from dryfit_cpu.compiler.word_products import SUMS, IntegerProduct, sum_pairs, sum_words
-
-BLOCK_ROW_BYTES = 4 * LANES * VECTORS
-"""Bytes from one pixel's sums to the next one's, where a block leaves them."""
 
 _WORDS = (
     "input", "weights", "starts", "multipliers", "real_bias", "input_stride", "segments", "segment_count",

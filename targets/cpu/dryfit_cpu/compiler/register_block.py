@@ -59,7 +59,7 @@ LANES = current_tier().lanes
 # vectors of weights and one broadcast are 31 of 32 registers.
 VECTORS = 2
 """Width of a block; sums of one vector a pixel are a narrow block."""
-BLOCK_BYTES = 4 * LANES * VECTORS
+BLOCK_ROW_BYTES = 4 * LANES * VECTORS
 """Bytes of a word's weights for all channels of a block, and of a pixel's sums."""
 PANEL_ROW_BYTES = 4 * PANEL_CHANNELS
 """A panel is packed the same on every machine; narrower blocks take a part of its columns."""
@@ -93,7 +93,7 @@ class JoinedWords:
 
     def may_join(self, builder: Builder, weight: Value) -> Value:
         """Whether the turn that begins at this address may be."""
-        piece = builder.lshr(weight, word(BLOCK_BYTES.bit_length() - 1))
+        piece = builder.lshr(weight, word(BLOCK_ROW_BYTES.bit_length() - 1))
         return builder.icmp_unsigned("!=", load(builder, BYTE, builder.add(self.table, piece)), BYTE(0))
 
 
@@ -381,6 +381,9 @@ def _block(
         terms = attrs.evolve(terms, ahead=None)
         words = builder.mul(segment_count, segment_length)
         product = attrs.evolve(_PRODUCT, panel_bytes=builder.mul(words, word(PANEL_ROW_BYTES)))
+    elif vectors < VECTORS:
+        # Turns are short, and would read the step from the stack with AVX512.
+        terms = attrs.evolve(terms, ahead_step=None)
     sums = sum_segments(builder, product, run, terms, sums)
     limits = emit.splat(builder, low, LANES), emit.splat(builder, high, LANES)
     has_gate = builder.fcmp_unordered("!=", slope, ir.Constant(FLOAT, 0.0))

@@ -122,8 +122,8 @@ def _add_shorts(builder: Builder, pairs: Value, sums: Value) -> Value:
 
 
 # The products of two words add up in 16 bits too where the weights are small enough: no four of one sign may sum to
-# more than 258. In trained networks 92 to 98 of 100 turns of a block pass. These take five instructions in the place of
-# six, and three multiply where four did: a turn takes 21.5 cycles in the place of 25.5 (AMD EPYC, Zen 3).
+# more than 258. In trained networks 92 to 98 of 100 turns of a block pass. These take five instructions instead of six,
+# and three multiply where four did: a turn takes 21.5 cycles instead of 25.5 (AMD EPYC, Zen 3).
 def _add_joined(builder: Builder, pixels: list[Value], weight: Value, sums: list[Value]) -> list[Value]:
     """The sums with the words of a turn, whose products are added in 16 bits first."""
     sums = list(sums)

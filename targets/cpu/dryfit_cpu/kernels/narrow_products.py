@@ -36,8 +36,8 @@ from dryfit_cpu.kernels.operands import Workspace, aligned_empty, bound_array, f
 _MULTIPLY = NativeFunction("narrow_products", "multiply")
 _DECODED_VALUES = 768 if current_tier().lanes == 8 else 128
 """Weights k of a block that are decoded at a time: with AVX512 16 KiB, half of the first-level cache. A block of AVX2
-has fewer products for each sum that it reads and writes. 16 and 64 rows take 0.92 and 0.93 of the time with 768 in the
-place of 128 (AMD EPYC, Zen 3, medians of interleaved runs)."""
+has fewer products for each sum that it reads and writes. 16 and 64 rows take 0.92 and 0.93 of the time with 768 instead
+of 128 (AMD EPYC, Zen 3, medians of interleaved runs)."""
 _TILES_AT_ONCE = 16
 """Tiles that share them, whose sums fit in the second-level cache."""
 _MOST_ROWS = 4

@@ -13,7 +13,7 @@ from dryfit_cpu.codes import FP32, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.line_copies import CACHE_LINE
 from dryfit_cpu.compiler.memory import load, load_int, read, stack_memory, write
-from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, UNROLL, micro_kernel
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES, UNROLL, micro_kernel
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk, Finish, Function, Image, Pixels, Runs, WindowAxis, WordTable
@@ -28,7 +28,6 @@ PANEL_BYTES = 8 * PANEL_WORDS
 _ROWS = current_tier().rows
 _HALF = _ROWS // 2
 _CHANNELS, _WIDE = current_tier().block_channels, current_tier().wide_channels
-_BLOCK_ROW_BYTES = 4 * _CHANNELS
 
 _ASKING = 16
 """The last turns of an inner loop, in which what is needed next is asked for: what comes earlier may be pushed out."""
@@ -101,7 +100,7 @@ def convolve(
         segment_table, block_weights = segments.address + k_block * segments.runs * 8, k_block * span * PANEL_ROW_BYTES
         ahead, ahead_step = load_int(tiles.address + min(i + 1, tiles.rows - 1) * TILE_BYTES), _ROWS * 4 * UNROLL
         if order != TILES_OUTSIDE:
-            ahead, ahead_step = _next_panel(weights, load_int(panel), span) + block_weights, _BLOCK_ROW_BYTES * UNROLL
+            ahead, ahead_step = _next_panel(weights, load_int(panel), span) + block_weights, BLOCK_ROW_BYTES * UNROLL
         # What is needed next is asked for while this is computed, as evenly as the inner loop goes on: memory gives it
         # slowly, and lines that come too early push out others. The processor foresees runs, but not where the next one
         # begins: a tenth less time for ResNet-50 than without.
@@ -124,7 +123,7 @@ def convolve(
             out0, out1, out_stride, res0, res1 = output0, output1, output.stride, residual0, residual1
             limits = (finish.low, finish.high, finish.slope, finish.shift)
             if finish.bypasses:
-                out0, out1, out_stride = scratch, scratch + _HALF * _BLOCK_ROW_BYTES, _BLOCK_ROW_BYTES
+                out0, out1, out_stride = scratch, scratch + _HALF * BLOCK_ROW_BYTES, BLOCK_ROW_BYTES
                 res0, res1 = 0, 0
             start0, start1, start_stride = panel_bias, panel_bias, 0
             if k_block > 0 or continues:
@@ -149,7 +148,7 @@ def convolve(
                     to = (output1 if run else output0) + place * output.stride
                     add = (residual1 if run else residual0) + place * residual.stride
                     finish_pixel(
-                        scratch + pixel * _BLOCK_ROW_BYTES, to, add if has_residual else 0,
+                        scratch + pixel * BLOCK_ROW_BYTES, to, add if has_residual else 0,
                         channels, output.kind, residual.kind, finish,
                     )  # fmt: skip
 

@@ -11,9 +11,9 @@ from dryfit_cpu.codes import LEAVES_SUMS, PANEL_CHANNELS, PANEL_WORDS, TILE_WORD
 from dryfit_cpu.compiler.byte_tables import load_code
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.integer_memory import STAGED_BYTES, copy_rows, value_stager
-from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES, held_arguments, integer_micro_kernel
+from dryfit_cpu.compiler.integer_micro_kernel import held_arguments, integer_micro_kernel
 from dryfit_cpu.compiler.memory import clear_bytes, copy_bytes, load_int, stack_memory, store_int32
-from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import IntegerProducts, current_tier
 from dryfit_cpu.compiler.word_products import IntegerProduct, mark_joined, tier_product, unsigned_product
 from dryfit_cpu.descriptors import ChannelScales, Chunk, Pixels, RequantizationSteps, Runs, WordTable

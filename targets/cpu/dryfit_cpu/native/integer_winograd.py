@@ -19,14 +19,9 @@ from typing import Any
 
 from dryfit_cpu.codes import LEAVES_SUMS, PANEL_CHANNELS, WHOLE_TILE
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.integer_micro_kernel import (
-    BLOCK_ROW_BYTES,
-    held_arguments,
-    integer_ending,
-    pair_micro_kernel,
-)
+from dryfit_cpu.compiler.integer_micro_kernel import held_arguments, integer_ending, pair_micro_kernel
 from dryfit_cpu.compiler.memory import VECTOR_BYTES, load_int, stack_memory
-from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.tile_transforms import byte_input_transform, exact_output_transform, window_transform
 from dryfit_cpu.compiler.vectors import LANES

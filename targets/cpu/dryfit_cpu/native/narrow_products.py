@@ -6,7 +6,7 @@ from dryfit_cpu.codes import FP4, FP8, INT4, INT8, PANEL_CHANNELS
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.memory import load, load_int, store
 from dryfit_cpu.compiler.narrow_numbers import read_narrow
-from dryfit_cpu.compiler.register_block import PANEL_ROW_BYTES, UNROLL
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES, UNROLL
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
@@ -17,7 +17,6 @@ from dryfit_cpu.native.indices import share
 _ROWS = current_tier().rows
 _HALF = _ROWS // 2
 _CHANNELS = current_tier().block_channels
-_ROW_BYTES = 4 * _CHANNELS
 
 decode_int4, decode_fp4 = panel_decoder(INT4), panel_decoder(FP4)
 decode_int8, decode_fp8 = panel_decoder(INT8), panel_decoder(FP8)
@@ -63,7 +62,7 @@ def multiply(
     own = scratch + chunk.number * scratch_bytes
     factors = own
     sums = factors + scale_blocks * PANEL_ROW_BYTES
-    decoded = sums + tiles_at_once * _ROWS * _ROW_BYTES
+    decoded = sums + tiles_at_once * _ROWS * BLOCK_ROW_BYTES
     # Panels outside, whatever their number: each weight is decoded once for `tiles_at_once` tiles, and a batch of few
     # rows, for which such weights are stored, is little against them.
     for panel_index in range(*share(chunk, panels.rows)):
@@ -77,14 +76,14 @@ def multiply(
             count = min(tiles_at_once, tiles.rows - first_tile)
             for tile in range(count):
                 row = tiles.address + (first_tile + tile) * TILE_BYTES
-                _begin(sums + tile * _ROWS * _ROW_BYTES, bias + 4 * first_channel, load_int(row + 48))
+                _begin(sums + tile * _ROWS * BLOCK_ROW_BYTES, bias + 4 * first_channel, load_int(row + 48))
             for segment in range(segments.runs):
                 at = words + segment * segment_bytes
                 run = input.address + load_int(segments.address + segment * 8)
                 if by_rows:
                     for tile in range(count):
                         x = run + load_int(tiles.address + (first_tile + tile) * TILE_BYTES)
-                        to = sums + tile * _ROWS * _ROW_BYTES
+                        to = sums + tile * _ROWS * BLOCK_ROW_BYTES
                         _add_row(weight_kind, x, at, segments.length, block, factors, to)
                 else:
                     for part in range((segments.length + decoded_values - 1) // decoded_values):
@@ -94,28 +93,28 @@ def multiply(
                         for tile in range(count):
                             row = tiles.address + (first_tile + tile) * TILE_BYTES
                             first, second = run + load_int(row) + 4 * k, run + load_int(row + 8) + 4 * k
-                            to = sums + tile * _ROWS * _ROW_BYTES
-                            to1 = to + _HALF * _ROW_BYTES
+                            to = sums + tile * _ROWS * BLOCK_ROW_BYTES
+                            to1 = to + _HALF * BLOCK_ROW_BYTES
                             sum_block(
                                 load_int(row + 48),
                                 (
                                     first, second, input.stride, origin, 1, values, decoded,
-                                    to, to1, _ROW_BYTES, to, to1, _ROW_BYTES, 0, 0, 0,
+                                    to, to1, BLOCK_ROW_BYTES, to, to1, BLOCK_ROW_BYTES, 0, 0, 0,
                                     *NO_LIMITS, at, 32 * UNROLL, _CHANNELS,
                                 ),
                                 _CHANNELS,
                             )  # fmt: skip
             for tile in range(count):
                 row = tiles.address + (first_tile + tile) * TILE_BYTES
-                of_tile, pixels = sums + tile * _ROWS * _ROW_BYTES, load_int(row + 48)
-                finish_sums(finish, residual.address != 0, of_tile, pixels * (_ROW_BYTES // 4))
+                of_tile, pixels = sums + tile * _ROWS * BLOCK_ROW_BYTES, load_int(row + 48)
+                finish_sums(finish, residual.address != 0, of_tile, pixels * (BLOCK_ROW_BYTES // 4))
                 for pixel in range(pixels):
                     side, place = pixel // _HALF, pixel % _HALF
                     to = output.address + load_int(panel + 24) + load_int(row + 16 + 8 * side) + place * output.stride
                     add = residual.address + load_int(panel + 32) + load_int(row + 32 + 8 * side)
                     add = add + place * residual.stride if residual.address else 0
                     finish_pixel(
-                        of_tile + pixel * _ROW_BYTES,
+                        of_tile + pixel * BLOCK_ROW_BYTES,
                         to,
                         add,
                         channels,
@@ -142,7 +141,7 @@ def _begin(sums: int, bias: int, pixels: int) -> None:
     """Let the sums of so many pixels begin at the bias."""
     for pixel in range(pixels):
         for channel in range(0, _CHANNELS, LANES):
-            store(sums + pixel * _ROW_BYTES + 4 * channel, load(bias + 4 * channel))
+            store(sums + pixel * BLOCK_ROW_BYTES + 4 * channel, load(bias + 4 * channel))
 
 
 @inlined

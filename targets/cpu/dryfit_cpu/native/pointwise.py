@@ -284,7 +284,7 @@ def requantize(
             done = count // PACKED_VALUES * PACKED_VALUES
             scale = (source_zero, multiplier)
             # What is asked for each vector costs as much as its arithmetic: without, a sum of 0.8 million values takes
-            # 156 us in the place of 193 (AMD EPYC, Zen 3), and a third of the instructions.
+            # 156 us instead of 193 (AMD EPYC, Zen 3), and a third of the instructions.
             if rounds_once and steps.operation == SUM:
                 _requantize_run(done, at, add, to, scale, _rounded_once(steps, SUM))
             elif rounds_once:
@@ -301,7 +301,7 @@ def requantize(
 
 @inlined
 def _rounded_once(steps: RequantizationSteps, operation: int) -> RequantizationSteps:
-    """The steps with constants in the place of what a loop would ask."""
+    """The steps with constants for what a loop would ask."""
     return RequantizationSteps(
         steps.rounding, 0, steps.sum_low, steps.sum_high, steps.sum_multiplier, operation, steps.residual_multiplier,
         steps.residual_zero, steps.low, steps.high, 0, steps.last_multiplier, steps.last_low, steps.last_high,

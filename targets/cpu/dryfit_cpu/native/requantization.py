@@ -8,8 +8,8 @@ from numba import float32
 
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.compilation import inlined
-from dryfit_cpu.compiler.integer_micro_kernel import BLOCK_ROW_BYTES
 from dryfit_cpu.compiler.memory import load, load_integers, read, store_bytes, write
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES
 from dryfit_cpu.compiler.vectors import LANES, maximum, minimum, nearest, splat, truncated, where_negative
 from dryfit_cpu.compiler.wide_numbers import double_products, one_step, two_steps
 from dryfit_cpu.descriptors import ChannelScales, Pixels, RequantizationSteps
