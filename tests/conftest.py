@@ -101,12 +101,16 @@ def _guard_pages(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only `--thorough` runs; mark tests that are quick or slow, or need files from elsewhere."""
+    """Leave out what only `--thorough` runs; mark tests that are quick or slow, or need files from elsewhere.
+
+    Tests that draw examples draw half of them otherwise: they are the same in every run.
+    """
     if not config.getoption("--thorough"):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         if nightly:
             config.hook.pytest_deselected(items=nightly)
             items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        draw_fewer(items, 2)
     share = int(os.environ.get(SHARE_VARIABLE, "1"))
     if share > 1:
         items[:] = one_of_each(items, share)

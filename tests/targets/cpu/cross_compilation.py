@@ -1,6 +1,6 @@
 """Machine code for processors that this machine is not: as text for tests of inner loops, or into a kernel cache.
 
-    python -m tests.targets.cpu.cross_compilation assembly neon-dot integer_convolution convolve
+    python -m tests.targets.cpu.cross_compilation assembly neon-dot integer_convolution.convolve
     python -m tests.targets.cpu.cross_compilation fill neon-dot processor.json
 
 The second one compiles all native functions for the processor that a file describes, as `dryfit_cpu.compiler.tier`
@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -51,13 +52,18 @@ def pretend(tier_name: str, described: dict[str, object] | None = None) -> None:
     os.environ["NUMBA_CPU_FEATURES"] = tier.feature_string(processor.features)
 
 
+def print_assembly(functions: Sequence[str]) -> None:
+    """Print native functions (`convolution.convolve`) and their assembly as a JSON object."""
+    from dryfit_cpu.compiler.compilation import assembly
+
+    json.dump({function: assembly(*function.split(".")) for function in functions}, sys.stdout)
+
+
 def main(command: str, tier_name: str, *rest: str) -> None:
-    """Print the assembly of a function, or fill a cache."""
+    """Print the assembly of functions, or fill a cache."""
     if command == "assembly":
         pretend(tier_name)
-        from dryfit_cpu.compiler.compilation import assembly
-
-        sys.stdout.write(assembly(*rest))
+        print_assembly(rest)
         return
     pretend(tier_name, json.loads(Path(rest[0]).read_text()))
     from dryfit_cpu import warm_up

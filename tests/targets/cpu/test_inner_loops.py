@@ -7,6 +7,7 @@ machine lacks is made too, and not run.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from tests.targets.cpu.inner_loops import InnerLoop, inner_loops
 
 from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, tiers_here
 
-PRINT = "import sys; from dryfit_cpu.compiler.compilation import assembly; print(assembly(*sys.argv[1:]))"
+PRINT = "from tests.targets.cpu.cross_compilation import print_assembly; import sys; print_assembly(sys.argv[1:])"
 
 EXPECTED = {
     "avx512": {
@@ -77,22 +78,52 @@ EXPECTED_NARROW = {
 """Tier -> loop over words of INT4 (6), FP4 (14) or FP8 (10) weights -> (products, instructions) of a turn: 16 vectors
 of weights of 4 bits, each a product with its scale and, in a row, one with x; 8 of FP8, which takes one more."""
 
+EXPECTED_WINDOWS = {
+    "avx512-vnni": {"byte_sums_64_3x3_by_1": (16, 73, 4), "byte_sums_32_3x3_by_2": (16, 90, 6)},
+    "avx512": {"real_sums_32_3x3_by_1": (20, 66, 5)},
+    "avx2": {"real_sums_16_3x3_by_1": (20, 74, 4)},
+    "neon-matrix": {"byte_sums_16_3x3_by_1": (16, 76, 1)},
+    "neon-dot": {"byte_sums_16_3x3_by_1": (16, 76, 1)},
+    "neon": {"short_sums_16_3x3_by_1": (40, 109, 3)},
+    "generic": {"real_sums_16_3x3_by_1": (40, 238, 46)},
+}
+"""Tier -> code -> the same of a turn, which is one output of a block of channels, from reading its columns to writing
+its bytes. With byte products 12 of them are sums and 4 scale, with products of 16-bit integers 36 are sums. Measured
+with LLVM 22."""
+
+FAMILIES = {tier.name: tier.name.split("-")[0] for tier in TIERS}
+
+READ = {
+    "convolution.convolve": FAMILIES,
+    "integer_convolution.convolve": EXPECTED_INTEGER,
+    "integer_convolution.convolve_unsigned": EXPECTED_UNSIGNED,
+    "integer_depthwise.depthwise": EXPECTED_WINDOWS,
+    "narrow_products.multiply": EXPECTED_NARROW,
+}
+"""Native function -> the tiers for which its loops are read."""
+
 SLACK = 1.1
 
 REPOSITORY = Path(__file__).parents[3]
 PAGE = REPOSITORY / "docs" / "reference" / "host-kernels.md"
 
 
+def read_loops(tier: str, function: str) -> list[InnerLoop]:
+    """The inner loops of a native function for a tier."""
+    return list(inner_loops(assemblies(tier)[function]))
+
+
 @functools.cache
-def read_loops(tier: str, *function: str) -> list[InnerLoop]:
-    """The inner loops of a native function for a tier, from a process of its own."""
-    environment, command = {**os.environ, ENVIRONMENT_VARIABLE: tier}, ["-c", PRINT, *function]
+def assemblies(tier: str) -> dict[str, str]:
+    """The machine code of all functions that are read for a tier, from one process: much of it is compiled once."""
+    functions = [name for name, expected in READ.items() if tier in expected]
+    environment, command = {**os.environ, ENVIRONMENT_VARIABLE: tier}, ["-c", PRINT, *functions]
     if tier not in {one.name for one in tiers_here()}:
-        command = ["-m", "tests.targets.cpu.cross_compilation", "assembly", tier, *function]
+        command = ["-m", "tests.targets.cpu.cross_compilation", "assembly", tier, *functions]
     printed = subprocess.run(
         [sys.executable, *command], env=environment, capture_output=True, text=True, check=True, cwd=REPOSITORY
     )
-    return list(inner_loops(printed.stdout))
+    return json.loads(printed.stdout)
 
 
 def tiers(names: Collection[str]) -> list[ParameterSet]:
@@ -102,12 +133,9 @@ def tiers(names: Collection[str]) -> list[ParameterSet]:
     return [pytest.param(name, marks=marks[name], id=name) for name in names]
 
 
-FAMILIES = {tier.name: tier.name.split("-")[0] for tier in TIERS}
-
-
 @pytest.mark.parametrize("tier", tiers(FAMILIES))
 def test_the_inner_loop_of_a_block_is_made_of_products_and_spills_nothing(tier):
-    loops = read_loops(tier, "convolution", "convolve")
+    loops = read_loops(tier, "convolution.convolve")
     for block, (products, instructions, stack_references) in EXPECTED[FAMILIES[tier]].items():
         found = [loop for loop in loops if loop.function == block]
         assert found, f"{block} has no inner loop"
@@ -136,7 +164,7 @@ def test_the_inner_loop_of_joined_words_is_made_of_products(tier):
 def assert_integer_loops(tier, function, expected, only=""):
     loops = [
         loop
-        for loop in read_loops(tier, "integer_convolution", function)
+        for loop in read_loops(tier, f"integer_convolution.{function}")
         if not only or any(name == only for name, _ in loop.instructions)
     ]
     for block, (products, instructions, most_spills) in expected.items():
@@ -165,23 +193,9 @@ def test_the_page_shows_the_largest_block_of_each_tier(kind):
         assert (per_instruction, share) == (f"{found:.1f}", f"{found / int(ideal):.0%}".replace("%", " %"))
 
 
-EXPECTED_WINDOWS = {
-    "avx512-vnni": {"byte_sums_64_3x3_by_1": (16, 73, 4), "byte_sums_32_3x3_by_2": (16, 90, 6)},
-    "avx512": {"real_sums_32_3x3_by_1": (20, 66, 5)},
-    "avx2": {"real_sums_16_3x3_by_1": (20, 74, 4)},
-    "neon-matrix": {"byte_sums_16_3x3_by_1": (16, 76, 1)},
-    "neon-dot": {"byte_sums_16_3x3_by_1": (16, 76, 1)},
-    "neon": {"short_sums_16_3x3_by_1": (40, 109, 3)},
-    "generic": {"real_sums_16_3x3_by_1": (40, 238, 46)},
-}
-"""Tier -> code -> the same of a turn, which is one output of a block of channels, from reading its columns to writing
-its bytes. With byte products 12 of them are sums and 4 scale, with products of 16-bit integers 36 are sums. Measured
-with LLVM 22."""
-
-
 @pytest.mark.parametrize("tier", tiers(EXPECTED_WINDOWS))
 def test_a_turn_of_a_sliding_window_reads_a_column_once_and_keeps_its_sums_in_registers(tier):
-    loops = read_loops(tier, "integer_depthwise", "depthwise")
+    loops = read_loops(tier, "integer_depthwise.depthwise")
     for code, (products, instructions, stack_references) in EXPECTED_WINDOWS[tier].items():
         # Turns that end in another form go through the same loop, by longer ways.
         loop = min((loop for loop in loops if loop.function == code), key=lambda loop: len(loop.instructions))
@@ -192,7 +206,7 @@ def test_a_turn_of_a_sliding_window_reads_a_column_once_and_keeps_its_sums_in_re
 
 @pytest.mark.parametrize("tier", tiers(EXPECTED_NARROW))
 def test_narrow_weights_are_decoded_without_a_detour_through_memory(tier):
-    loops = read_loops(tier, "narrow_products", "multiply")
+    loops = read_loops(tier, "narrow_products.multiply")
     for name, (products, instructions) in EXPECTED_NARROW[tier].items():
         loop = max((one for one in loops if one.function == name), key=lambda one: one.products)
         assert loop.products == products, name

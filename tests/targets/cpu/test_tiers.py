@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.targets.cpu.engines_of_tiers import build_engines, differing_engines
 
-from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, current_tier, host_features
+from dryfit_cpu.compiler.tier import ENVIRONMENT_VARIABLE, TIERS, current_tier, host_features, tiers_here
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -62,10 +62,11 @@ SHARE = "8"
 """Of the tests and examples of each function, every eighth runs in another tier; `make thorough` runs them all."""
 
 INTEGERS_ONLY = frozenset({"avx512", "avx2-vnni"})
-"""Tiers that differ from avx512-vnni and avx2, beside them, in how integers are multiplied, and in nothing else.
+"""Tiers that differ from avx512-vnni and avx2, beside them, in how integers are multiplied, and in nothing else."""
 
-In `make test` a quantized network is built and run in them, to the same bits; `make thorough` runs the kernels' tests.
-"""
+SECOND = next((tier for tier in tiers_here()[1:] if tier.name not in INTEGERS_ONLY), None)
+"""The next tier of this machine that differs in more. Its kernels are tested in `make test`; in other tiers a quantized
+network is built and run, to the same bits, and `make thorough` runs the kernels' tests too."""
 
 
 def selection_of(tier, *, is_thorough):
@@ -77,7 +78,7 @@ def selection_of(tier, *, is_thorough):
 @pytest.mark.parametrize(
     "tier",
     [
-        pytest.param(tier, id=tier.name, marks=[pytest.mark.nightly] if tier.name in INTEGERS_ONLY else [])
+        pytest.param(tier, id=tier.name, marks=[] if tier is SECOND else [pytest.mark.nightly])
         for tier in reversed(TIERS)
     ],
 )
