@@ -84,16 +84,22 @@ class EntryPoints:
         """The entry points of a group, those that are switched off too, sorted by name and distribution."""
         return self._entries.get(group, ())
 
+    @functools.cached_property
+    def _claims(self) -> Mapping[str, Mapping[str, Sequence[EntryPoint]]]:
+        """Group to `claims`. Each build asks for those of all groups."""
+        found: dict[str, dict[str, list[EntryPoint]]] = {}
+        for group in self._entries:
+            for entry in self.entries(group):
+                found.setdefault(group, {}).setdefault(plain_name(group, entry.name), []).append(entry)
+        return {group: dict(sorted(named.items())) for group, named in found.items()}
+
     def entries(self, group: str) -> Sequence[EntryPoint]:
         """The entry points of a group that are not switched off, sorted by name and distribution."""
         return [entry for entry in self.all_entries(group) if not self.switches.reason(owner_of(entry))]
 
-    def claims(self, group: str) -> dict[str, list[EntryPoint]]:
+    def claims(self, group: str) -> Mapping[str, Sequence[EntryPoint]]:
         """Name, as `plain_name` writes it, to the entry points that claim it; both sorted."""
-        found: dict[str, list[EntryPoint]] = {}
-        for entry in self.entries(group):
-            found.setdefault(plain_name(group, entry.name), []).append(entry)
-        return dict(sorted(found.items()))
+        return self._claims.get(group, {})
 
     def entry(self, group: str, name: str) -> EntryPoint | None:
         """The entry point that has a name in its group; None where no package brings it.

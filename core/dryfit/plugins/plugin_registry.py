@@ -67,11 +67,13 @@ class PluginRegistry(EntryPoints):
         everywhere, so they are loaded for this and left out where they fail; whether any other plugin works shows when
         it is needed.
         """
-        unusable = set(self.hooks.failed)
-        for group in UNIQUE_GROUPS:
-            unusable.update(self.duplicates(group))
-        owners = {owner_of(entry) for group in GROUPS for entry in self.entries(group)}
-        return sorted(map(str, owners - unusable))
+        return sorted(map(str, self._unambiguous - set(self.hooks.failed)))
+
+    @functools.cached_property
+    def _unambiguous(self) -> frozenset[PluginOwner]:
+        """The plugins that are not switched off and keep their names."""
+        ambiguous = {owner for group in UNIQUE_GROUPS for owner in self.duplicates(group)}
+        return frozenset(owner_of(entry) for group in GROUPS for entry in self.entries(group)) - ambiguous
 
     def device_names(self) -> list[str]:
         """Devices that one package names, sorted; whether their targets can be loaded is not tried."""
