@@ -36,7 +36,7 @@ EXPECTED = {
     },
     "neon": {"block_8_2": (64, 83, 0), "block_4_1": (32, 47, 0), "narrow_block_8_2": (32, 51, 0)},
     "generic": {
-        "block_6_2": (24, 110, 8),
+        "block_6_2": (24, 110, 10),
         "block_3_1": (12, 54, 0),
         "narrow_block_6_2": (12, 62, 0),
         "wide_block_1_1": (16, 59, 0),
