@@ -225,27 +225,25 @@ class BlockTerms:
     ahead_step: Value | None = None
 
 
+_FEW_PIXELS = 3
+"""In a run of the blocks of AVX2, whose addresses take one register beside those of its two runs."""
+
+
 class Strides:
     """A distance between pixels as three registers: 1, 3 and 5 times; x86 multiplies an index by 1, 2, 4 or 8."""
 
-    def __init__(self, builder: Builder, once: Value, thrice: Value, five_times: Value) -> None:
+    def __init__(self, builder: Builder, *registers: Value) -> None:
         self._builder = builder
-        self._registers = {1: once, 3: thrice, 5: five_times}
+        self._registers = dict(zip((1, 3, 5), registers, strict=False))
 
     @classmethod
     def of(cls, builder: Builder, distance: Value) -> Strides:
         """Of a distance in bytes."""
         return cls(builder, distance, builder.mul(distance, word(3)), builder.mul(distance, word(5)))
 
-    def inside_loop(self) -> Strides:
-        """The same strides, defined again where the loop's body begins."""
-        # LLVM would hoist the addresses of all pixels out of the loop: 14 pointers that do not fit the registers and
-        # are read from the stack in each turn. Values that it cannot see through keep it from that; what is left is the
-        # scaled addressing of x86, which is free. The loop went from 119 to 99 instructions for 56 products, and whole
-        # networks by 3 to 5 %. Arm has registers for a pointer to each of eight pixels, and loads that move it on.
-        if _LANE_WORDS > 1:
-            return self
-        return Strides(self._builder, *(emit.opaque(self._builder, value) for value in self._registers.values()))
+    def needed(self, pixels: int) -> list[Value]:
+        """The registers that the addresses of so many pixels take."""
+        return [value for times, value in self._registers.items() if times < pixels]
 
     def address(self, base: Value, pixel: int) -> Value:
         """Where a pixel (0 to 6) lies."""
@@ -272,27 +270,37 @@ def sum_segments(
     """The sums over all words of all segments, of `run` pixels in each run: pixel by pixel, vector by vector."""
     runs = len(terms.inputs)
     strides = Strides.of(builder, terms.input_stride)
+    registers = strides.needed(run) if _LANE_WORDS == 1 else list[Value]()
+    first_sum = 1 + runs + len(registers)
+    # A block of 14 pixels lacks a register for that in the loop, and has the two addresses apart from outside.
+    first_hidden = runs if run > _FEW_PIXELS else 0
 
     def step(state: list[Value], unroll: int) -> list[Value]:
         """`unroll` words k of each pixel."""
-        *bases, weight, sums = *state[: runs + 1], list(state[runs + 1 :])
-        here = strides.inside_loop()
+        weight, places, sums = state[0], state[1:first_sum], state[first_sum:]
+        # LLVM would hoist the addresses of all pixels out of the loop: 14 pointers that do not fit the registers and
+        # are read from the stack in each turn; or it would add in each turn what addresses have in common. Values that
+        # it cannot see through keep it from that; what is left is the scaled addressing of x86, which is free. The loop
+        # went from 119 to 99 instructions for 56 products, and whole networks by 3 to 5 %. Arm has registers for a
+        # pointer to each of eight pixels, and loads that move it on.
+        if registers:
+            places = [*places[:first_hidden], *(emit.opaque(builder, value) for value in places[first_hidden:])]
+        bases, here = places[:runs], Strides(builder, *places[runs:]) if registers else strides
         pixels = [here.address(base, pixel) for base in bases for pixel in range(run)]
         of_words = product.of_turn if unroll == UNROLL else product.of_words
         sums = of_words(builder, pixels, weight, unroll, sums)
         moved = [offset(builder, base, 4 * unroll) for base in bases]
-        return [*moved, offset(builder, weight, PANEL_ROW_BYTES * unroll), *sums]
+        return [offset(builder, weight, PANEL_ROW_BYTES * unroll), *moved, *places[runs:], *sums]
 
     outer = Loop(builder, terms.segment_count, [terms.weights, terms.ahead or word(0), *sums])
     begin = load(builder, WORD, builder.add(terms.segments, builder.shl(outer.index, word(3))), 8)
     bases = [builder.add(base, begin) for base in terms.inputs]
-    if LANES > 4:
-        # LLVM would add what the addresses have in common in each turn.
+    if first_hidden:
         bases = [emit.opaque(builder, base) for base in bases]
     # A segment is a run of memory: a whole row of the window where channels are dense. So the inner loop is long, and
     # the addresses of a segment are found once for all of it.
     turns = builder.lshr(terms.segment_length, word(UNROLL.bit_length() - 1))
-    inner = Loop(builder, turns, [outer.values[1], *bases, outer.values[0], *outer.values[2:]])
+    inner = Loop(builder, turns, [outer.values[1], outer.values[0], *bases, *registers, *outer.values[2:]])
     # A line for every two k, as fast as they are used up: what is asked for is a panel or tile as large as this one. To
     # the second level, since the first has no room for it beside the rows that are in use.
     for line in range(0, 32 * UNROLL if terms.ahead else 0, 64):
@@ -301,7 +309,7 @@ def sum_segments(
     state = inner.finish([next_ahead, *step(inner.values[1:], UNROLL)])
     rest = Loop(builder, builder.and_(terms.segment_length, word(UNROLL - 1)), state[1:])
     after = rest.finish(step(rest.values, 1))
-    return outer.finish([after[runs], state[0], *after[runs + 1 :]])[2:]
+    return outer.finish([after[0], state[0], *after[first_sum:]])[2:]
 
 
 _SUMS = emit.vector_of(FLOAT, LANES)
