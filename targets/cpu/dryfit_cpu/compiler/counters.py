@@ -165,12 +165,6 @@ def store_counter(builder: Builder, address: Value, value: Value) -> None:
     emit.store(builder, builder.trunc(value, INT), address, 4)
 
 
-@operation(types.void, _int, _int)
-def store_int(builder: Builder, address: Value, value: Value) -> None:
-    """Write a 64-bit integer."""
-    emit.store(builder, value, address, 8)
-
-
 @operation(_float, _int)
 def float_of(builder: Builder, bits: Value) -> Value:
     """The FP32 number that has these bits."""

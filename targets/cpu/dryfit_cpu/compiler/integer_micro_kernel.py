@@ -11,14 +11,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-from llvmlite import ir
 from numba import types
 
 from dryfit_cpu.codes import TILE_WORDS
 from dryfit_cpu.compiler import emit
-from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Loop, Value, load, offset, operation, store, word
+from dryfit_cpu.compiler.block_arguments import (
+    PANEL_INPUT,
+    PANEL_OUTPUT,
+    PANEL_RESIDUAL,
+    PANEL_START,
+    PANEL_WEIGHTS,
+    TILE_INPUTS,
+    TILE_OUTPUTS,
+    TILE_RESIDUALS,
+    Held,
+    HeldArguments,
+    blocks_operation,
+    places,
+)
+from dryfit_cpu.compiler.emit import WORD, Builder, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, bounds_of, finish
-from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, LANES, VECTORS, BlockTerms, Strides
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, LANES, VECTORS, BlockTerms, pixels_of
 from dryfit_cpu.compiler.word_products import SUMS, IntegerProduct, sum_pairs, sum_words
 
 _WORDS = (
@@ -28,22 +41,13 @@ _WORDS = (
 """Integers that are the same for many blocks, in the order in which they lie; the fields of `StepNumbers` follow."""
 
 _NUMBERS = tuple(field.name for field in attrs.fields(StepNumbers))
-_BOUNDS = (8 * (len(_WORDS) + len(_NUMBERS)) + 63) // 64 * 64
-"""Byte at which the limits of results begin, of all of them as registers of bytes."""
-_TURNS_INSIDE = LANES == 8
-"""Whether the loop over blocks is in the function that computes one, which spares calls: with AVX2, MobileNetV2 INT8
-takes 3 % less time. With registers of other lengths LLVM then writes sums to the stack in the loop over words."""
-_TILE_INPUTS, _TILE_OUTPUTS, _TILE_RESIDUALS = (0, 8), (16, 24), (32, 40)
-_PANEL_WEIGHTS, _PANEL_CHANNELS, _PANEL_INPUT, _PANEL_OUTPUT, _PANEL_RESIDUAL = 0, 8, 16, 24, 32
-"""Bytes at which a tile's and a panel's row have what a block reads of them."""
+_HELD = HeldArguments(_WORDS, _NUMBERS)
+"""Behind these lie the limits of results, of all of them as registers of bytes."""
 
 
-@operation(types.int64, *[types.int64] * len(_WORDS), *[types.float32] * len(_NUMBERS))
+@operation(types.int64, *_HELD.types)
 def held_arguments(builder: Builder, *arguments: Value) -> Value:
     """Where the arguments that are the same for many blocks lie, in the function's own memory.
-
-    A block then takes a few addresses and reads what it needs where it needs it. Handing over each argument for each
-    block took longer than the shortest blocks' products.
 
     In the order of `_WORDS`, and of the fields of `StepNumbers`:
         input, weights: addresses that the offsets of tiles and panels count from.
@@ -60,27 +64,10 @@ def held_arguments(builder: Builder, *arguments: Value) -> Value:
     """
     numbers = StepNumbers(*arguments[len(_WORDS) :])
     bounds = bounds_of(builder, arguments[_WORDS.index("ending")], numbers)
-    with builder.goto_entry_block():
-        memory = builder.alloca(BYTE, size=ir.Constant(INT, _BOUNDS + len(bounds) * 4 * LANES))
-        memory.align = 64
-    address = builder.ptrtoint(memory, WORD)
-    for index, value in enumerate(arguments):
-        store(builder, value, offset(builder, address, 8 * index), 8)
+    address = _HELD.write(builder, arguments, len(bounds) * 4 * LANES)
     for index, value in enumerate(bounds):
-        store(builder, value, offset(builder, address, _BOUNDS + 4 * LANES * index), 4 * LANES)
+        store(builder, value, offset(builder, address, _HELD.size + 4 * LANES * index), 4 * LANES)
     return address
-
-
-class _Held:
-    """Reads held arguments by their names."""
-
-    def __init__(self, builder: Builder, address: Value) -> None:
-        self._builder, self._address = builder, address
-        self.bounds = offset(builder, address, _BOUNDS)
-
-    def __getitem__(self, name: str) -> Value:
-        kind, index = (WORD, _WORDS.index(name)) if name in _WORDS else (FLOAT, len(_WORDS) + _NUMBERS.index(name))
-        return load(self._builder, kind, offset(self._builder, self._address, 8 * index), 4)
 
 
 def pair_micro_kernel(rows: int) -> Any:
@@ -103,7 +90,7 @@ def pair_micro_kernel(rows: int) -> Any:
         sums = sum_pairs(builder, run, terms, [emit.constant(SUMS, 0)] * (rows * VECTORS))
         # No ending: positions of Winograd's tiles mean nothing before the output transform has added them up.
         other = builder.add(output, builder.mul(output_stride, word(run)))
-        for pixel, address in enumerate(_pixels(builder, run, [output, other], output_stride)):
+        for pixel, address in enumerate(pixels_of(builder, run, [output, other], output_stride)):
             for vector in range(VECTORS):
                 store(builder, sums[pixel * VECTORS + vector], offset(builder, address, 4 * LANES * vector))
 
@@ -116,32 +103,22 @@ def integer_micro_kernel(rows: int, runs: int, product: IntegerProduct) -> Any:
     Its arguments, all integers:
         count: how many blocks. They are computed here, and not called one by one, as a call and what surrounds it took
             as many instructions as the products with eight words of k.
+        tile: address of a row of the table of `kernels/matrix_products.py`; those of the next blocks follow it.
         ahead: address of what is needed after the first block, and a step on after each.
         held: what `held_arguments` gave.
-        tile, panel: addresses of rows of the tables of `kernels/matrix_products.py`. All blocks are of one panel, and
-            of tiles whose rows follow one another.
+        panel: address of a row of that table, the same for all blocks.
         output, residual: addresses that the offsets of tiles and panels count from: of the results, INT8, and of what
             is added, INT8; 0 for nothing.
     """
-    name = f"integer_block_{rows}_{runs}"
 
     def block(builder: Builder, *arguments: Value) -> None:
         _block(builder, rows // runs, runs, product, *arguments)
 
-    @emit.outlined_operation(name if _TURNS_INSIDE else f"integer_blocks_{rows}_{runs}", *[types.int64] * 7)
-    def blocks(builder: Builder, *arguments: Value) -> None:
-        count, first_ahead, held, first_tile, panel, output, residual = arguments
-        turn = Loop(builder, count, [first_tile, first_ahead])
-        tile, ahead = turn.values
-        one = (held, tile, panel, ahead, output, residual)
-        if _TURNS_INSIDE:
-            block(builder, *one)
-        else:
-            emit.outlined(builder, name, one, block)
-        step = _Held(builder, emit.opaque(builder, held))["ahead_step"]
-        turn.finish([offset(builder, tile, 8 * TILE_WORDS), builder.add(ahead, step)])
+    def moved(builder: Builder, tile: Value, ahead: Value, held: Value, *_fixed: Value) -> list[Value]:
+        step = Held(builder, _HELD, emit.opaque(builder, held))["ahead_step"]
+        return [offset(builder, tile, 8 * TILE_WORDS), builder.add(ahead, step)]
 
-    return blocks
+    return blocks_operation(f"integer_block_{rows}_{runs}", 2, 4, block, moved)
 
 
 def _block(
@@ -149,26 +126,26 @@ def _block(
     run: int,
     runs: int,
     product: IntegerProduct,
-    held: Value,
     tile: Value,
-    panel: Value,
     ahead: Value,
+    held: Value,
+    panel: Value,
     output: Value,
     residual: Value,
 ) -> None:
     """The body of a block: prologue, loops over segments and their words, one of the endings."""
-    outputs = _places(builder, output, (panel, _PANEL_OUTPUT), (tile, _TILE_OUTPUTS[:runs]))
-    residuals = _places(builder, residual, (panel, _PANEL_RESIDUAL), (tile, _TILE_RESIDUALS[:runs]))
-    common = _Held(builder, held)
+    outputs = places(builder, output, (panel, PANEL_OUTPUT), (tile, TILE_OUTPUTS[:runs]))
+    residuals = places(builder, residual, (panel, PANEL_RESIDUAL), (tile, TILE_RESIDUALS[:runs]))
+    common = Held(builder, _HELD, held)
     with builder.if_else(builder.icmp_signed("!=", residual, word(0))) as (with_residual, without):
         with with_residual:
             # Not the outputs too: stores wait for their lines without holding up anything. Measured with 64 inputs.
-            for address in _pixels(builder, run, residuals, common["residual_stride"]):
+            for address in pixels_of(builder, run, residuals, common["residual_stride"]):
                 emit.prefetch(builder, address)
         with without:
-            for address in _pixels(builder, run, outputs, common["output_stride"]):
+            for address in pixels_of(builder, run, outputs, common["output_stride"]):
                 emit.prefetch(builder, address, write=True)
-    channels = load(builder, WORD, offset(builder, panel, _PANEL_CHANNELS), 8)
+    channels = load(builder, WORD, offset(builder, panel, PANEL_START), 8)
     starts = builder.add(common["starts"], channels)
     # All pixels of a channel begin alike, with bias and correction: so the sums need no addition at their end.
     first = [load(builder, SUMS, offset(builder, starts, 4 * LANES * vector)) for vector in range(VECTORS)]
@@ -176,9 +153,9 @@ def _block(
     sums = sum_words(builder, words, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
 
     # What the ending needs is read again: kept from the beginning it would be in the way, and written to the stack.
-    common = _Held(builder, emit.opaque(builder, held))
+    common = Held(builder, _HELD, emit.opaque(builder, held))
     _end(
-        builder, common, run, sums, lambda: load(builder, WORD, offset(builder, panel, _PANEL_CHANNELS), 8), outputs,
+        builder, common, run, sums, lambda: load(builder, WORD, offset(builder, panel, PANEL_START), 8), outputs,
         residuals,
     )  # fmt: skip
 
@@ -197,14 +174,14 @@ def integer_ending(pixels: int) -> Any:
     def ending(builder: Builder, held: Value, sums: Value, channels: Value, output: Value, residual: Value) -> None:
         places = range(0, pixels * BLOCK_ROW_BYTES, 4 * LANES)
         values = [load(builder, SUMS, offset(builder, sums, place)) for place in places]
-        _end(builder, _Held(builder, held), pixels, values, lambda: channels, [output], [residual])
+        _end(builder, Held(builder, _HELD, held), pixels, values, lambda: channels, [output], [residual])
 
     return ending
 
 
 def _end(
     builder: Builder,
-    common: _Held,
+    common: Held,
     run: int,
     sums: Sequence[Value],
     channels: Callable[[], Value],
@@ -233,36 +210,24 @@ def _end(
         multipliers, real_bias = builder.add(common["multipliers"], at_channel), common["real_bias"]
         is_there = builder.icmp_signed("!=", real_bias, word(0))
         real_bias = builder.select(is_there, builder.add(real_bias, at_channel), real_bias)
-        to = _pixels(builder, run, outputs, common["output_stride"])
-        added = _pixels(builder, run, residuals, common["residual_stride"]) if form.adds else []
+        to = pixels_of(builder, run, outputs, common["output_stride"])
+        added = pixels_of(builder, run, residuals, common["residual_stride"]) if form.adds else []
         finish(
             builder, form, sums, (multipliers, real_bias), to, added,
-            StepNumbers(*(common[name] for name in _NUMBERS)), common.bounds,
+            StepNumbers(*(common[name] for name in _NUMBERS)), common.behind,
         )  # fmt: skip
         builder.branch(end)
     builder.position_at_end(end)
 
 
-def _places(builder: Builder, base: Value, panel: tuple[Value, int], tile: tuple[Value, Sequence[int]]) -> list[Value]:
-    """The addresses of the first pixel of each run, from offsets in rows of the tables."""
-    base = builder.add(base, load(builder, WORD, offset(builder, *panel), 8))
-    return [builder.add(base, load(builder, WORD, offset(builder, tile[0], at), 8)) for at in tile[1]]
-
-
-def _pixels(builder: Builder, run: int, bases: Sequence[Value], distance: Value) -> list[Value]:
-    """The addresses of the pixels of each run."""
-    strides = Strides.of(builder, distance)
-    return [strides.address(base, pixel) for base in bases for pixel in range(run)]
-
-
-def _terms(builder: Builder, runs: int, common: _Held, tile: Value, panel: Value, ahead: Value) -> BlockTerms:
+def _terms(builder: Builder, runs: int, common: Held, tile: Value, panel: Value, ahead: Value) -> BlockTerms:
     """What a block of a tile and a panel sums over."""
     return BlockTerms(
-        inputs=_places(builder, common["input"], (panel, _PANEL_INPUT), (tile, _TILE_INPUTS[:runs])),
+        inputs=places(builder, common["input"], (panel, PANEL_INPUT), (tile, TILE_INPUTS[:runs])),
         input_stride=common["input_stride"],
         segments=common["segments"],
         segment_count=common["segment_count"],
         segment_length=common["segment_length"],
-        weights=builder.add(common["weights"], load(builder, WORD, offset(builder, panel, _PANEL_WEIGHTS), 8)),
+        weights=builder.add(common["weights"], load(builder, WORD, offset(builder, panel, PANEL_WEIGHTS), 8)),
         ahead=ahead,
     )

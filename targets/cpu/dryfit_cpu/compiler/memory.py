@@ -209,6 +209,12 @@ def load_float(builder: Builder, address: Value) -> Value:
 
 
 @operation(types.void, types.int64, types.int64)
+def store_int(builder: Builder, address: Value, value: Value) -> None:
+    """Write a 64-bit integer."""
+    emit.store(builder, value, address, 8)
+
+
+@operation(types.void, types.int64, types.int64)
 def store_int32(builder: Builder, address: Value, value: Value) -> None:
     """Write the lower half of a 64-bit integer."""
     emit.store(builder, builder.trunc(value, INT), address, 4)

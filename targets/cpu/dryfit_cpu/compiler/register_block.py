@@ -47,6 +47,21 @@ from numba import types
 
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
+from dryfit_cpu.compiler.block_arguments import (
+    PANEL_INPUT,
+    PANEL_OUTPUT,
+    PANEL_RESIDUAL,
+    PANEL_START,
+    PANEL_WEIGHTS,
+    PANEL_WIDTH,
+    TILE_INPUTS,
+    TILE_OUTPUTS,
+    TILE_RESIDUALS,
+    Held,
+    HeldArguments,
+    blocks_operation,
+    places,
+)
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, WORD, Builder, Loop, Value, load, offset, store, word
 from dryfit_cpu.compiler.line_copies import CACHE_LINE
 from dryfit_cpu.compiler.tier import current_tier
@@ -210,27 +225,25 @@ class BlockTerms:
     ahead_step: Value | None = None
 
 
+_FEW_PIXELS = 3
+"""In a run of the blocks of AVX2, whose addresses take one register beside those of its two runs."""
+
+
 class Strides:
     """A distance between pixels as three registers: 1, 3 and 5 times; x86 multiplies an index by 1, 2, 4 or 8."""
 
-    def __init__(self, builder: Builder, once: Value, thrice: Value, five_times: Value) -> None:
+    def __init__(self, builder: Builder, *registers: Value) -> None:
         self._builder = builder
-        self._registers = {1: once, 3: thrice, 5: five_times}
+        self._registers = dict(zip((1, 3, 5), registers, strict=False))
 
     @classmethod
     def of(cls, builder: Builder, distance: Value) -> Strides:
         """Of a distance in bytes."""
         return cls(builder, distance, builder.mul(distance, word(3)), builder.mul(distance, word(5)))
 
-    def inside_loop(self) -> Strides:
-        """The same strides, defined again where the loop's body begins."""
-        # LLVM would hoist the addresses of all pixels out of the loop: 14 pointers that do not fit the registers and
-        # are read from the stack in each turn. Values that it cannot see through keep it from that; what is left is the
-        # scaled addressing of x86, which is free. The loop went from 119 to 99 instructions for 56 products, and whole
-        # networks by 3 to 5 %. Arm has registers for a pointer to each of eight pixels, and loads that move it on.
-        if _LANE_WORDS > 1:
-            return self
-        return Strides(self._builder, *(emit.opaque(self._builder, value) for value in self._registers.values()))
+    def needed(self, pixels: int) -> list[Value]:
+        """The registers that the addresses of so many pixels take."""
+        return [value for times, value in self._registers.items() if times < pixels]
 
     def address(self, base: Value, pixel: int) -> Value:
         """Where a pixel (0 to 6) lies."""
@@ -245,30 +258,49 @@ class Strides:
         return builder.add(base, builder.shl(distance, word(shift)) if shift else distance)
 
 
+def pixels_of(builder: Builder, run: int, bases: Sequence[Value], distance: Value) -> list[Value]:
+    """The addresses of the pixels of each run."""
+    strides = Strides.of(builder, distance)
+    return [strides.address(base, pixel) for base in bases for pixel in range(run)]
+
+
 def sum_segments(
     builder: Builder, product: BlockProduct, run: int, terms: BlockTerms, sums: list[Value]
 ) -> list[Value]:
     """The sums over all words of all segments, of `run` pixels in each run: pixel by pixel, vector by vector."""
     runs = len(terms.inputs)
     strides = Strides.of(builder, terms.input_stride)
+    registers = strides.needed(run) if _LANE_WORDS == 1 else list[Value]()
+    first_sum = 1 + runs + len(registers)
+    # A block of 14 pixels lacks a register for that in the loop, and has the two addresses apart from outside.
+    first_hidden = runs if run > _FEW_PIXELS else 0
 
     def step(state: list[Value], unroll: int) -> list[Value]:
         """`unroll` words k of each pixel."""
-        *bases, weight, sums = *state[: runs + 1], list(state[runs + 1 :])
-        here = strides.inside_loop()
+        weight, places, sums = state[0], state[1:first_sum], state[first_sum:]
+        # LLVM would hoist the addresses of all pixels out of the loop: 14 pointers that do not fit the registers and
+        # are read from the stack in each turn; or it would add in each turn what addresses have in common. Values that
+        # it cannot see through keep it from that; what is left is the scaled addressing of x86, which is free. The loop
+        # went from 119 to 99 instructions for 56 products, and whole networks by 3 to 5 %. Arm has registers for a
+        # pointer to each of eight pixels, and loads that move it on.
+        if registers:
+            places = [*places[:first_hidden], *(emit.opaque(builder, value) for value in places[first_hidden:])]
+        bases, here = places[:runs], Strides(builder, *places[runs:]) if registers else strides
         pixels = [here.address(base, pixel) for base in bases for pixel in range(run)]
         of_words = product.of_turn if unroll == UNROLL else product.of_words
         sums = of_words(builder, pixels, weight, unroll, sums)
         moved = [offset(builder, base, 4 * unroll) for base in bases]
-        return [*moved, offset(builder, weight, PANEL_ROW_BYTES * unroll), *sums]
+        return [offset(builder, weight, PANEL_ROW_BYTES * unroll), *moved, *places[runs:], *sums]
 
     outer = Loop(builder, terms.segment_count, [terms.weights, terms.ahead or word(0), *sums])
     begin = load(builder, WORD, builder.add(terms.segments, builder.shl(outer.index, word(3))), 8)
     bases = [builder.add(base, begin) for base in terms.inputs]
+    if first_hidden:
+        bases = [emit.opaque(builder, base) for base in bases]
     # A segment is a run of memory: a whole row of the window where channels are dense. So the inner loop is long, and
     # the addresses of a segment are found once for all of it.
     turns = builder.lshr(terms.segment_length, word(UNROLL.bit_length() - 1))
-    inner = Loop(builder, turns, [outer.values[1], *bases, outer.values[0], *outer.values[2:]])
+    inner = Loop(builder, turns, [outer.values[1], outer.values[0], *bases, *registers, *outer.values[2:]])
     # A line for every two k, as fast as they are used up: what is asked for is a panel or tile as large as this one. To
     # the second level, since the first has no room for it beside the rows that are in use.
     for line in range(0, 32 * UNROLL if terms.ahead else 0, 64):
@@ -277,7 +309,7 @@ def sum_segments(
     state = inner.finish([next_ahead, *step(inner.values[1:], UNROLL)])
     rest = Loop(builder, builder.and_(terms.segment_length, word(UNROLL - 1)), state[1:])
     after = rest.finish(step(rest.values, 1))
-    return outer.finish([after[runs], state[0], *after[runs + 1 :]])[2:]
+    return outer.finish([after[0], state[0], *after[first_sum:]])[2:]
 
 
 _SUMS = emit.vector_of(FLOAT, LANES)
@@ -290,33 +322,57 @@ def _add_products(builder: Builder, pixel: Value, weights: list[Value], vector: 
 _PRODUCT = BlockProduct(FLOAT, _SUMS, _add_products)
 
 
-def micro_kernel(rows: int, *, runs: int, vectors: int = VECTORS) -> Any:
-    """An operation that computes one block of `rows` pixels in so many runs (1 or 2), `vectors` wide.
+_HELD = HeldArguments(
+    (
+        "input", "weights", "bias", "output", "residual", "input_stride", "segments", "segment_count", "segment_length",
+        "output_stride", "residual_stride", "ahead_step", "tile_step", "panel_step",
+    ),
+    ("low", "high", "slope", "shift"),
+)  # fmt: skip
 
-    A narrow block is one vector wide, of which the first `lanes` channels are there. A wide one is of one pixel.
 
-    Its arguments, all integers but `low`, `high`, `slope` and `shift`:
-        input0, input1: addresses of the first pixel of each run; input_stride: bytes between pixels of a run.
-        segments: address of `segment_count` byte offsets; segment_length: values in each.
-        weights: address of the panel's first row, or of the columns of it that are wanted.
-        start0, start1, start_stride: addresses of what the sums begin at: the bias (stride 0), or earlier sums.
-        output0, output1, output_stride: addresses of the results.
-        residual0, residual1, residual_stride: addresses of what is added; residual0 is 0 for none.
+@emit.operation(types.int64, *_HELD.types)
+def held_arguments(builder: Builder, *arguments: Value) -> Value:
+    """Where the arguments that are the same for many blocks lie, in the function's own memory.
+
+    In their order:
+        input, weights, bias, output, residual: addresses that the offsets of tiles and panels count from. Without a
+            bias, 0, sums begin at what the output holds; residual is 0 where nothing is added.
+        input_stride, segments, segment_count, segment_length: those of `BlockTerms`.
+        output_stride, residual_stride: bytes between the pixels of a run.
+        ahead_step: that of `BlockTerms`.
+        tile_step, panel_step: bytes from a block's row of the table of tiles, and of that of panels, to the next one's.
         low, high: limits of the results.
         slope, shift: those of hard swish, which takes the place of the limits; slope is 0 for none.
-        ahead: address of what is needed next; each iteration prefetches a cache line of it, `ahead_step` bytes on.
-        lanes: channels of a narrow block; a wide one has no use for it.
     """
-    name = f"{'narrow_' if vectors < VECTORS else 'wide_' if vectors > VECTORS else ''}block_{rows}_{runs}"
+    return _HELD.write(builder, arguments)
 
+
+def micro_kernel(rows: int, *, runs: int, vectors: int = VECTORS) -> Any:
+    """An operation that computes blocks of `rows` pixels in so many runs (1 or 2), `vectors` wide.
+
+    A narrow block is one vector wide, of which the channels that the panel has are there. A wide one is of one pixel.
+
+    Its arguments, all integers:
+        count: how many blocks.
+        tile, panel: addresses of rows of the tables of `kernels/matrix_products.py` for the first one.
+        ahead: address of what is needed after the first one; each turn prefetches a cache line of it.
+        held: what `held_arguments` gave.
+        ahead_move: bytes from what a block asks for to what the next one does.
+    """
     # A function of its own, never inlined: among the code that calls it, LLVM gave some sums a place on the stack
-    # (66 stores and loads in one loop). The arguments that do not fit registers stay on the stack until the end
-    # needs them, which is where they should be.
-    @emit.outlined_operation(name, *[types.int64] * 16, *[types.float32] * 4, *[types.int64] * 3)
+    # (66 stores and loads in one loop).
+
     def block(builder: Builder, *arguments: Value) -> None:
         _block(builder, rows // runs, runs, vectors, *arguments)
 
-    return block
+    def moved(builder: Builder, tile: Value, panel: Value, ahead: Value, held: Value, ahead_move: Value) -> list[Value]:
+        common = Held(builder, _HELD, emit.opaque(builder, held))
+        tile, panel = builder.add(tile, common["tile_step"]), builder.add(panel, common["panel_step"])
+        return [tile, panel, builder.add(ahead, ahead_move)]
+
+    width = "narrow_" if vectors < VECTORS else "wide_" if vectors > VECTORS else ""
+    return blocks_operation(f"{width}block_{rows}_{runs}", 3, 2, block, moved)
 
 
 def _block(
@@ -324,77 +380,81 @@ def _block(
     run: int,
     runs: int,
     vectors: int,
-    input0: Value,
-    input1: Value,
-    input_stride: Value,
-    segments: Value,
-    segment_count: Value,
-    segment_length: Value,
-    weights: Value,
-    start0: Value,
-    start1: Value,
-    start_stride: Value,
-    output0: Value,
-    output1: Value,
-    output_stride: Value,
-    residual0: Value,
-    residual1: Value,
-    residual_stride: Value,
-    low: Value,
-    high: Value,
-    slope: Value,
-    shift: Value,
+    tile: Value,
+    panel: Value,
     ahead: Value,
-    ahead_step: Value,
-    lanes: Value,
+    held: Value,
+    _ahead_move: Value,
 ) -> None:
     """The body of a block: prologue, loops over segments and their values, epilogue."""
-
-    def pixels(base0: Value, base1: Value, strides: Strides) -> list[Value]:
-        return [strides.address(base, pixel) for base in (base0, base1)[:runs] for pixel in range(run)]
-
-    outputs = pixels(output0, output1, Strides.of(builder, output_stride))
-    residuals = pixels(residual0, residual1, Strides.of(builder, residual_stride))
+    common = Held(builder, _HELD, held)
+    outputs = places(builder, common["output"], (panel, PANEL_OUTPUT), (tile, TILE_OUTPUTS[:runs]))
+    stride, zero = common["output_stride"], word(0)
     # Lines of the output and the residual are on their way while k is summed: with few inputs a block ends before they
     # would be there.
     lines = range(0, 4 * LANES * vectors, CACHE_LINE)
-    for address in outputs:
+    for address in pixels_of(builder, run, outputs, stride):
         for line in lines:
             emit.prefetch(builder, offset(builder, address, line), write=True)
-    with builder.if_then(builder.icmp_signed("!=", residual0, word(0))):
-        for address in residuals:
+    with builder.if_then(builder.icmp_signed("!=", common["residual"], zero)):
+        for address in _residuals(builder, run, runs, common, tile, panel):
             for line in lines:
                 emit.prefetch(builder, offset(builder, address, line))
 
-    starts = pixels(start0, start1, Strides.of(builder, start_stride))
+    has_bias = builder.icmp_signed("!=", common["bias"], zero)
+    bias = builder.add(common["bias"], load(builder, WORD, offset(builder, panel, PANEL_START), 8))
+    starts = [builder.select(has_bias, bias, output) for output in outputs]
     sums = [
         load(builder, _SUMS, offset(builder, address, 4 * LANES * vector))
-        for address in starts
+        for address in pixels_of(builder, run, starts, builder.select(has_bias, zero, stride))
         for vector in range(vectors)
     ]
-    inputs = (input0, input1)[:runs]
-    terms = BlockTerms(inputs, input_stride, segments, segment_count, segment_length, weights, ahead, ahead_step)
+    terms = BlockTerms(
+        inputs=places(builder, common["input"], (panel, PANEL_INPUT), (tile, TILE_INPUTS[:runs])),
+        input_stride=common["input_stride"],
+        segments=common["segments"],
+        segment_count=common["segment_count"],
+        segment_length=common["segment_length"],
+        weights=builder.add(common["weights"], load(builder, WORD, offset(builder, panel, PANEL_WEIGHTS), 8)),
+        ahead=ahead,
+        ahead_step=common["ahead_step"],
+    )
     product = _PRODUCT
     if vectors > VECTORS:
         # The processor foresees several streams better than these lines would: asking for them takes up to a fifth more
         # time.
         terms = attrs.evolve(terms, ahead=None)
-        words = builder.mul(segment_count, segment_length)
+        words = builder.mul(terms.segment_count, terms.segment_length)
         product = attrs.evolve(_PRODUCT, panel_bytes=builder.mul(words, word(PANEL_ROW_BYTES)))
     elif vectors < VECTORS:
         # Turns are short, and would read the step from the stack with AVX512.
         terms = attrs.evolve(terms, ahead_step=None)
     sums = sum_segments(builder, product, run, terms, sums)
-    limits = emit.splat(builder, low, LANES), emit.splat(builder, high, LANES)
-    has_gate = builder.fcmp_unordered("!=", slope, ir.Constant(FLOAT, 0.0))
-    with builder.if_else(builder.icmp_signed("!=", residual0, word(0))) as (with_residual, without):
-        for beside, branch in ((residuals, with_residual), (None, without)):
-            with branch, builder.if_else(has_gate) as (with_gate, within_limits):
-                with with_gate:
-                    gate = emit.splat(builder, slope, LANES), emit.splat(builder, shift, LANES)
-                    _finish(builder, sums, outputs, beside, emit.gated, gate, lanes)
-                with within_limits:
-                    _finish(builder, sums, outputs, beside, emit.clamped, limits, lanes)
+
+    # What the end needs is read again: kept from the beginning it would be in the way, and written to the stack.
+    common = Held(builder, _HELD, emit.opaque(builder, held))
+    to = pixels_of(builder, run, outputs, common["output_stride"])
+    lanes = load(builder, WORD, offset(builder, panel, PANEL_WIDTH), 8)
+    limits, gate = ([emit.splat(builder, common[name], LANES) for name in pair] for pair in _ENDS)
+    has_gate = builder.fcmp_unordered("!=", common["slope"], ir.Constant(FLOAT, 0.0))
+    with builder.if_else(builder.icmp_signed("!=", common["residual"], zero)) as (with_residual, without):
+        for branch, adds in ((with_residual, True), (without, False)):
+            with branch:
+                beside = _residuals(builder, run, runs, common, tile, panel) if adds else None
+                with builder.if_else(has_gate) as (with_gate, within_limits):
+                    with with_gate:
+                        _finish(builder, sums, to, beside, emit.gated, gate, lanes)
+                    with within_limits:
+                        _finish(builder, sums, to, beside, emit.clamped, limits, lanes)
+
+
+_ENDS = (("low", "high"), ("slope", "shift"))
+
+
+def _residuals(builder: Builder, run: int, runs: int, common: Held, tile: Value, panel: Value) -> list[Value]:
+    """The addresses of what is added to each pixel."""
+    first = places(builder, common["residual"], (panel, PANEL_RESIDUAL), (tile, TILE_RESIDUALS[:runs]))
+    return pixels_of(builder, run, first, common["residual_stride"])
 
 
 def _finish(
@@ -403,12 +463,12 @@ def _finish(
     outputs: list[Value],
     residuals: list[Value] | None,
     end: Callable[[Builder, Value, Value, Value], Value],
-    numbers: tuple[Value, Value],
+    numbers: Sequence[Value],
     lanes: Value,
 ) -> None:
     vectors = len(sums) // len(outputs)
     mask = first_mask(builder, lanes) if vectors == 1 else None
-    results, places = [], []
+    results, to = [], []
     for pixel, output in enumerate(outputs):
         for vector in range(vectors):
             # Sums become outputs in their registers: a pass of its own over the output for bias, residual and clamp
@@ -417,11 +477,11 @@ def _finish(
             if residuals is not None:
                 value = builder.fadd(value, _load(builder, offset(builder, residuals[pixel], at), mask))
             results.append(end(builder, value, *numbers))
-            places.append(offset(builder, output, at))
+            to.append(offset(builder, output, at))
     if vectors == 1:
-        store_first(builder, results, places, lanes)
+        store_first(builder, results, to, lanes)
     else:
-        for value, place in zip(results, places, strict=True):
+        for value, place in zip(results, to, strict=True):
             store(builder, value, place)
 
 

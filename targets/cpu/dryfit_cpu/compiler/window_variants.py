@@ -29,8 +29,6 @@ STARTS = 64
 TO_BYTES, TO_BIASED_BYTES, TO_BYTES_AGAIN, TO_SCALED_SUMS = range(4)
 """What becomes of sums: INT8 rounded once, without or with a real bias; INT8 rounded twice; or FP32, scaled and not
 rounded. Only the first is not asked whether there is a real bias."""
-WAITING_OUTPUTS = 8
-"""Neighbouring outputs whose scaled sums, of up to 64 channels, wait on the stack."""
 
 LEAST_CHANNELS = 16
 """Fewer do not fill a block."""
@@ -89,7 +87,7 @@ DISTANCES = Variants(SUMS.windows, _widths(_REGISTER_BYTES // 2)) if current_tie
 """Sums whose weights are distances from zero points, which bytes do not hold."""
 AVERAGES = Variants((), SUMS.widths)
 """Sums whose weights are 1."""
-REAL_SUMS = Variants(SUMS.windows, (2 * current_tier().lanes, current_tier().lanes))
+REAL_SUMS = Variants((*SUMS.windows, (7, 7, 1)), (2 * current_tier().lanes, current_tier().lanes))
 """FP32 values."""
 PAIRED_WINDOWS = REAL_SUMS.windows[:2] if current_tier().lanes == 8 else ()
 """Windows of 3 x 3 whose outputs are summed two rows at a time, where registers are eight lanes long and only 16."""

@@ -24,7 +24,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
-from dryfit_cpu.codes import NARROW_CODES, PANEL_CHANNELS
+from dryfit_cpu.codes import NARROW_CODES, PANEL_CHANNELS, PANEL_WORDS
 from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Pixels, Runs, WordTable
@@ -98,9 +98,9 @@ def input_bytes(group: LayerGroup, specs: Specs) -> int:
 
 
 def scratch_bytes(weights: NarrowWeights, tiles_at_once: int) -> int:
-    """Memory of one chunk: FP32 scales of a block's channels, sums of tiles, decoded weights."""
+    """Memory of one chunk: FP32 scales of a block's channels, sums of tiles and their places, decoded weights."""
     tier = current_tier()
-    rows = len(weights.scales) + _DECODED_VALUES + 8
+    rows = len(weights.scales) + tiles_at_once + _DECODED_VALUES + 8
     size = rows * 4 * PANEL_CHANNELS + tiles_at_once * tier.rows * 4 * tier.block_channels
     return -(-size // 64) * 64
 
@@ -154,7 +154,7 @@ class NarrowProduct:
         depth = words.shape[1] * words.shape[2]
         sizes = 4 >> (self.output.kind & 3), 4 >> (self.residual.kind & 3)
         panels = panel_table([(0, 0, 0, 0, 0)], whole_blocks(N), depth, *sizes)
-        runs, origin = np.array(self.runs, np.int64), np.zeros(1, np.int64)
+        runs, origin = np.array(self.runs, np.int64), np.zeros(PANEL_WORDS, np.int64)
         chunks = chunks_for_panels(N, binding.num_threads)
         room = scratch_bytes(weights, _TILES_AT_ONCE)
         scratch = workspace.take((chunks * room // 4,))

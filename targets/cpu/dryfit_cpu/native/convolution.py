@@ -12,13 +12,13 @@ from numba import float32
 from dryfit_cpu.codes import FP32, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.line_copies import CACHE_LINE
-from dryfit_cpu.compiler.memory import load, load_int, read, stack_memory, write
-from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES, UNROLL, micro_kernel
+from dryfit_cpu.compiler.memory import copy_bytes, load, load_int, read, stack_memory, store_int, write
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES, UNROLL, held_arguments, micro_kernel
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk, Finish, Function, Image, Pixels, Runs, WindowAxis, WordTable
 from dryfit_cpu.native.functions import activate, activate_sums
-from dryfit_cpu.native.indices import pixel, share
+from dryfit_cpu.native.indices import alike, pixel, share
 
 TILE_BYTES = 8 * TILE_WORDS
 """A row of the tile table: byte offsets of the two runs in input, output and residual, and the number of pixels."""
@@ -90,67 +90,64 @@ def convolve(
     # finding where it lies.
     span = segments.runs * segments.length
     tile_step, panel_step = (0, PANEL_BYTES) if order == TILES_OUTSIDE else (TILE_BYTES, 0)
-    has_residual, ahead_turns = residual.address != 0, segments.runs * (segments.length // UNROLL)
+    held = 0
     for i in range(outer_start, outer_stop):
         tile_index, panel_index, k_block = i, inner_start, 0
         if order != TILES_OUTSIDE:
             tile_index, panel_index = inner_start, i // k_blocks
             k_block = i - panel_index * k_blocks
         tile, panel = tiles.address + tile_index * TILE_BYTES, panels.address + panel_index * PANEL_BYTES
-        segment_table, block_weights = segments.address + k_block * segments.runs * 8, k_block * span * PANEL_ROW_BYTES
+        block_weights = weights + k_block * span * PANEL_ROW_BYTES
         ahead, ahead_step = load_int(tiles.address + min(i + 1, tiles.rows - 1) * TILE_BYTES), _ROWS * 4 * UNROLL
+        ahead += input.address + load_int(panel + 16)
         if order != TILES_OUTSIDE:
-            ahead, ahead_step = _next_panel(weights, load_int(panel), span) + block_weights, BLOCK_ROW_BYTES * UNROLL
+            ahead, ahead_step = _next_panel(block_weights, load_int(panel), span), BLOCK_ROW_BYTES * UNROLL
         # What is needed next is asked for while this is computed, as evenly as the inner loop goes on: memory gives it
         # slowly, and lines that come too early push out others. The processor foresees runs, but not where the next one
         # begins: a tenth less time for ResNet-50 than without.
-        ahead_step = min(CACHE_LINE, ahead_step // max(1, min(_ASKING, inner_stop - inner_start)) + 1)
-        for turn in range(inner_start, inner_stop):
-            panel_weights, panel_bias = weights + load_int(panel) + block_weights, bias + load_int(panel + 8)
-            panel_input = input.address + load_int(panel + 16)
-            panel_output, channels = output.address + load_int(panel + 24), load_int(panel + 40)
-            input0, input1 = panel_input + load_int(tile), panel_input + load_int(tile + 8)
-            output0, output1 = panel_output + load_int(tile + 16), panel_output + load_int(tile + 24)
-            pixels = load_int(tile + 48)
-            # An address is 0 where nothing is added.
-            panel_residual = residual.address + load_int(panel + 32)
-            residual0 = panel_residual + load_int(tile + 32) if has_residual else 0
-            residual1 = panel_residual + load_int(tile + 40) if has_residual else 0
-            next_ahead = ahead + panel_input if order == TILES_OUTSIDE else ahead
-            asked = ahead_turns if inner_stop - turn <= _ASKING else 0
-            tile, panel, ahead = tile + tile_step, panel + panel_step, ahead + asked * ahead_step
-
-            out0, out1, out_stride, res0, res1 = output0, output1, output.stride, residual0, residual1
-            limits = (finish.low, finish.high, finish.slope, finish.shift)
-            if finish.bypasses:
-                out0, out1, out_stride = scratch, scratch + _HALF * BLOCK_ROW_BYTES, BLOCK_ROW_BYTES
-                res0, res1 = 0, 0
-            start0, start1, start_stride = panel_bias, panel_bias, 0
-            if k_block > 0 or continues:
-                start0, start1, start_stride = out0, out1, out_stride
+        asking = max(inner_start, inner_stop - _ASKING)
+        ahead_step = min(CACHE_LINE, ahead_step // max(1, inner_stop - asking) + 1)
+        if i == outer_start or k_blocks > 1:
             # Limits and residual are for the whole sum: no block of k but the last has them.
-            if k_block < k_blocks - 1:
-                res0, res1, limits = 0, 0, NO_LIMITS
-
-            sum_block(
-                pixels,
-                (
-                    input0, input1, input.stride, segment_table, segments.runs, segments.length, panel_weights,
-                    start0, start1, start_stride, out0, out1, out_stride, res0, res1, residual.stride,
-                    *limits, next_ahead, ahead_step, channels,
-                ),
-                channels,
-            )  # fmt: skip
+            is_last = k_block == k_blocks - 1
+            low, high, slope, shift = (finish.low, finish.high, finish.slope, finish.shift) if is_last else NO_LIMITS
+            adds, to, to_stride = is_last and not finish.bypasses, output.address, output.stride
             if finish.bypasses:
-                finish_sums(finish, has_residual, scratch, max(pixels * _CHANNELS, channels))
-                for pixel in range(pixels):
-                    run, place = pixel // _HALF, pixel % _HALF
-                    to = (output1 if run else output0) + place * output.stride
-                    add = (residual1 if run else residual0) + place * residual.stride
-                    finish_pixel(
-                        scratch + pixel * BLOCK_ROW_BYTES, to, add if has_residual else 0,
-                        channels, output.kind, residual.kind, finish,
-                    )  # fmt: skip
+                to, to_stride = scratch, BLOCK_ROW_BYTES
+            held = held_arguments(
+                input.address, block_weights, 0 if k_block > 0 or continues else bias, to,
+                residual.address if adds else 0, input.stride, segments.address + k_block * segments.runs * 8,
+                segments.runs, segments.length, to_stride, residual.stride, ahead_step, tile_step, panel_step,
+                low, high, slope, shift,
+            )  # fmt: skip
+        turn, moves = inner_start, segments.runs * (segments.length // UNROLL) * ahead_step
+        while turn < inner_stop:
+            # Blocks of a kind, tiles of one panel or panels of one tile, are one call: with few words of k, telling
+            # each what to do would take longer than to do it.
+            move, left = (moves, inner_stop - turn) if turn >= asking else (0, asking - turn)
+            rows, count = (tile, panel), 1
+            if finish.bypasses:
+                rows = _rows_of_piece(scratch + _ROWS * BLOCK_ROW_BYTES, tile, panel)
+            elif order == TILES_OUTSIDE:
+                count = alike(panel + 40, PANEL_BYTES, left)
+            else:
+                count = alike(tile + 48, TILE_BYTES, left)
+            sum_blocks(load_int(tile + 48), load_int(panel + 40), (count, *rows, ahead, held, move))
+            if finish.bypasses:
+                finish_block(scratch, tile, panel, output, residual, finish)
+            turn, ahead = turn + count, ahead + count * move
+            tile, panel = tile + count * tile_step, panel + count * panel_step
+
+
+@inlined
+def _rows_of_piece(rows: int, tile: int, panel: int) -> tuple[int, int]:
+    """Rows of the tables, made at an address, of a block whose sums lie together from the output's address on."""
+    copy_bytes(rows, tile, TILE_BYTES)
+    store_int(rows + 16, 0)
+    store_int(rows + 24, _HALF * BLOCK_ROW_BYTES)
+    copy_bytes(rows + TILE_BYTES, panel, PANEL_BYTES)
+    store_int(rows + TILE_BYTES + 24, 0)
+    return rows, rows + TILE_BYTES
 
 
 @inlined
@@ -160,8 +157,8 @@ def _next_panel(weights: int, panel: int, span: int) -> int:
 
 
 @inlined
-def sum_block(pixels: int, arguments: Any, channels: int) -> None:
-    """Compute one block by the micro-kernel of its size.
+def sum_blocks(pixels: int, channels: int, arguments: Any) -> None:
+    """Compute blocks of so many pixels and channels by the micro-kernel of their size.
 
     A narrow block is for the last channels: one vector, whose missing lanes are masked, costs half of a block that
     would compute channels that there are not. A wide one is of one pixel.
@@ -187,6 +184,19 @@ def sum_block(pixels: int, arguments: Any, channels: int) -> None:
 def finish_sums(finish: Finish, has_residual: bool, sums: int, count: int) -> None:
     """Apply to so many sums, which lie together, what comes before the residual; without one all that follows."""
     activate_sums(finish.inner if has_residual else finish.outer, sums, count)
+
+
+@inlined
+def finish_block(sums: int, tile: int, panel: int, output: Pixels, residual: Pixels, finish: Finish) -> None:
+    """What follows a block's sums, which lie together, to its outputs: those of rows of the tables."""
+    pixels, channels, has_residual = load_int(tile + 48), load_int(panel + 40), residual.address != 0
+    finish_sums(finish, has_residual, sums, max(pixels * _CHANNELS, channels))
+    for number in range(pixels):
+        side, place = number // _HALF * 8, number % _HALF
+        to = output.address + load_int(panel + 24) + load_int(tile + 16 + side) + place * output.stride
+        add = residual.address + load_int(panel + 32) + load_int(tile + 32 + side) + place * residual.stride
+        of_pixel = sums + number * BLOCK_ROW_BYTES
+        finish_pixel(of_pixel, to, add if has_residual else 0, channels, output.kind, residual.kind, finish)
 
 
 @inlined

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.depthwise_block import GROUP_CHANNELS, WEIGHT_ROW_BYTES, grouped_block, sum_windows
-from dryfit_cpu.compiler.memory import load, load_int, read, stack_memory, write
+from dryfit_cpu.compiler.memory import STACK_BYTES, load, load_int, read, stack_memory, write
 from dryfit_cpu.compiler.row_pairs import sum_window_pairs
 from dryfit_cpu.compiler.vectors import LANES
-from dryfit_cpu.compiler.window_variants import PAIR_ROWS, PAIRED_NUMBERS, PAIRED_WIDTH, WAITING_OUTPUTS
+from dryfit_cpu.compiler.window_variants import PAIR_ROWS, PAIRED_NUMBERS, PAIRED_WIDTH
 from dryfit_cpu.descriptors import Chunk, Finish, Image, WindowAxis, WordTable
 from dryfit_cpu.native.convolution import finish_pixel, finish_sums
 from dryfit_cpu.native.functions import activate
@@ -74,9 +74,12 @@ def depthwise(
                 )  # fmt: skip
                 continue
             add = pixel(residual, image, row - 1, 0) + channel * residual.channel_stride
-            # As many outputs at a time as their sums fit the stack.
-            for column in range(0, output.columns, WAITING_OUTPUTS):
-                pixels = min(WAITING_OUTPUTS, output.columns - column)
+            # As many outputs at a time as their sums fit the stack: each time the window starts anew, and reads columns
+            # that it has read before.
+            waiting = STACK_BYTES // (4 * width)
+            for turn in range((output.columns + waiting - 1) // waiting):
+                column = turn * waiting
+                pixels = min(waiting, output.columns - column)
                 sum_windows(
                     number, at, row_hop, begin_row, end_row, column * window_columns.step - left, source.columns,
                     source.pixel_stride, outside, panel, pixels, scratch, 4 * width, 0, window_rows.extent,

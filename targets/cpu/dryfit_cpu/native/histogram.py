@@ -19,9 +19,8 @@ from dryfit_cpu.compiler.counters import (
     load_counter,
     scan_ends,
     store_counter,
-    store_int,
 )
-from dryfit_cpu.compiler.memory import clear_bytes, load_int
+from dryfit_cpu.compiler.memory import clear_bytes, load_int, store_int
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.descriptors import Chunk
 from dryfit_cpu.native.indices import share

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dryfit_cpu.compiler.compilation import inlined
+from dryfit_cpu.compiler.memory import load_int
 from dryfit_cpu.descriptors import Chunk, Elements, Extents, Image
 
 BLOCK_BYTES = 32
@@ -16,6 +17,15 @@ def share(chunk: Chunk, total: int) -> tuple[int, int]:
     What is computed must not depend on it: any thread may run any chunk, and there is one chunk for one thread.
     """
     return total * chunk.number // chunk.chunks, total * (chunk.number + 1) // chunk.chunks
+
+
+@inlined
+def alike(word: int, row_bytes: int, rows: int) -> int:
+    """How many rows of a table, at most so many, have the word of the first one; from that word's address."""
+    count, first = 1, load_int(word)
+    while count < rows and load_int(word + count * row_bytes) == first:
+        count += 1
+    return count
 
 
 @inlined

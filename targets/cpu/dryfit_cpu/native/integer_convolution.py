@@ -17,7 +17,7 @@ from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import IntegerProducts, current_tier
 from dryfit_cpu.compiler.word_products import IntegerProduct, mark_joined, tier_product, unsigned_product
 from dryfit_cpu.descriptors import ChannelScales, Chunk, Pixels, RequantizationSteps, Runs, WordTable
-from dryfit_cpu.native.indices import share
+from dryfit_cpu.native.indices import alike, share
 from dryfit_cpu.native.requantization import channels_from, finish_rows, numbers_of
 
 _TILE_BYTES = 8 * TILE_WORDS
@@ -32,20 +32,20 @@ _CHANNELS = current_tier().block_channels
 
 
 def _block_of(product: IntegerProduct) -> Any:
-    """What computes blocks of a size by its micro-kernel: (pixels of a block, blocks, ahead, other arguments)."""
+    """What computes blocks of a size by its micro-kernel: (pixels of a block, blocks, tile, ahead, other arguments)."""
     # Three sizes of block, not one for each number of pixels: a tile that is left over overlaps the one before, which
     # costs products that are thrown away but no code. 14 pixels are 7 + 7, so two rows of 7 x 7 images are one whole
     # tile.
     whole, half, one = (integer_micro_kernel(*size, product) for size in ((_ROWS, 2), (_HALF, 1), (1, 1)))
 
     @inlined
-    def compute(pixels: int, count: int, ahead: int, arguments: Any) -> None:
+    def compute(pixels: int, count: int, tile: int, ahead: int, arguments: Any) -> None:
         if pixels == _ROWS:
-            whole(count, ahead, *arguments)
+            whole(count, tile, ahead, *arguments)
         elif pixels == _HALF:
-            half(count, ahead, *arguments)
+            half(count, tile, ahead, *arguments)
         else:
-            one(count, ahead, *arguments)
+            one(count, tile, ahead, *arguments)
 
     return compute
 
@@ -60,15 +60,6 @@ def _turns(order: int, chunk: Chunk, tiles: int, panels: int, tile_bytes: int) -
         return panels, tiles, 1
     span = max(1, min(_TOGETHER_BYTES // tile_bytes, tiles // chunk.chunks))
     return (tiles + span - 1) // span, span, panels
-
-
-@inlined
-def _alike(tile: int, left: int) -> int:
-    """How many tiles, at most those that are left, have as many pixels as the first one."""
-    count, pixels = 1, load_int(tile + 48)
-    while count < left and load_int(tile + count * _TILE_BYTES + 48) == pixels:
-        count += 1
-    return count
 
 
 @inlined
@@ -151,9 +142,9 @@ def _convolver(product: IntegerProduct) -> Any:
                     pixels, count = load_int(tile + 48), 1
                     outputs = _runs(output.address + load_int(panel + 24), tile + 16)
                     residuals = _runs(residual.address + load_int(panel + 32), tile + 32)
-                    arguments = (for_blocks, tile, panel, output.address, residual.address)
+                    at, arguments = tile, (for_blocks, panel, output.address, residual.address)
                     if ending != LEAVES_SUMS and channels == _CHANNELS:
-                        count = _alike(tile, left)
+                        count = alike(tile + 48, _TILE_BYTES, left)
                     elif ending != LEAVES_SUMS:
                         added = 0
                         if residual.address != 0:
@@ -163,8 +154,8 @@ def _convolver(product: IntegerProduct) -> Any:
                             )
                         copy_bytes(piece_tile, tile, 16)
                         copy_bytes(piece_panel, panel, 24)
-                        arguments = (for_pieces, piece_tile, piece_panel, output_piece, added)
-                    compute_blocks(pixels, count, ahead, arguments)
+                        at, arguments = piece_tile, (for_pieces, piece_panel, output_piece, added)
+                    compute_blocks(pixels, count, at, ahead, arguments)
                     if ending == LEAVES_SUMS:
                         here = channels_from(scales, load_int(panel + 8) // 4)
                         for run in range(2):

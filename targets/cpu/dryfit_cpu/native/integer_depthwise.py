@@ -6,12 +6,12 @@ from typing import Any
 
 from dryfit_cpu.codes import REAL_PRODUCTS
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.memory import load, load_int, stack_memory
+from dryfit_cpu.compiler.memory import STACK_BYTES, load, load_int, stack_memory
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
 from dryfit_cpu.compiler.wide_numbers import as_integer_bits
 from dryfit_cpu.compiler.window_terms import sum_windows, sum_windows_of_distances
-from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS, WAITING_OUTPUTS
+from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS
 from dryfit_cpu.descriptors import ChannelScales, Chunk, Image, RequantizationSteps, WindowAxis, WordTable
 from dryfit_cpu.native.indices import BLOCK_BYTES, blocks_of_line, inside, pixel, share
 from dryfit_cpu.native.requantization import fixed_products, fixed_scales, last_limits, requantized, write_limited
@@ -97,8 +97,10 @@ def _with(sum_lines: Any) -> Any:
                     continue
                 add = add_row + channel * residual.channel_stride
                 # As many outputs at a time as their sums fit the stack.
-                for first in range(0, output.columns, WAITING_OUTPUTS):
-                    pixels = min(WAITING_OUTPUTS, output.columns - first)
+                waiting = STACK_BYTES // (4 * width)
+                for turn in range((output.columns + waiting - 1) // waiting):
+                    first = turn * waiting
+                    pixels = min(waiting, output.columns - first)
                     sum_lines(
                         number, at, row_hop, begin_row, end_row, first * window_columns.step - left, source.columns,
                         source.pixel_stride, outside, panel, pixels, scratch, 4 * width, form, window_rows.extent,

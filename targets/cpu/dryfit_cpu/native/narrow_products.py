@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dryfit_cpu.codes import FP4, FP8, INT4, INT8, PANEL_CHANNELS
 from dryfit_cpu.compiler.compilation import inlined, native
-from dryfit_cpu.compiler.memory import load, load_int, store
+from dryfit_cpu.compiler.memory import copy_bytes, load, load_int, store, store_int
 from dryfit_cpu.compiler.narrow_numbers import read_narrow
-from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES, UNROLL
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES, UNROLL, held_arguments
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES, splat
 from dryfit_cpu.compiler.weight_words import panel_decoder, row_kernel
 from dryfit_cpu.descriptors import Chunk, Finish, Pixels, Runs, WordTable
-from dryfit_cpu.native.convolution import NO_LIMITS, PANEL_BYTES, TILE_BYTES, finish_pixel, finish_sums, sum_block
-from dryfit_cpu.native.indices import share
+from dryfit_cpu.native.convolution import NO_LIMITS, PANEL_BYTES, TILE_BYTES, finish_block, sum_blocks
+from dryfit_cpu.native.indices import alike, share
 
 _ROWS = current_tier().rows
 _HALF = _ROWS // 2
@@ -57,26 +57,30 @@ def multiply(
 
     Tiles and panels are those of `convolution.convolve`. Where `by_rows` is set tiles have one pixel, and weights are
     decoded in registers for each. Else `decoded_values` weights k of a panel are decoded to the scratch memory at a
-    time, and serve `tiles_at_once` tiles, whose sums wait there too.
+    time, and serve `tiles_at_once` tiles, whose sums wait there too. `origin` is the address of a panel's row of zeros.
     """
     own = scratch + chunk.number * scratch_bytes
     factors = own
     sums = factors + scale_blocks * PANEL_ROW_BYTES
-    decoded = sums + tiles_at_once * _ROWS * BLOCK_ROW_BYTES
+    # Rows of tiles as the register block takes them, whose outputs are the sums.
+    rows = sums + tiles_at_once * _ROWS * BLOCK_ROW_BYTES
+    decoded = rows + tiles_at_once * PANEL_ROW_BYTES
     # Panels outside, whatever their number: each weight is decoded once for `tiles_at_once` tiles, and a batch of few
     # rows, for which such weights are stored, is little against them.
     for panel_index in range(*share(chunk, panels.rows)):
         panel = panels.address + panel_index * PANEL_BYTES
         words, first_channel = weights + load_int(panel), load_int(panel + 8) // 4
-        channels = load_int(panel + 40)
         # Scales of FP16, FP8 or E8M0 are widened once for a panel, to scratch memory: they serve every tile.
         _widen_scales(factors, scales, scale_kind, scale_blocks, first_channel, global_scale)
         for turn in range((tiles.rows + tiles_at_once - 1) // tiles_at_once):
             first_tile = turn * tiles_at_once
             count = min(tiles_at_once, tiles.rows - first_tile)
             for tile in range(count):
-                row = tiles.address + (first_tile + tile) * TILE_BYTES
-                _begin(sums + tile * _ROWS * BLOCK_ROW_BYTES, bias + 4 * first_channel, load_int(row + 48))
+                row, to = rows + tile * TILE_BYTES, tile * _ROWS * BLOCK_ROW_BYTES
+                copy_bytes(row, tiles.address + (first_tile + tile) * TILE_BYTES, TILE_BYTES)
+                store_int(row + 16, to)
+                store_int(row + 24, to + _HALF * BLOCK_ROW_BYTES)
+                _begin(sums + to, bias + 4 * first_channel, load_int(row + 48))
             for segment in range(segments.runs):
                 at = words + segment * segment_bytes
                 run = input.address + load_int(segments.address + segment * 8)
@@ -90,38 +94,19 @@ def multiply(
                         k = part * decoded_values
                         values = min(decoded_values, segments.length - k)
                         _decode(weight_kind, at, k, values, block, factors, decoded)
-                        for tile in range(count):
-                            row = tiles.address + (first_tile + tile) * TILE_BYTES
-                            first, second = run + load_int(row) + 4 * k, run + load_int(row + 8) + 4 * k
-                            to = sums + tile * _ROWS * BLOCK_ROW_BYTES
-                            to1 = to + _HALF * BLOCK_ROW_BYTES
-                            sum_block(
-                                load_int(row + 48),
-                                (
-                                    first, second, input.stride, origin, 1, values, decoded,
-                                    to, to1, BLOCK_ROW_BYTES, to, to1, BLOCK_ROW_BYTES, 0, 0, 0,
-                                    *NO_LIMITS, at, 32 * UNROLL, _CHANNELS,
-                                ),
-                                _CHANNELS,
-                            )  # fmt: skip
+                        held = held_arguments(
+                            run + 4 * k, decoded, 0, sums, 0, input.stride, origin, 1, values, BLOCK_ROW_BYTES, 0,
+                            32 * UNROLL, TILE_BYTES, 0, *NO_LIMITS,
+                        )  # fmt: skip
+                        tile = 0
+                        while tile < count:
+                            row = rows + tile * TILE_BYTES
+                            together = alike(row + 48, TILE_BYTES, count - tile)
+                            sum_blocks(load_int(row + 48), _CHANNELS, (together, row, origin, at, held, 0))
+                            tile += together
             for tile in range(count):
                 row = tiles.address + (first_tile + tile) * TILE_BYTES
-                of_tile, pixels = sums + tile * _ROWS * BLOCK_ROW_BYTES, load_int(row + 48)
-                finish_sums(finish, residual.address != 0, of_tile, pixels * (BLOCK_ROW_BYTES // 4))
-                for pixel in range(pixels):
-                    side, place = pixel // _HALF, pixel % _HALF
-                    to = output.address + load_int(panel + 24) + load_int(row + 16 + 8 * side) + place * output.stride
-                    add = residual.address + load_int(panel + 32) + load_int(row + 32 + 8 * side)
-                    add = add + place * residual.stride if residual.address else 0
-                    finish_pixel(
-                        of_tile + pixel * BLOCK_ROW_BYTES,
-                        to,
-                        add,
-                        channels,
-                        output.kind,
-                        residual.kind,
-                        finish,
-                    )
+                finish_block(sums + tile * _ROWS * BLOCK_ROW_BYTES, row, panel, output, residual, finish)
 
 
 @inlined

@@ -11,10 +11,10 @@ from numba import float32
 
 from dryfit_cpu.codes import FP32, HALF_TO_EVEN, NONE
 from dryfit_cpu.compiler.compilation import inlined, native, outlined
-from dryfit_cpu.compiler.memory import VECTOR_BYTES, load, load_int, read, stack_memory, store, write
+from dryfit_cpu.compiler.memory import STACK_BYTES, VECTOR_BYTES, load, load_int, read, stack_memory, store, write
 from dryfit_cpu.compiler.vectors import LANES, maximum_or_nan, splat
 from dryfit_cpu.compiler.window_terms import largest_of_windows, sum_any_windows
-from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS, WAITING_OUTPUTS
+from dryfit_cpu.compiler.window_variants import TO_SCALED_SUMS
 from dryfit_cpu.descriptors import Chunk, Function, Image, SampleSteps, WindowAxis, WordTable
 from dryfit_cpu.native.functions import activate
 from dryfit_cpu.native.indices import BLOCK_BYTES, blocks_of_line, inside, pixel, share
@@ -293,8 +293,10 @@ def average_pool(
         ):
             channel, width = load_int(block), load_int(block + 8)
             at, to = at_row + channel, to_row + channel * output.channel_stride
-            for first in range(0, output.columns, WAITING_OUTPUTS):
-                count = min(WAITING_OUTPUTS, output.columns - first)
+            waiting = STACK_BYTES // (4 * width)
+            for turn in range((output.columns + waiting - 1) // waiting):
+                first = turn * waiting
+                count = min(waiting, output.columns - first)
                 # A sum of bytes is a depthwise convolution whose weights are 1: the code for that is there already.
                 sum_any_windows(
                     load_int(block + 16), at, window_rows.dilation * source.row_stride, begin_row, end_row,

@@ -381,6 +381,8 @@ def test_an_fp16_result_beyond_the_largest_number_is_infinite():
     layouts=st.tuples(*[st.sampled_from(LAYOUTS)] * 3),
 )
 @example(DataType.FLOAT, 32, (12, 12), (3, 3), (1, 1), (1, 1), True, ("channels_last",) * 3)
+@example(DataType.FLOAT, 24, (5, 40), (7, 7), (1, 1), (3, 3), True, ("channels_last",) * 3)
+@example(DataType.FLOAT, 40, (9, 12), (7, 7), (1, 1), (3, 2), False, ("channels_last",) * 3)
 def test_depthwise_convolution_is_computed_as_the_reference_does(
     dtype, channels, extent, kernel, stride, padding, with_residual, layouts
 ):
