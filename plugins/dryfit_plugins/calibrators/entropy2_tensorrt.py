@@ -17,7 +17,7 @@ from dryfit.network.tensor import Array
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.collector import Collector
 from dryfit.quantization.histogram import Counts
-from dryfit_plugins.calibrators.entropy2 import relative_entropies
+from dryfit_plugins.calibrators.entropy2 import candidates_of, least_entropy
 
 FIRST_BINS = 2048
 MOST_BINS = 1 << 22
@@ -112,11 +112,11 @@ def solve(histogram: FirstBatchHistogram) -> Solution:
     """The range with the smallest relative entropy: `(m + 1/2) * M / 2048`, which may exceed the largest value."""
     counts = histogram.counts.copy()
     counts[0] = 0
-    candidates, divergences = relative_entropies(counts)
+    candidates = candidates_of(counts)
     if not candidates.size:
         used: Any = histogram.counts.nonzero()[0]
         return Solution.of_threshold((float(used[-1]) + 0.5) * histogram.bin_width if used.size else 0.0)
-    kept = int(candidates[divergences.argmin()])
+    kept, _ = least_entropy(counts, candidates)
     return Solution.of_threshold((kept + 0.5) * histogram.bin_width, kept_bins=kept, bins=counts.size)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dryfit.quantization.histogram import BINS, Histogram
 from dryfit.testing.solver_checks import DISTRIBUTIONS
-from dryfit_plugins.calibrators.entropy2 import CALIBRATOR, relative_entropies
+from dryfit_plugins.calibrators.entropy2 import CALIBRATOR, candidates_of, least_entropy, relative_entropies
 
 
 def entropies_by_definition(counts, first=128):
@@ -56,6 +56,20 @@ def test_each_entropy_is_that_of_the_definition_and_the_same_candidate_wins(name
     finite = np.isfinite(expected)
     np.testing.assert_allclose(found[finite], expected[finite], rtol=0, atol=1e-12)
     assert found.argmin() == expected.argmin()
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_the_least_entropy_has_the_bits_that_all_entropies_have(name):
+    counts = counts_of(DISTRIBUTIONS[name](np.random.default_rng(8), 20_000))
+    candidates, entropies = relative_entropies(counts)
+    best = entropies.argmin()
+    assert least_entropy(counts, candidates_of(counts)) == (candidates[best], entropies[best])
+
+
+def test_candidates_that_end_in_an_empty_bin_have_no_entropy():
+    counts = np.zeros(BINS, np.int64)
+    counts[[5, 2000]] = 1
+    assert least_entropy(counts, np.arange(128, 1900)) == (128, math.inf)
 
 
 def drawn_values():

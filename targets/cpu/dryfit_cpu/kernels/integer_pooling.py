@@ -10,16 +10,28 @@ import math
 from collections.abc import Callable
 from typing import cast
 
+import numpy as np
+
 from dryfit.network.layer import Layer
-from dryfit.network.layers.window_layer import Pooling
+from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeStep
-from dryfit_cpu.descriptors import Function
+from dryfit_cpu.descriptors import Function, SampleSteps, WindowAxis
+from dryfit_cpu.kernels.dense_operands import VOLUME_RANK, Images
+from dryfit_cpu.kernels.integer_pointwise import requantize_work
 from dryfit_cpu.kernels.integer_stages import Quantized
-from dryfit_cpu.kernels.pooling import PoolingEnd, bind_pooling, bind_reduction, can_pool, can_reduce
+from dryfit_cpu.kernels.operands import ImageOperand, bound_array
+from dryfit_cpu.kernels.pooling import (
+    PoolingEnd,
+    bind_pooling,
+    bind_reduction,
+    can_pool,
+    can_reduce,
+    has_whole_blocks,
+)
 from dryfit_cpu.kernels.requantization import bound_requantization, scaled_source, scaling_kernel
 
 _LARGEST_COUNT = 2**24 // 256
@@ -29,6 +41,30 @@ _LARGEST_COUNT = 2**24 // 256
 def _places(layer: Layer, x: TensorSpec) -> int:
     """Values that a result is made of, at most."""
     return math.prod(layer.window_size_nd) if isinstance(layer, Pooling) else abs(math.prod(x.shape[2:]))
+
+
+def _takes_byte_maxima(binding: Binding, source: Quantized) -> bool:
+    """Whether a layer is a maximum over windows of bytes that lie together, none of which has nothing but padding."""
+    layer = binding.group.main
+    if not isinstance(layer, Pooling) or layer.pooling_type is not PoolingType.MAX:
+        return False
+    images = Images.of(binding, source.tensor.name)
+    if images.source.ndim == VOLUME_RANK:
+        return False
+    (batch,) = images.batches()
+    extents = zip(images.source.shape[2:], images.output.shape[2:], strict=True)
+    axes = zip(extents, layer.window_size_nd, layer.stride_nd, layer.dilation_nd, strict=True)
+    befores = [before for before, _ in layer.paddings(images.source.shape[2:])]
+    return all(has_whole_blocks(ImageOperand.of(array)) for array in (batch.source, batch.output)) and all(
+        _is_never_outside(WindowAxis(window, stride, dilation, before, 0), extent, outputs)
+        for ((extent, outputs), window, stride, dilation), before in zip(axes, befores, strict=True)
+    )
+
+
+def _is_never_outside(window: WindowAxis, extent: int, outputs: int) -> bool:
+    """Whether each window has a place inside an axis."""
+    places = np.arange(outputs)[:, None] * window.step - window.before + np.arange(window.extent) * window.dilation
+    return bool(((places >= 0) & (places < extent)).any(axis=1).all())
 
 
 def integer_pooling(
@@ -50,6 +86,16 @@ def integer_pooling(
     def pool(binding: Binding) -> NativeStep:
         """A step that pools."""
         source, steps = cast("Quantized", scaled_source(binding.group)), bound_requantization(binding)
+        if steps.is_quantized and _takes_byte_maxima(binding, source):
+            # Codes stay codes until the maxima are known, which are fewer, and are scaled where they lie.
+            zero_point = source.zero_point
+            everything = Function(codes.CLIP, -128.0 - zero_point, 127.0 - zero_point)
+            maxima = bind_to(
+                binding, PoolingEnd(source.tensor.name, everything, SampleSteps(zero_point, zero_point=zero_point))
+            )
+            output = bound_array(binding, binding.group.outputs[0].name)
+            scaling = requantize_work(output, source.grid, steps, None, output, binding.num_threads)
+            return NativeStep(binding.group.name, [*maxima.work, *scaling], [maxima])
         ending = PoolingEnd(source.tensor.name, Function(codes.CLIP, *steps.limits), steps.sampled(source.grid))
         return bind_to(binding, ending)
 

@@ -125,6 +125,20 @@ def test_a_pooling_takes_distances_from_the_zero_point(kind, C, layout):
     np.testing.assert_array_equal(actual, expected)
 
 
+@pytest.mark.parametrize("scale", [SCALE, 0.031])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_maximum_over_padding_alone_is_the_lowest_value(scale, threads):
+    chain = QuantizedChain((1, 64, 2, 9), zero_point=-7)
+    sides = {"pre_padding": (1, 0), "post_padding": (1, 0), "dilation_nd": (3, 1)}
+    chain.add(Pooling(pooling_type=PoolingType.MAX, window_size_nd=(2, 2), stride_nd=(1, 1), **sides), [chain.value])
+    chain.quantize(scale, 12)
+    feeds = chain.feeds({"x": "channels_last"})
+    kernel = integer_pooling.pool_integers
+    actual = run_group(chain.network, chain.layers, feeds, kernel=kernel, layout="channels_last", threads=threads)
+    assert actual.shape == (1, 64, 1, 8)
+    assert (actual == -128).all()
+
+
 @pytest.mark.parametrize("kind", [PoolingType.MAX, PoolingType.AVERAGE])
 @pytest.mark.parametrize("layout", ["linear", "channels_last"])
 def test_a_pooling_of_volumes_takes_distances_from_the_zero_point(kind, layout):
