@@ -78,10 +78,7 @@ def _structure(kind: Any, data: Any, path: str) -> Any:
         return {key: _structure(arguments[1], item, f"{path}[{key!r}]") for key, item in fields.items()}
     if origin in (collections.abc.Sequence, tuple):
         items = _exactly(list, data, path)
-        is_fixed = origin is tuple and arguments[1:] != (...,)
-        if not is_fixed and arguments[0] in _SCALARS and all(type(item) is arguments[0] for item in items):
-            return tuple(items)
-        kinds = arguments if is_fixed else [arguments[0]] * len(items)
+        kinds = [arguments[0]] * len(items) if origin is not tuple or arguments[1:] == (...,) else arguments
         if len(kinds) != len(items):
             raise RecordError(f"{path}: {len(kinds)} items expected, {len(items)} found")
         return tuple(_structure(k, item, f"{path}[{i}]") for i, (k, item) in enumerate(zip(kinds, items, strict=True)))
@@ -97,18 +94,11 @@ def _structure(kind: Any, data: Any, path: str) -> Any:
 
 def _record(kind: Any, data: dict[str, Any], path: str) -> Any:
     hints = _hints(kind)
-    if hints.keys() != data.keys():
-        missing, superfluous = sorted(hints.keys() - data.keys()), sorted(data.keys() - hints.keys())
+    missing, superfluous = sorted(hints.keys() - data.keys()), sorted(data.keys() - hints.keys())
+    if missing or superfluous:
         found = f"without {', '.join(missing)}" if missing else f"with {', '.join(superfluous)[:200]}"
         raise RecordError(f"{path}: {kind.__name__} {found}")
-    return kind(
-        **{
-            name: data[name]
-            if type(data[name]) is hint and hint in _SCALARS
-            else _structure(hint, data[name], f"{path}.{name}")
-            for name, hint in hints.items()
-        }
-    )
+    return kind(**{name: _structure(hint, data[name], f"{path}.{name}") for name, hint in hints.items()})
 
 
 @functools.cache

@@ -93,15 +93,9 @@ def _checked(value: Any, layer: Layer, attribute: attrs.Attribute[Any], convert:
 
 
 @functools.cache
-def declared_types(cls: type[Layer]) -> Mapping[str, Any]:
-    """Return the declared types of a layer class's fields, by name."""
-    return typing.get_type_hints(cls)
-
-
-@functools.cache
 def _checks(cls: type[Layer]) -> Mapping[str, tuple[Check, bool]]:
     """Field name to the check of its declared type, and whether it is a tuple. Resolved once a class."""
-    hints = declared_types(cls)
+    hints = typing.get_type_hints(cls)
     return {field.name: (check_for(hints[field.name]), _is_tuple(hints[field.name])) for field in _fields(cls)}
 
 

@@ -7,7 +7,6 @@ to which the plain data refers.
 from __future__ import annotations
 
 import enum
-import functools
 import math
 import types
 import typing
@@ -113,13 +112,8 @@ def from_plain(data: Any, kind: Any, arrays: Mapping[str, Array], where: str, de
             allowed=f"{_DEEPEST_TUPLE} levels",
             remedy="Flatten the tuples",
         )
-    plain, members, listed = _plainly_read(kind)
-    if _is_one(data, plain):
+    if type(data) is kind and (kind is str or kind is bool):
         return data
-    if type(data) is str and data in members:
-        return members[data]
-    if type(data) is list and listed and all(_is_one(item, listed) for item in data):
-        return tuple(data)
     origin, arguments = parts_of(kind)
     if kind is Any or origin is types.UnionType:
         return _one_of(data, kind, arguments, arrays, where, depth)
@@ -149,36 +143,6 @@ def from_plain(data: Any, kind: Any, arrays: Mapping[str, Array], where: str, de
             key: from_plain(item, arguments[1], arrays, f"{where}.{key[:100]}", depth + 1) for key, item in data.items()
         }
     return _scalar(data, kind, where)
-
-
-@functools.cache
-def _plainly_read(kind: Any) -> tuple[frozenset[type], Mapping[str, Any], frozenset[type]]:
-    """Return the types of plain values, members by name, and the types in lists, that mean the same as they state.
-
-    That is what most parameters are. Empty where a union takes more to tell its types apart, see `_one_of`.
-    """
-    origin, arguments = parts_of(kind)
-    members = set(arguments) if origin is types.UnionType else {kind}
-    others = members - {type(None)}
-    if others <= _PLAIN_TYPES:
-        return frozenset(members | ({int} if float in members else set())), {}, frozenset()
-    plain = frozenset(members - others)
-    if len(others) > 1:
-        return plain, {}, frozenset()
-    (one,) = others
-    if isinstance(one, enum.EnumMeta):
-        return plain, one.__members__, frozenset()
-    origin, arguments = parts_of(one)
-    is_sequence = origin is tuple and arguments[1:] == (...,)
-    return plain, {}, _plainly_read(arguments[0])[0] if is_sequence else frozenset()
-
-
-_PLAIN_TYPES = frozenset({str, bool, int, float})
-
-
-def _is_one(data: Any, kinds: frozenset[type]) -> bool:
-    """Whether data is of one of the types, and no integer that is too large."""
-    return type(data) in kinds and (type(data) is not int or -_LARGEST_INT < data < _LARGEST_INT)
 
 
 def _scalar(data: Any, kind: Any, where: str) -> Any:

@@ -8,12 +8,13 @@ shapes. Writing asks a layer plugin which fields to keep.
 from __future__ import annotations
 
 import functools
+import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dryfit.errors import DryfitError, NetworkError
 from dryfit.network.data_types import EXCHANGED_TYPES, STAND_IN_TYPES, DataType
-from dryfit.network.layer import LAYER_KINDS, Graph, Layer, declared_types, with_bodies
+from dryfit.network.layer import LAYER_KINDS, Graph, Layer, with_bodies
 from dryfit.network.layers.bodies import DEEPEST_BODIES
 from dryfit.network.layers.control_flow import ConditionalLayer, LoopLayer
 from dryfit.network.layers.plugin import Plugin
@@ -403,5 +404,5 @@ def _index(text: str, count: int, where: str) -> int:
 
 @functools.cache
 def _parameter_types(cls: type[Layer]) -> dict[str, Any]:
-    hints = declared_types(cls)
+    hints = typing.get_type_hints(cls)
     return {field.name: hints[field.name] for field in cls.parameters()}
