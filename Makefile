@@ -20,7 +20,7 @@ wheel_python := build/wheel/venv/bin/python
 comma := ,
 # $(call install,PYTHON,WHAT): uv takes a tenth of pip's time (5 s of 48 for all of `make test`). Where uv has no wheel, or
 # an index is only known to pip, pip installs.
-install = $(uv) pip install --python $(1) $(2) || { echo "uv cannot install this here, pip does"; $(pip) --python $(1) install $(2); }
+install = $(uv) pip install --python $(1) $(2) || { echo "uv cannot install this here; using pip instead"; $(pip) --python $(1) install $(2); }
 all_tests = $(python) tests/in_parts.py $(JOBS)
 some_tests = $(python) -m pytest --quiet --numprocesses=$(JOBS) --dist=worksteal $(TESTS)
 strangers := dryfit-npu dryfit-ethos-u quantized-plugin
@@ -105,7 +105,7 @@ $(python):
 		{ echo "dryfit needs Python 3.11 to 3.15; choose one by PYTHON=python3.11"; exit 1; }
 	@echo "Making an environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (on Debian: apt install python3-venv)"; exit 1; }
-	@$(pip) install uv || echo "uv cannot be installed here: pip installs everything"
+	@$(pip) install uv || echo "uv cannot be installed here; using pip instead"
 
 # A stamp says that the packages of one group are installed as pyproject.toml asks for them.
 $(VENV)/demo.stamp: pyproject.toml | $(python)
