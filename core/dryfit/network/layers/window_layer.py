@@ -226,6 +226,15 @@ class Pooling(WindowLayer):
         """Whether it uses dilation or indices, which TensorRT lacks."""
         return self.returns_indices or any(dilation != 1 for dilation in self.dilation_nd)
 
+    @property
+    def may_hold_only_padding(self) -> bool:
+        """Whether a window may lie in the padding alone: its maximum is minus infinity, and its average may be NaN.
+
+        Without dilation no window does whose padding is smaller. Dilated windows are not looked at any closer.
+        """
+        pads = zip(self.window_size_nd, self.pre_padding, self.post_padding, strict=True)
+        return any(max(pre, post) >= window for window, pre, post in pads) or any(one != 1 for one in self.dilation_nd)
+
     def output_extents(self, spatial: Sequence[int]) -> tuple[int, ...]:
         """Return the output extent of each spatial axis; -1 if the input's is dynamic."""
         outputs = []

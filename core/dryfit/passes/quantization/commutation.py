@@ -100,8 +100,7 @@ def _pooling(layer: Pooling, specs: Specs) -> str:  # noqa: ARG001
         return "an average is rounded only after the sum, and may lie between codes"
     if layer.returns_indices:
         return "different values may have the same code, so the index of the maximum may change"
-    pads = zip(layer.window_size_nd, layer.pre_padding, layer.post_padding, strict=True)
-    if any(max(pre, post) >= window for window, pre, post in pads) or any(one != 1 for one in layer.dilation_nd):
+    if layer.may_hold_only_padding:
         return "a window that holds only padding gives minus infinity, which has no code"
     return ""
 

@@ -81,7 +81,7 @@ def _cuts(layer: Activation) -> bool:
 def _keeps(layer: Layer) -> bool:
     """Whether a layer gives nothing negative, and nothing but numbers, where it reads only such."""
     if isinstance(layer, Pooling):
-        return _has_elements(layer) and layer.pooling_type is not PoolingType.MAX_AVERAGE_BLEND
+        return not layer.may_hold_only_padding and layer.pooling_type is not PoolingType.MAX_AVERAGE_BLEND
     if isinstance(layer, Reduce):
         # The average of nothing is NaN, its maximum minus infinity. A product of many numbers may become infinite, and
         # NaN by a zero that follows.
@@ -90,11 +90,3 @@ def _keeps(layer: Layer) -> bool:
     if isinstance(layer, Elementwise):
         return layer.op in _KEEPING
     return layer.only_moves_values or isinstance(layer, Concatenation)
-
-
-def _has_elements(layer: Pooling) -> bool:
-    """Whether no window lies in the padding alone: its maximum is minus infinity, and its average may be NaN."""
-    extents = layer.window_size_nd
-    paddings = (layer.pre_padding, layer.post_padding)
-    is_covered = all(side < extent for sides in paddings for side, extent in zip(sides, extents, strict=False))
-    return is_covered and all(step == 1 for step in layer.dilation_nd)

@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable
 from typing import cast
 
-import numpy as np
-
 from dryfit.network.layer import Layer
 from dryfit.network.layers.window_layer import Pooling, PoolingType
 from dryfit.network.tensor import TensorSpec
@@ -19,7 +17,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding, HostLayout, Kernel, Specs
 from dryfit_cpu import codes
 from dryfit_cpu.compiler.native import NativeStep
-from dryfit_cpu.descriptors import Function, SampleSteps, WindowAxis
+from dryfit_cpu.descriptors import Function
 from dryfit_cpu.kernels.dense_operands import VOLUME_RANK, Images
 from dryfit_cpu.kernels.integer_pointwise import requantize_work
 from dryfit_cpu.kernels.integer_stages import Quantized
@@ -46,25 +44,11 @@ def _places(layer: Layer, x: TensorSpec) -> int:
 def _takes_byte_maxima(binding: Binding, source: Quantized) -> bool:
     """Whether a layer is a maximum over windows of bytes that lie together, none of which has nothing but padding."""
     layer = binding.group.main
-    if not isinstance(layer, Pooling) or layer.pooling_type is not PoolingType.MAX:
+    if not isinstance(layer, Pooling) or layer.pooling_type is not PoolingType.MAX or layer.may_hold_only_padding:
         return False
     images = Images.of(binding, source.tensor.name)
-    if images.source.ndim == VOLUME_RANK:
-        return False
-    (batch,) = images.batches()
-    extents = zip(images.source.shape[2:], images.output.shape[2:], strict=True)
-    axes = zip(extents, layer.window_size_nd, layer.stride_nd, layer.dilation_nd, strict=True)
-    befores = [before for before, _ in layer.paddings(images.source.shape[2:])]
-    return all(has_whole_blocks(ImageOperand.of(array)) for array in (batch.source, batch.output)) and all(
-        _is_never_outside(WindowAxis(window, stride, dilation, before, 0), extent, outputs)
-        for ((extent, outputs), window, stride, dilation), before in zip(axes, befores, strict=True)
-    )
-
-
-def _is_never_outside(window: WindowAxis, extent: int, outputs: int) -> bool:
-    """Whether each window has a place inside an axis."""
-    places = np.arange(outputs)[:, None] * window.step - window.before + np.arange(window.extent) * window.dilation
-    return bool(((places >= 0) & (places < extent)).any(axis=1).all())
+    arrays = [array for batch in images.batches() for array in (batch.source, batch.output)]
+    return images.source.ndim < VOLUME_RANK and all(has_whole_blocks(ImageOperand.of(array)) for array in arrays)
 
 
 def integer_pooling(
@@ -88,11 +72,7 @@ def integer_pooling(
         source, steps = cast("Quantized", scaled_source(binding.group)), bound_requantization(binding)
         if steps.is_quantized and _takes_byte_maxima(binding, source):
             # Codes stay codes until the maxima are known, which are fewer, and are scaled where they lie.
-            zero_point = source.zero_point
-            everything = Function(codes.CLIP, -128.0 - zero_point, 127.0 - zero_point)
-            maxima = bind_to(
-                binding, PoolingEnd(source.tensor.name, everything, SampleSteps(zero_point, zero_point=zero_point))
-            )
+            maxima = bind_to(binding, PoolingEnd.of_codes(source.tensor.name, source.zero_point))
             output = bound_array(binding, binding.group.outputs[0].name)
             scaling = requantize_work(output, source.grid, steps, None, output, binding.num_threads)
             return NativeStep(binding.group.name, [*maxima.work, *scaling], [maxima])

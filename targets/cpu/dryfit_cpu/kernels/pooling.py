@@ -120,9 +120,14 @@ class PoolingEnd:
     def keeps_bytes(self) -> bool:
         """Whether INT8 maxima are the results."""
         zero_point = self.steps.zero_point
-        everything = Function(codes.CLIP, -128.0 - zero_point, 127.0 - zero_point)
         is_same_grid = self.steps.multiplier == 1.0 and self.steps.source_zero == zero_point
-        return is_same_grid and self.activation == everything
+        return is_same_grid and self.activation == PoolingEnd.of_codes(self.source, zero_point).activation
+
+    @classmethod
+    def of_codes(cls, source: str, zero_point: float) -> PoolingEnd:
+        """Of INT8 maxima that stay the codes that they are."""
+        every_code = Function(codes.CLIP, -128.0 - zero_point, 127.0 - zero_point)
+        return cls(source, every_code, SampleSteps(zero_point, zero_point=zero_point))
 
     @classmethod
     def of(cls, group: LayerGroup) -> PoolingEnd:
