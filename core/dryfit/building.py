@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import Assessment, assessment_of
 from dryfit.builder.build import build_for_export, build_plan, decide
 from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from dryfit.engine.engine import Engine
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Loadables:
     """The result of `Builder.build_loadables`.
 

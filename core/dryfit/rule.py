@@ -10,6 +10,8 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
+
 FIDELITIES = ("documented", "inferred", "confirmed")
 """How sure a declaration is: a document says it; it follows from one, or from reports; somebody measured it."""
 
@@ -19,7 +21,7 @@ def _finds_nothing(*_: Any) -> tuple[()]:
     return ()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Rule:
     """One rule.
 

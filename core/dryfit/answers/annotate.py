@@ -20,6 +20,7 @@ from dryfit.answers.placement import PlacementHeading
 from dryfit.answers.placement_text import defaults_line
 from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.atomic_file import refuse_to_overwrite
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
 from dryfit.errors import ConfigError, UnknownNameError
@@ -34,7 +35,7 @@ NOTE = "Estimates are made by the targets' formulas; nothing was measured. Scale
 FOR_VIEWING = "For viewing only: the file does not run, because its operators or domains represent devices"
 
 
-@attrs.frozen(repr=False, kw_only=True, eq=False)
+@frozen(repr=False, kw_only=True, eq=False)
 class AnnotateAnswer(PlacementHeading, Answer):
     """A copy of a model whose nodes say what became of them.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from dryfit.answers.json_data import Count
 from dryfit.answers.placement import LayerAnswer, placement_of
 from dryfit.answers.text import Block, Entries, Table, type_text
+from dryfit.attrs_classes import frozen
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.resolved_operation import version_numbers
 from dryfit.network.data_types import DataType
@@ -18,7 +17,7 @@ from dryfit.target.arithmetic import Approximation
 from dryfit.target.target import Target
 
 
-@attrs.frozen
+@frozen
 class ApproximatedLayers:
     """Layers that a device computes with an approximation of its own.
 
@@ -37,7 +36,7 @@ class ApproximatedLayers:
     source: str
 
 
-@attrs.frozen
+@frozen
 class LayerArithmetic:
     """The arithmetic that a device uses for layers of one computation type.
 

@@ -20,6 +20,7 @@ import onnx
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.defaults import with_defaults, with_overlay_board
 from dryfit.answers.options import PRECISION_FLAGS, NetworkOptions, Shapes, Sparsity, shape_text
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import Assessment, assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
@@ -40,7 +41,7 @@ PyTorch, a module or exported program: PyTorch need not be installed, so that th
 EXAMPLE_INPUTS = "example_inputs"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Asked:
     """A model together with the settings to place, compute and build it.
 

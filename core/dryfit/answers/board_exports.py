@@ -9,6 +9,7 @@ import attrs
 
 from dryfit.answers.asked import quiet_log
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.board.board_build import BoardBuild, BoardFiles
 from dryfit.board.from_config import board_build
 from dryfit.board.python_script import comment_text, python_script
@@ -23,7 +24,7 @@ from dryfit.network.network import Network
 from dryfit.quantization import calibration_cache
 
 
-@attrs.frozen
+@frozen
 class BoardFile:
     """A file written for the board.
 
@@ -36,7 +37,7 @@ class BoardFile:
     use: str
 
 
-@attrs.frozen
+@frozen
 class Exports:
     """An export that was verified to match the config.
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Unpack
 
-import attrs
-
 from dryfit.answers.asked import Asked, Model, asked
 from dryfit.answers.compare import Samples, samples_of
 from dryfit.answers.comparison.overflows import LISTED, Overflow, found_overflows, overflow_title
@@ -25,6 +23,7 @@ from dryfit.answers.placement_text import (
     placement_blocks,
 )
 from dryfit.answers.text import Answer, Block, Line, bytes_text
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.config.layer_rules import LayerPattern
@@ -37,7 +36,7 @@ from dryfit.network.network import Network
 from dryfit.short_text import count_text, printable
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class BuildAnswer(Placement, Answer):
     """A built engine, and where its layers run.
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import attrs
-
 from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count, Share
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, scale_text
+from dryfit.attrs_classes import frozen
 from dryfit.quantization.cache_comparison import CacheFinding
 from dryfit.quantization.cache_forms import FORMS
 from dryfit.short_text import count_text, sparkline
@@ -33,7 +32,7 @@ LINE_WIDTH = 12
 """Characters of a histogram in a table, so that the table fits a terminal."""
 
 
-@attrs.frozen
+@frozen
 class CachedTensor:
     """The entry of one tensor in a calibration cache.
 
@@ -70,7 +69,7 @@ class CachedTensor:
         return f"{self.origin}: {details}" if details else self.origin
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class CacheAnswer(Answer):
     """The contents of a calibration cache.
 
@@ -137,7 +136,7 @@ class CacheAnswer(Answer):
         return f"First line: {self.header}, {self.algorithm}{version}{legacy}"
 
 
-@attrs.frozen
+@frozen
 class ChangedScale:
     """A tensor whose scale differs between two files.
 
@@ -153,7 +152,7 @@ class ChangedScale:
     ratio: float | None
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class CacheDiffAnswer(Answer):
     """The scale differences between two calibration caches.
 
@@ -199,7 +198,7 @@ class CacheDiffAnswer(Answer):
         return ", ".join(f"{count} {word}" for count, word in counts)
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class CacheCheckAnswer(Answer):
     """The problems of a calibration cache, by itself and for a model.
 

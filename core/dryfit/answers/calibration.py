@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import attrs
-
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.calibration.output_mix import MixedTensor
 from dryfit.quantization.calibrator import Solution
 from dryfit.quantization.collector import Collector
@@ -23,7 +22,7 @@ _NAMED = 4
 """Tensors that are named where many have something in common."""
 
 
-@attrs.frozen
+@frozen
 class CalibratedTensor:
     """The dynamic range of one tensor.
 
@@ -46,7 +45,7 @@ class CalibratedTensor:
     details: Mapping[str, Any]
 
 
-@attrs.frozen
+@frozen
 class CalibrationRun:
     """The duration of a calibration run.
 
@@ -63,7 +62,7 @@ class CalibrationRun:
     images_per_second: Amount
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class MixedCalibration:
     """How the ranges were mixed.
 
@@ -114,7 +113,7 @@ class MixedCalibration:
             yield Line(f"{len(self.left) - _LEFT_SHOWN} more are in the JSON (--json)")
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class CalibrationAnswer(Answer):
     """The dynamic ranges of a model's tensors.
 
@@ -188,7 +187,7 @@ class CalibrationAnswer(Answer):
         return f"{self.run.images} images in {self.run.seconds:.1f} s, {self.run.images_per_second:.1f} images/s"
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class CalibratorsAnswer(Answer):
     """The ranges that several calibrators compute from the same samples, tensor by tensor.
 

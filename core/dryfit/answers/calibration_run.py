@@ -15,6 +15,7 @@ from dryfit.answers.builder_config import config_of
 from dryfit.answers.calibration import CalibrationRun
 from dryfit.answers.options import NetworkOptions
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.calibration.calibrate import tensors_after_fusion
 from dryfit.calibration.jobs import SampleCount, run_jobs, threads_per_job
 from dryfit.calibration.task import CalibrationTask
@@ -28,7 +29,7 @@ from dryfit.quantization.calibrator import Calibrator
 from dryfit.quantization.picture_preparation import PicturePreparation
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CalibrationRequest:
     """The settings of a calibration; see `calibrate` for most of the fields."""
 

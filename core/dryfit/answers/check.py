@@ -14,12 +14,13 @@ from dryfit.answers.options import Options
 from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import heading, listed_names, outcome_lines, placement_blocks, summary_line
 from dryfit.answers.text import Answer, Block, bytes_text
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import LayerEdge
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.short_text import count_text
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class CheckAnswer(Placement, Answer):
     """The device of each layer of a model, with every rule that the layer violates.
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
-import attrs
-
 from dryfit.answers.asked import Model, loaded_model
 from dryfit.answers.builder_config import unused_overlay_notes
 from dryfit.answers.check import CheckAnswer, check
@@ -14,6 +12,7 @@ from dryfit.answers.estimate import EstimateAnswer, estimate
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, overlay_lines
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError, DryfitError, UnknownNameError
 from dryfit.plugins import registry
 from dryfit.short_text import count_text
@@ -25,7 +24,7 @@ _SEGMENT = "segment"
 """Stands for a rule where a layer moved with its segment."""
 
 
-@attrs.frozen
+@frozen
 class DeviceSide:
     """What a device makes of a model, with the host for what it does not run.
 
@@ -62,7 +61,7 @@ class DeviceSide:
     refusals: Sequence[str]
 
 
-@attrs.frozen
+@frozen
 class OperatorOnDevices:
     """An operator of the model on each device.
 
@@ -83,7 +82,7 @@ class OperatorOnDevices:
         return len({bool(found) for found in self.rules.values()}) > 1
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class CompareDevicesAnswer(Answer):
     """One model on several devices: which operators run where, the reasons, and estimated costs. Nothing is run.
 

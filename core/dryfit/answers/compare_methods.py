@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Unpack
 
-import attrs
-
 from dryfit.answers.asked import EXAMPLE_INPUTS, Model, asked, no_defaults
 from dryfit.answers.builder_config import METHOD_OPTION
 from dryfit.answers.compare import Samples, samples_of
@@ -19,6 +17,7 @@ from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.plugins.model_importers import is_model_file
@@ -28,7 +27,7 @@ _COLUMNS = ["layer", "operator", "type", "codes that differ", "largest", "own", 
 _LEAST_SHARE = 1e-5
 
 
-@attrs.frozen
+@frozen
 class LeftInReal:
     """A layer that stays in floating point.
 
@@ -41,7 +40,7 @@ class LeftInReal:
     reason: str
 
 
-@attrs.frozen
+@frozen
 class ComparedMethod:
     """A quantize method, and where its codes first differ from those of the first method.
 
@@ -68,7 +67,7 @@ class ComparedMethod:
     first_parting: str | None
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class CompareMethodsAnswer(Answer):
     """The results of several quantize methods on one model, and the layers where their codes diverge.
 

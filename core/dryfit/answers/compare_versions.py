@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 
-import attrs
 import numpy as np
 
 from dryfit.answers.asked import Asked, Model, asked, no_defaults, quiet_log
@@ -15,6 +14,7 @@ from dryfit.answers.compare import Samples, samples_of
 from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import Options
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, overlay_lines
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import Assessment
 from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
@@ -23,7 +23,7 @@ from dryfit.network.tensor import Array
 from dryfit.short_text import count_text
 
 
-@attrs.frozen
+@frozen
 class TensorRTVersion:
     """What distinguishes a version of TensorRT in a build.
 
@@ -55,7 +55,7 @@ _ONLY_WEAKLY_TYPED = (
 """Options that version 11 does not have, by keyword."""
 
 
-@attrs.frozen
+@frozen
 class VersionSide:
     """What one version makes of the model.
 
@@ -80,7 +80,7 @@ class VersionSide:
     segments: Mapping[str, Count]
 
 
-@attrs.frozen
+@frozen
 class VersionPlacement:
     """Where a version runs a layer.
 
@@ -96,7 +96,7 @@ class VersionPlacement:
         return f"{self.device or '-'} {self.precision}"
 
 
-@attrs.frozen
+@frozen
 class VersionLayer:
     """One layer in all versions.
 
@@ -113,7 +113,7 @@ class VersionLayer:
     differs: bool
 
 
-@attrs.frozen
+@frozen
 class VersionOutput:
     """An output of the model in all versions that can be built.
 
@@ -128,7 +128,7 @@ class VersionOutput:
     top_changes: Mapping[str, Count]
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class CompareVersionsAnswer(Answer):
     """Placement, precisions and outputs of one model in several versions of TensorRT. Everything is simulated.
 
@@ -263,7 +263,7 @@ def _check(apis: Sequence[str], options: Mapping[str, Any]) -> None:
         )
 
 
-@attrs.frozen
+@frozen
 class _Trial:
     """A version with what it makes of the model.
 

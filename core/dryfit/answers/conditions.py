@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 
 CONDITION = re.compile(
@@ -33,7 +34,7 @@ BYTES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1024, "mib": 1
 """Units of sizes, in lower case, to bytes."""
 
 
-@attrs.frozen
+@frozen
 class Outcome:
     """The result of a condition.
 
@@ -51,7 +52,7 @@ class Outcome:
         return f"{self.condition}: {self.actual}"
 
 
-@attrs.frozen
+@frozen
 class FailCondition:
     """A single condition.
 
@@ -81,7 +82,7 @@ class FailCondition:
         return Outcome(self.text, found, OPERATORS[self.operator](value, limit))
 
 
-@attrs.frozen
+@frozen
 class Subjects:
     """The subjects that the conditions of a command can use.
 

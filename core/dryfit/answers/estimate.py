@@ -18,6 +18,7 @@ from dryfit.answers.options import Options, Sparsity
 from dryfit.answers.placement_text import defaults_line
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, bytes_text, device_text, table_name
 from dryfit.answers.trace import Trace
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.refusals import require_places
 from dryfit.estimate_text import duration, rate_text, time_text, two_digits, with_error
@@ -28,7 +29,7 @@ from dryfit.target.cost import StepCost
 NOTE = "All times, rates and energies are estimates by formula; nothing was measured."
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class EstimatedStep(StepCost):
     """Layers that a device runs as one step.
 
@@ -46,7 +47,7 @@ class EstimatedStep(StepCost):
     device: str
 
 
-@attrs.frozen
+@frozen
 class Throughput:
     """The throughput of several cores of a device, each on a run of its own; copies and other devices are not included.
 
@@ -59,7 +60,7 @@ class Throughput:
     images_per_second: Amount | None
 
 
-@attrs.frozen
+@frozen
 class NetworkEstimate:
     """The totals of the whole network, per run unless stated otherwise. All values are estimates.
 
@@ -99,7 +100,7 @@ class NetworkEstimate:
     without_time: Sequence[str]
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class EstimateAnswer(Answer):
     """The estimated cost of a model with its layers placed.
 
@@ -153,7 +154,7 @@ class EstimateAnswer(Answer):
     transfers: Sequence[TransferCost]
     network: NetworkEstimate
     trace: str | None
-    course: Trace = hidden(eq=False)  # noqa: RUF009  as every default of attrs
+    course: Trace = hidden(eq=False)
     notes: Sequence[str] = hidden(())
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show

@@ -33,6 +33,7 @@ from dryfit.answers.reformat_removal import (
     io_formats_together,
 )
 from dryfit.answers.text import Answer, Block
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import OperatorRule
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.engine.progress import ProgressMonitor
@@ -43,7 +44,7 @@ from dryfit.passes.findings import LeftLayer
 from dryfit.target.limits import shared_answers
 
 
-@attrs.frozen
+@frozen
 class EstimatedSegment(EstimatedPart):
     """The estimated cost of one run of a segment.
 
@@ -66,7 +67,7 @@ class EstimatedSegment(EstimatedPart):
         return self.estimate is not None and self.estimate.is_nominal
 
 
-@attrs.frozen
+@frozen
 class UnmeasuredEdit:
     """A model edit that could not be measured.
 
@@ -79,7 +80,7 @@ class UnmeasuredEdit:
     reason: str
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class ExplainAnswer(PlacementHeading, Answer):
     """Why layers leave a device, what that costs, and which model edits would keep them on it.
 

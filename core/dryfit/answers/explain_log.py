@@ -16,6 +16,7 @@ from dryfit.answers.json_data import Count
 from dryfit.answers.log_comparison import LogComparison, compared_with_model
 from dryfit.answers.options import Options
 from dryfit.answers.text import Answer, Block
+from dryfit.attrs_classes import frozen
 from dryfit.board.logs.layer_lists import DlaSegment, GpuLayer
 from dryfit.board.logs.message import CONSEQUENCE, MEMORY, NOTE, PROBLEM, REASON, KnownMessage
 from dryfit.board.logs.raw_lines import read_lines
@@ -37,7 +38,7 @@ PHASE = "Reading the log"
 _STEP = 1 << 20
 
 
-@attrs.frozen
+@frozen
 class LogBuild:
     """What a log shows about its build; fields that it does not show are empty or None.
 
@@ -70,7 +71,7 @@ class LogBuild:
     model: str
 
 
-@attrs.frozen
+@frozen
 class ReportedRule:
     """A rule of dryfit that a message of a log reports.
 
@@ -87,7 +88,7 @@ class ReportedRule:
     source: str
 
 
-@attrs.frozen
+@frozen
 class LogLayer:
     """A layer that the log moves from the DLA to the GPU.
 
@@ -108,7 +109,7 @@ class LogLayer:
     rules: Sequence[str]
 
 
-@attrs.frozen
+@frozen
 class LogCause:
     """A reason why layers left the DLA, with all of its layers.
 
@@ -135,7 +136,7 @@ class LogCause:
     layers: Sequence[str]
 
 
-@attrs.frozen
+@frozen
 class LogProblem:
     """A known warning, error or remark that is not about a single layer's device.
 
@@ -164,7 +165,7 @@ class LogProblem:
     names: Sequence[str]
 
 
-@attrs.frozen
+@frozen
 class UnknownMessage:
     """Warnings or errors that dryfit does not know, and that differ only in names and numbers.
 
@@ -181,7 +182,7 @@ class UnknownMessage:
     text: str
 
 
-@attrs.frozen
+@frozen
 class LogSize:
     """How much of a log was read and understood.
 
@@ -199,7 +200,7 @@ class LogSize:
     dropped: Count
 
 
-@attrs.frozen
+@frozen
 class Loadables:
     """The segments on the DLA, each of which is one loadable.
 
@@ -218,7 +219,7 @@ class Loadables:
     over_limit: Count
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class ExplainLogAnswer(Answer):
     """What the log of a build on a board shows, with the rules behind it and what would help.
 
@@ -385,7 +386,7 @@ def _read(file: BinaryIO, size: int, encoding: str | None, progress: ProgressMon
         progress.phase_finish(PHASE)
 
 
-@attrs.frozen
+@frozen
 class LogRules:
     """The rules of all installed devices, collected when the first one is needed, as far as they hold for a log.
 
@@ -489,7 +490,7 @@ def _cause(message: KnownMessage, operation: str, kind: str, layers: Sequence[st
     return LogCause(message.id, operation, kind, meaning, message.versions, reported, remedy, message.source, layers)
 
 
-@attrs.frozen
+@frozen
 class _KindLimits:
     """What is known about layers of a type of which a log only shows that they left the DLA."""
 

@@ -18,6 +18,7 @@ from dryfit.answers.quantization_text import quantization_blocks, summary_text
 from dryfit.answers.quantization_trace import QuantizationTrace, trace_quantizations
 from dryfit.answers.text import Answer, Block
 from dryfit.answers.traced_quantization import TracedQuantization
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import Assessment
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.quantization_mode import is_explicit
@@ -27,7 +28,7 @@ from dryfit.network.network import Network
 from dryfit.quantization.scale_table import RangeConflict, ScaleEntry
 
 
-@attrs.frozen
+@frozen
 class LayerPrecision:
     """The precision of a layer, and the reason for it.
 
@@ -52,7 +53,7 @@ class LayerPrecision:
     missing_scales: Sequence[str]
 
 
-@attrs.frozen
+@frozen
 class QuantizationSummary:
     """Counts over the explained layers; multiply-accumulates are those of the whole network.
 
@@ -81,7 +82,7 @@ class QuantizationSummary:
     macs_integer_share: Annotated[float, ("minimum", 0)]
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class QuantizationAnswer(PlacementHeading, Answer):
     """The precision of each layer with its reason, the scale of each tensor, and the outcome of each Q/DQ layer.
 

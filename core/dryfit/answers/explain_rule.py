@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from dryfit.answers.text import Answer, Block, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.errors import UnknownNameError
 from dryfit.rule import Rule
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 LIST_COMMAND = "dryfit explain-rule --list"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Boundaries:
     """Values on both sides of a limit.
 
@@ -31,7 +32,7 @@ class Boundaries:
     outside: Sequence[str] = ()
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class LimitScope:
     """The scope of a rule on the layers of a device.
 
@@ -58,7 +59,7 @@ class LimitScope:
     boundaries: Boundaries
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@frozen(kw_only=True, repr=False)
 class RuleExplanation(Answer):
     """A rule with its text, source and remedy.
 
@@ -128,7 +129,7 @@ class RuleExplanation(Answer):
         yield from (Line(f"  {label:<13} {text}") for label, text in told.items() if text)
 
 
-@attrs.frozen
+@frozen
 class RuleFamily:
     """The rules whose ids start with the same word.
 
@@ -143,7 +144,7 @@ class RuleFamily:
     rules: Sequence[RuleExplanation]
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class RulesAnswer(Answer):
     """Several rules, grouped by family.
 

@@ -9,11 +9,12 @@ import attrs
 from dryfit.answers.json_data import Count, Share
 from dryfit.answers.model_edits import PlacedModel
 from dryfit.answers.placement import LayerAnswer, PlacedLayer
+from dryfit.attrs_classes import frozen
 from dryfit.onnx.editing.edit import all_edits
 from dryfit.target.verdict import Violation
 
 
-@attrs.frozen
+@frozen
 class ExplainedLayer(PlacedLayer):
     """A layer with the rules of the requested device that it violates.
 
@@ -32,7 +33,7 @@ class ExplainedLayer(PlacedLayer):
     notes: Sequence[Violation]
 
 
-@attrs.frozen
+@frozen
 class FailedRule:
     """A rule that layers violate.
 
@@ -57,7 +58,7 @@ class FailedRule:
     edits: Sequence[str]
 
 
-@attrs.frozen
+@frozen
 class ExplainSummary:
     """Counts over the explained layers; loadables and bytes are those of the whole network.
 

@@ -17,13 +17,14 @@ from dryfit.answers.placement import Placement, placement_of
 from dryfit.answers.placement_text import defaults_line, heading, offloading_blocks, pools_text, summary_line
 from dryfit.answers.text import Answer, Block, Line, Table, bytes_text
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder, Loadables
 from dryfit.engine.plan import Segment
 from dryfit.errors import BuildError, ConfigError, EngineFileError
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class WrittenLoadable(Segment):
     """A loadable that was written, with its segment.
 
@@ -38,7 +39,7 @@ class WrittenLoadable(Segment):
     size: Count
 
 
-@attrs.frozen
+@frozen
 class RefusedSegment:
     """A segment that cannot be exported as a loadable.
 
@@ -51,7 +52,7 @@ class RefusedSegment:
     reason: str
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class ExportLoadablesAnswer(Placement, Answer):
     """The loadables of a model, and where its other layers run.
 

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Unpack
 
-import attrs
-
 from dryfit.answers.asked import Model, quiet_log
 from dryfit.answers.board_exports import BoardFile, Exports
 from dryfit.answers.exported_config import board_version, config_for_board, config_of_engine, every_device_stated
 from dryfit.answers.json_data import hidden
 from dryfit.answers.options import NetworkOptions, Options
 from dryfit.answers.text import Answer, Block, Line
+from dryfit.attrs_classes import frozen
 from dryfit.board.board_build import BoardFiles
 from dryfit.board.versions import version_text
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -27,7 +26,7 @@ from dryfit.network.network import Network
 from dryfit.short_text import printable
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class ExportTrtexecAnswer(Answer):
     """A build as a trtexec command line or a Python script for a board.
 

@@ -15,12 +15,13 @@ from dryfit.answers.placement import Placement, placement_of
 from dryfit.answers.placement_text import offloading_blocks, operator_blocks, segment_blocks
 from dryfit.answers.refit import refit_line
 from dryfit.answers.text import Answer, Block, Line, Table, bytes_text, type_text
+from dryfit.attrs_classes import frozen
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import ProfileShapes
 from dryfit.short_text import count_text
 
 
-@attrs.frozen
+@frozen
 class EngineTensor:
     """A tensor of an engine layer, described as TensorRT does.
 
@@ -54,7 +55,7 @@ class EngineTensor:
     size: int | None
 
 
-@attrs.frozen
+@frozen
 class EngineWeights:
     """The weights of an engine layer.
 
@@ -69,7 +70,7 @@ class EngineWeights:
     count: Count
 
 
-@attrs.frozen
+@frozen
 class EngineLayer:
     """An engine layer described as TensorRT does, with details that TensorRT does not report.
 
@@ -129,7 +130,7 @@ class EngineLayer:
     parameters: Mapping[str, Any]
 
 
-@attrs.frozen
+@frozen
 class EngineBinding:
     """An input or output of an engine.
 
@@ -148,7 +149,7 @@ class EngineBinding:
     format: str
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class InspectAnswer(Placement, Answer):
     """The contents of an engine.
 

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-import attrs
-
 from dryfit.answers.json_data import Count
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.target.machine_code import usable_processors
 from dryfit.version import __version__
 
@@ -22,7 +21,7 @@ EXTRAS = {"images": "pillow", "dask": "distributed", "testing": "pytest"}
 """Optional part of dryfit to the package that it needs."""
 
 
-@attrs.frozen
+@frozen
 class PackageVersion:
     """A package and its version.
 
@@ -35,7 +34,7 @@ class PackageVersion:
     version: str
 
 
-@attrs.frozen
+@frozen
 class InstallationProblem:
     """A problem with the installation.
 
@@ -50,7 +49,7 @@ class InstallationProblem:
     remedy: str
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class InstallationAnswer(Answer):
     """The state of an installation.
 

@@ -22,6 +22,8 @@ from typing import Annotated, Any, Literal, Union
 
 import attrs
 
+from dryfit.attrs_classes import frozen
+
 Count = Annotated[int, ("minimum", 0)]
 """A number of things, or of bytes."""
 Amount = Annotated[float, ("minimum", 0)]
@@ -76,7 +78,7 @@ def json_text(data: object) -> str:
     return text
 
 
-@attrs.frozen
+@frozen
 class Member:
     """A member of a record's JSON object.
 

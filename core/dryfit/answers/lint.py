@@ -13,6 +13,7 @@ from dryfit.answers.conditions import LINT_SUBJECTS, FailCondition, Outcome, beg
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import NetworkOptions, ShapesSaid
 from dryfit.answers.text import Answer, Block, Entries, Line
+from dryfit.attrs_classes import frozen
 from dryfit.quantization.lint import SEVERITIES, LintFinding, all_lint_rules, lint_network
 from dryfit.rule import Rule
 from dryfit.short_text import count_text, short_name, with_short_names
@@ -21,7 +22,7 @@ LISTED = 5
 """Findings of a rule that are listed unless the text is verbose."""
 
 
-@attrs.frozen
+@frozen
 class LintRule:
     """A lint rule, with its number of violations in a model.
 
@@ -42,7 +43,7 @@ class LintRule:
     findings: Count
 
 
-@attrs.frozen
+@frozen
 class LintSummary:
     """Counts over a model.
 
@@ -63,7 +64,7 @@ class LintSummary:
     notes: Count
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class LintAnswer(Answer):
     """The lint findings of a model.
 

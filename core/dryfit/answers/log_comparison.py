@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from dryfit.answers.asked import Model
 from dryfit.answers.check import check
 from dryfit.answers.defaults import with_overlay_board
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.placement import LayerAnswer
+from dryfit.attrs_classes import frozen
 from dryfit.board.logs.reading import BoardLog
 from dryfit.board.logs.settings import LogSettings
 from dryfit.errors import ConfigError, UnknownNameError
@@ -44,7 +43,7 @@ _SAME_WORDS = {
 """Options of trtexec whose values dryfit takes as they are."""
 
 
-@attrs.frozen
+@frozen
 class LayerDifference:
     """A layer whose device in the log is not the one that dryfit expects.
 
@@ -69,7 +68,7 @@ class LayerDifference:
     dryfit_rules: Sequence[str]
 
 
-@attrs.frozen
+@frozen
 class LogComparison:
     """The placement of a log compared with dryfit's.
 

@@ -10,9 +10,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from dryfit.answers.trace import Slice, Trace
+from dryfit.attrs_classes import frozen
 from dryfit.engine.execution_context import ExecutionContext
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.profiler import LayerSpan, LayerSpans
@@ -67,7 +66,7 @@ class RunTrace:
         return trace
 
 
-@attrs.frozen
+@frozen
 class _Run:
     """A run: begin and end in seconds, and the range of its spans."""
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
-import attrs
-
 from dryfit.answers.asked import Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import Options
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
 from dryfit.errors import DryfitError
@@ -22,7 +21,7 @@ CALLER = "inputs and outputs"
 """Where the network's inputs and outputs lie: with the caller, in no pool."""
 
 
-@attrs.frozen
+@frozen
 class PoolUse:
     """What one segment needs of one memory pool of its device.
 
@@ -43,7 +42,7 @@ class PoolUse:
     limit_bytes: Count | None
 
 
-@attrs.frozen
+@frozen
 class MemoryStep:
     """Layers that run as one.
 
@@ -58,7 +57,7 @@ class MemoryStep:
     layers: Sequence[str]
 
 
-@attrs.frozen
+@frozen
 class LiveTensors:
     """Bytes of the tensors of one pool that are live at each step.
 
@@ -80,7 +79,7 @@ class LiveTensors:
         return max(self.live_bytes, default=0)
 
 
-@attrs.frozen
+@frozen
 class MemoryUse:
     """The memory that a network needs on its devices.
 

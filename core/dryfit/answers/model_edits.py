@@ -20,6 +20,7 @@ from dryfit.answers.placement import LayerAnswer, Placement, placement_of
 from dryfit.answers.placement_text import LISTED_NAMES, has_left
 from dryfit.answers.text import Answer, Block, Line, bytes_text, overlay_lines
 from dryfit.atomic_file import refuse_to_overwrite
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
 from dryfit.building import design_of_trial
@@ -40,7 +41,7 @@ _FIGURES = {"refused_layers": "layers leave", "loadables": "loadables", "border_
 """What is compared of two placements, with its words."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlacedModel:
     """A model placed on its device.
 
@@ -121,7 +122,7 @@ def fixed_shapes(subject: Asked) -> dict[str, tuple[int, ...]]:
 # Applying edits -------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class AppliedEdit:
     """A model edit that was applied.
 
@@ -136,7 +137,7 @@ class AppliedEdit:
     nodes: Sequence[str]
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class EditedModelAnswer(Answer):
     """An edited model that was verified to compute the same results.
 

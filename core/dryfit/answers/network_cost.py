@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 
 from dryfit.answers.json_data import Amount, Count
+from dryfit.attrs_classes import frozen
 from dryfit.builder.decisions import segment_estimate, transfer_estimate
 from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
@@ -17,7 +18,7 @@ from dryfit.json_names import json_names
 from dryfit.target.cost import CostEstimate, Energy, combined_error
 
 
-@attrs.frozen
+@frozen
 class EstimatedPart:
     """A part of a network with the target's estimate for one run; nothing is measured.
 
@@ -80,7 +81,7 @@ class EstimatedPart:
         return time_text(self.microseconds, self.error_factor, is_lower_bound=self.is_lower_bound)
 
 
-@attrs.frozen
+@frozen
 class SegmentCost(EstimatedPart):
     """The cost of one segment, estimated for one core.
 
@@ -106,7 +107,7 @@ class SegmentCost(EstimatedPart):
         return len(self.layers)
 
 
-@attrs.frozen
+@frozen
 class TransferCost(EstimatedPart):
     """The cost of copying a tensor from one device to another.
 
@@ -126,7 +127,7 @@ class TransferCost(EstimatedPart):
     copier: str
 
 
-@attrs.frozen
+@frozen
 class TotalEnergy:
     """The total energy of several parts of a network.
 
@@ -139,7 +140,7 @@ class TotalEnergy:
     unit: str
 
 
-@attrs.frozen
+@frozen
 class NetworkCost:
     """The cost of a placed network. All times are estimates.
 

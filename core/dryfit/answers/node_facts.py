@@ -17,6 +17,7 @@ from onnx import GraphProto, NodeProto
 from dryfit.answers.json_data import Amount, Count
 from dryfit.answers.network_cost import NetworkCost
 from dryfit.answers.text import bytes_text
+from dryfit.attrs_classes import frozen
 from dryfit.builder.decisions import layer_placements
 from dryfit.builder.design import Design
 from dryfit.builder.formats.forms import TensorForms
@@ -40,7 +41,7 @@ class NodeFate(enum.StrEnum):
     """It only passes a tensor on, was merged into other layers, or is not needed for the outputs."""
 
 
-@attrs.frozen
+@frozen
 class NodeEstimate:
     """The estimated cost of the steps that compute a node. Nothing is measured.
 
@@ -63,7 +64,7 @@ class NodeEstimate:
         return f"{duration(self.microseconds)}, bound by {self.bound}, {bytes_text(self.bytes_moved)} DRAM{shared}"
 
 
-@attrs.frozen
+@frozen
 class AnnotatedNode:
     """A node of the model, with what became of it.
 

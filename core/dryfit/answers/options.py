@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.target.overlay_file import read_overlay
 from dryfit.target.overlays import Overlay
@@ -201,7 +202,7 @@ def _wrong(option: str, found: object, allowed: str) -> ConfigError:
     )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class NetworkOptions:
     """The given options to place, compute and build a model. None, "" or empty: the option was not given.
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Unpack
 
-import attrs
-
 from dryfit.answers.asked import Model, asked, quiet_log
 from dryfit.answers.defaults import with_every_precision
 from dryfit.answers.json_data import Amount, Count, hidden
@@ -19,6 +17,7 @@ from dryfit.answers.placement_search.objective import LowerBounds, Objective
 from dryfit.answers.placement_search.proposal import PlacementOption, PlacementProposal, propose_placement
 from dryfit.answers.text import Answer, Block
 from dryfit.atomic_file import refuse_to_overwrite
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import UnknownNameError
 from dryfit.target.cost import CostEstimate, Energy
@@ -31,7 +30,7 @@ MODEL = (
 )
 
 
-@attrs.frozen
+@frozen
 class EstimateBasis:
     """The basis of the estimates for a device or for copies.
 
@@ -48,7 +47,7 @@ class EstimateBasis:
     fidelity: str
 
 
-@attrs.frozen
+@frozen
 class ComparedPlacement:
     """One of the compared placements, as a build would realize it. All values are estimates.
 
@@ -89,7 +88,7 @@ class ComparedPlacement:
     copies: Count
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class PlaceAnswer(Answer):
     """The best placement found for an objective, between two devices.
 

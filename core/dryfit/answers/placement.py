@@ -10,6 +10,7 @@ import attrs
 
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import PRECISION_FLAGS
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import Assessment, Offloading, OperatorRule, offloadings, operator_rules
 from dryfit.builder.config.optimization_profile import suggested_shape
 from dryfit.engine.plan import LayerPlacement, Plan, Reformat, Segment
@@ -19,7 +20,7 @@ from dryfit.plugins import registry
 from dryfit.target.verdict import Verdict, Violation
 
 
-@attrs.frozen
+@frozen
 class PlacedLayer:
     """The placement of one layer.
 
@@ -62,7 +63,7 @@ class LayerAnswer(PlacedLayer):
         return self.device is not None and self.segment is None
 
 
-@attrs.frozen
+@frozen
 class PlacementSummary:
     """Counts over a placement.
 
@@ -91,7 +92,7 @@ class PlacementSummary:
     warnings: Count
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class PlacementHeading:
     """The model and settings of a placement.
 
@@ -114,7 +115,7 @@ class PlacementHeading:
     overlays: Sequence[str]
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class Placement(PlacementHeading):
     """The placement of an assessed network or of an engine's plan.
 

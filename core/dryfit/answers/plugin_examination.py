@@ -22,6 +22,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import define
 from dryfit.errors import PluginError
 from dryfit.plugins import facade, registry
 from dryfit.plugins.calibrators import calibrator
@@ -49,7 +50,7 @@ from dryfit.target.target import Target
 _CONTEXT: Any = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
 
 
-@attrs.define
+@define
 class _Trial:
     """The process that examines one plugin.
 

@@ -12,13 +12,14 @@ from typing import ClassVar
 import attrs
 
 from dryfit.answers.text import Answer, Block, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import CHOOSE_ONE, PluginOwner
 from dryfit.plugins.failures import PluginFailure
 from dryfit.plugins.installed_plugins import InstalledPlugin, installed_plugins
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class PluginsAnswer(Answer):
     """The plugins of installed packages.
 
@@ -50,7 +51,7 @@ class PluginsAnswer(Answer):
         yield Line("Plugins are checked at first use, and by `dryfit plugins doctor`.")
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class PluginsDoctorAnswer(Answer):
     """The problems of the examined plugins.
 

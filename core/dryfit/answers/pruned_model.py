@@ -31,6 +31,7 @@ from dryfit.answers.sparsity_layers import (
     sparsity_summary,
 )
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.building import designed
 from dryfit.errors import ConfigError
@@ -43,7 +44,7 @@ from dryfit.onnx.pruned_model import ExchangedWeights, with_weights
 _NOT_STORED = "the model computes them, has them in a function, or uses them elsewhere too"
 
 
-@attrs.frozen(repr=False, kw_only=True, eq=False)
+@frozen(repr=False, kw_only=True, eq=False)
 class PruneAnswer(SparsityQuestion, Answer):
     """A pruned copy of a model, with a report of the changes.
 

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from dryfit.answers.json_data import Count, Share
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
@@ -37,7 +38,7 @@ ACCURACY = (
 )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PrunedWeights:
     """Weights that were partly set to 0.
 
@@ -65,7 +66,7 @@ class PrunedWeights:
         return self.after.size
 
 
-@attrs.frozen
+@frozen
 class LeftWeights:
     """Weights that could have been pruned but were not.
 
@@ -80,7 +81,7 @@ class LeftWeights:
     reason: str
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Pruning:
     """The pruning of a network. Weights that already have the pattern are in neither list.
 
@@ -204,7 +205,7 @@ def _pruned(weights: NamedWeights, reader: WeightReader, pattern: SparsePattern)
 # Readers of weights, also behind quantizations ------------------------------------------------------------------------
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WeightReader:
     """A use of weights by a layer.
 

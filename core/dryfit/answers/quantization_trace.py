@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from dryfit.answers.traced_quantization import Obstacles, QuantizationOutcome, TracedQuantization
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.quantization_mode import is_explicit
 from dryfit.builder.design import Design
@@ -31,7 +32,7 @@ _TYPES = " x "
 """Between the types of two operands."""
 
 
-@attrs.frozen
+@frozen
 class QuantizationTrace:
     """The outcomes of all Q/DQ layers, and the amount of computation by type.
 

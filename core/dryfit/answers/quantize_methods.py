@@ -8,13 +8,14 @@ from typing import ClassVar
 import attrs
 
 from dryfit.answers.text import Answer, Block, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.errors import UnknownNameError
 from dryfit.plugins import quantize_methods as installed
 from dryfit.quantization.methods.method import QuantizeMethod
 from dryfit.quantization.methods.operators import OPERATORS
 
 
-@attrs.frozen
+@frozen
 class OperatorArithmetic:
     """The arithmetic of an operator in one case; the first rule of the method whose case applies is used.
 
@@ -35,7 +36,7 @@ class OperatorArithmetic:
     source: str
 
 
-@attrs.frozen
+@frozen
 class MethodAnswer:
     """A quantize method.
 
@@ -56,7 +57,7 @@ class MethodAnswer:
     rules: Sequence[OperatorArithmetic]
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class QuantizeMethodsAnswer(Answer):
     """The installed quantize methods, or one of them.
 

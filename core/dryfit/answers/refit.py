@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-import attrs
-
 from dryfit.answers.json_data import Count
 from dryfit.answers.text import Answer, Block, Line, Table, bytes_text
+from dryfit.attrs_classes import frozen
 from dryfit.builder.refit.refitter import Refitter
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import Plan
@@ -21,7 +20,7 @@ LISTED_REASONS = 20
 """Reasons against a model that are listed."""
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class RefitAnswer(Answer):
     """The refittable weights of an engine.
 

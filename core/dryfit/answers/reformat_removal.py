@@ -13,6 +13,7 @@ import attrs
 
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import INPUT_FORMATS, OUTPUT_FORMATS
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.trtexec_spellings import IoFormat, io_formats_set, io_formats_text
 from dryfit.builder.design import Design
@@ -28,7 +29,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
 
-@attrs.frozen
+@frozen
 class FormatTrial:
     """A type and format of one input or output, and its effect on the network.
 
@@ -59,7 +60,7 @@ class FormatTrial:
         return str(self.io_format)
 
 
-@attrs.frozen
+@frozen
 class Removals:
     """The effect of input and output formats on the copies of a network.
 
@@ -79,7 +80,7 @@ class Removals:
         return next((one for one in self.trials.get(tensor, ()) if one.removes), None)
 
 
-@attrs.frozen
+@frozen
 class ExplainedReformat(Reformat):
     """A copy between two types, formats or devices, with the format that avoids it.
 
@@ -105,7 +106,7 @@ class ExplainedReformat(Reformat):
         return REFORMAT_RULES[self.rule].source
 
 
-@attrs.frozen
+@frozen
 class Copies:
     """The copies of a whole network.
 
@@ -118,7 +119,7 @@ class Copies:
     reformat_bytes: Count
 
 
-@attrs.frozen
+@frozen
 class IoFormats:
     """The combined effect of all formats that remove a copy.
 

@@ -24,6 +24,7 @@ from dryfit.answers.run_inputs import RunInputs
 from dryfit.answers.text import Answer, Block, Line, Table, table_name, type_text
 from dryfit.answers.top_classes import SampleClasses, classes_blocks, read_labels, top_classes
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import OperatorRule, operator_rules
 from dryfit.building import Builder
 from dryfit.engine.engine import Engine
@@ -42,7 +43,7 @@ _LARGEST_HEADER = 100_000_000
 """Bytes of header that readers of safetensors accept."""
 
 
-@attrs.frozen
+@frozen
 class RunOutput:
     """An output of a run.
 
@@ -75,7 +76,7 @@ class RunOutput:
         return f"{self.values.min():.6g} to {self.values.max():.6g}" if is_number else "-"
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class RunAnswer(Answer):
     """The results of a run. Times are those of this machine and do not indicate the speed of the device.
 

@@ -19,6 +19,7 @@ from statistics import NormalDist
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
@@ -93,7 +94,7 @@ def jackknife_error(without: Sequence[float]) -> float:
     return float(np.sqrt((len(values) - 1) * values.var()))
 
 
-@attrs.frozen
+@frozen
 class Gain:
     """How much better one network is than another, on the same samples.
 
@@ -233,7 +234,7 @@ def spread_evenly(count: int, total: int) -> set[int]:
     return {(2 * index + 1) * total // (2 * count) for index in range(count)}
 
 
-@attrs.frozen
+@frozen
 class SampleParts:
     """Names of samples, in parts that have none in common.
 

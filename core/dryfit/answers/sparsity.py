@@ -21,6 +21,7 @@ from dryfit.answers.sparsity_layers import (
     sparsity_summary,
 )
 from dryfit.answers.text import Answer, Block, Entries, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.placement.target_variant import TargetVariant
 from dryfit.building import design_for_assessment
@@ -33,7 +34,7 @@ NOTE = (
 )
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class SparsityAnswer(SparsityQuestion, Answer):
     """The layers whose weight zeros a device skips, and for the others every rule that prevents it.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from dryfit.answers.asked import Asked
 from dryfit.answers.json_data import Count, Share
 from dryfit.answers.options import PRECISION_FLAGS
 from dryfit.answers.placement import PlacementHeading
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.design import Design
 from dryfit.builder.placement.target_variant import TargetVariant
@@ -18,7 +17,7 @@ from dryfit.short_text import count_text
 from dryfit.target.verdict import Violation
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SparsityLayer:
     """A layer with constant weights.
 
@@ -68,7 +67,7 @@ class SparsityLayer:
         return ", ".join(words)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SparsitySummary:
     """Counts over a network.
 
@@ -98,7 +97,7 @@ class SparsitySummary:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SparsityQuestion(PlacementHeading):
     """The settings of a question about sparse weights.
 

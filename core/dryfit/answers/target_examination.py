@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import UnknownNameError, place_of_failure, plugin_traceback
 from dryfit.network.layer import LAYER_KINDS, Layer
@@ -34,7 +35,7 @@ LAYERS_A_KIND = 4
 """How many layers of each kind rules are asked about. Our choice: of several ranks and types, in a few milliseconds."""
 
 
-@attrs.frozen
+@frozen
 class TargetProblem:
     """A problem of a target.
 

@@ -11,6 +11,7 @@ from dryfit.answers.defaults import with_overlay_board
 from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import NetworkOptions, OverlaysSaid
 from dryfit.answers.text import Answer, Block, Line, Table, bytes_text, overlay_lines, type_text
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.plugins.discovery import TARGETS
@@ -23,7 +24,7 @@ PLATFORM_PARAMETERS = ("platform family", "software version")
 """What rules look at that has nothing to do with a layer: see `dryfit.target.checks`."""
 
 
-@attrs.frozen
+@frozen
 class TargetSummary:
     """A summary of a device.
 
@@ -56,7 +57,7 @@ class TargetSummary:
         )
 
 
-@attrs.frozen
+@frozen
 class UnusableTarget:
     """A device plugin that cannot be used.
 
@@ -73,7 +74,7 @@ class UnusableTarget:
     message: str
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class TargetsAnswer(Answer):
     """The installed devices.
 
@@ -124,7 +125,7 @@ def targets() -> TargetsAnswer:
 # One device -----------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class FormatFacts:
     """A tensor format of a device.
 
@@ -143,7 +144,7 @@ class FormatFacts:
     source: str
 
 
-@attrs.frozen
+@frozen
 class PoolFacts:
     """A memory pool of a device.
 
@@ -162,7 +163,7 @@ class PoolFacts:
     source: str
 
 
-@attrs.frozen
+@frozen
 class ArithmeticFacts:
     """The arithmetic of a device in one computation type.
 
@@ -181,7 +182,7 @@ class ArithmeticFacts:
     source: str
 
 
-@attrs.frozen
+@frozen
 class FusionFacts:
     """Layers that a device fuses into one.
 
@@ -196,7 +197,7 @@ class FusionFacts:
     source: str
 
 
-@attrs.frozen
+@frozen
 class LimitFacts:
     """A rule on the layers of a device.
 
@@ -217,7 +218,7 @@ class LimitFacts:
     refuses_every_layer: bool
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class TargetAnswer(TargetSummary, Answer):
     """The facts about one device, for one platform and software version.
 
@@ -412,7 +413,7 @@ def version_text(version: tuple[int, ...]) -> str:
 # Two variants of one device -------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class TargetDifference:
     """A fact that differs between two platforms or versions.
 
@@ -429,7 +430,7 @@ class TargetDifference:
     second: str
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class TargetDifferences(Answer):
     """The differences between two platforms or versions of a device.
 

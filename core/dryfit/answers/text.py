@@ -14,14 +14,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
-import attrs
-
 from dryfit.answers.json_data import json_schema, json_text, plain
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.short_text import printable, short_name
 
 
-@attrs.frozen
+@frozen
 class Line:
     """A line of text.
 
@@ -32,7 +31,7 @@ class Line:
     text: str = ""
 
 
-@attrs.frozen
+@frozen
 class Table:
     """A table.
 
@@ -53,7 +52,7 @@ class Table:
         return [[printable(cell_text(value), kept="") for value in row] for row in self.rows]
 
 
-@attrs.frozen
+@frozen
 class Entries:
     """A list of named facts, shown only if it is not empty.
 

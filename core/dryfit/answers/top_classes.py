@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import attrs
 import numpy as np
 
 from dryfit.answers.json_data import Count
 from dryfit.answers.text import Block, Table
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ExecutionError
 
 Array = np.ndarray[Any, Any]
@@ -19,7 +19,7 @@ COUNT = 5
 """How many classes of each sample are shown."""
 
 
-@attrs.frozen
+@frozen
 class LikelyClass:
     """A class of a sample, with its score.
 
@@ -36,7 +36,7 @@ class LikelyClass:
     score: float
 
 
-@attrs.frozen
+@frozen
 class SampleClasses:
     """The most likely classes of a sample.
 

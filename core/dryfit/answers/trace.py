@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.version import __version__
 
@@ -26,7 +27,7 @@ _LARGEST_NAME = 200
 """Characters of a slice's name; the whole name of a group of many layers is in its arguments."""
 
 
-@attrs.frozen
+@frozen
 class Slice:
     """A stretch of time on a track.
 

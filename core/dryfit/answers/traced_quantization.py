@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.builder.fusion.groups import FusedGroup
 from dryfit.json_names import json_names
 from dryfit.network.layer import Layer
@@ -47,7 +46,7 @@ class QuantizationOutcome(enum.StrEnum):
     """The network has layers that unplaced, so that no steps are made."""
 
 
-@attrs.frozen
+@frozen
 class TracedQuantization:
     """A quantize or dequantize layer of the user's network.
 

@@ -26,6 +26,7 @@ from dryfit.answers.translation import (
     TranslatedTensor,
     proof_of,
 )
+from dryfit.attrs_classes import frozen
 from dryfit.builder.decisions import layer_placements
 from dryfit.builder.design import Design
 from dryfit.building import designed
@@ -47,7 +48,7 @@ from dryfit.quantization.scale_table import RangeOrigin
 FORMS = ("qdq", "implicit")
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class _Translation:
     """The settings of a translation."""
 

@@ -16,6 +16,7 @@ from dryfit.answers.conditions import Outcome
 from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.options import NetworkOptions
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, overlay_lines, scale_text
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder, assess
 from dryfit.engine.engine import Engine
@@ -30,7 +31,7 @@ from dryfit.plugins import registry
 from dryfit.quantization.calibration_data import source_of
 
 
-@attrs.frozen
+@frozen
 class TranslatedFile:
     """A file that was written.
 
@@ -43,7 +44,7 @@ class TranslatedFile:
     use: str
 
 
-@attrs.frozen
+@frozen
 class TranslatedTensor:
     """The scale of a floating-point tensor of the implicit network.
 
@@ -66,7 +67,7 @@ class TranslatedTensor:
     codes: str | None
 
 
-@attrs.frozen
+@frozen
 class IntegerBorder:
     """An input or output that is INT8 in the Q/DQ model.
 
@@ -79,7 +80,7 @@ class IntegerBorder:
     scale: float
 
 
-@attrs.frozen
+@frozen
 class TranslationSummary:
     """Counts over a translation.
 
@@ -110,7 +111,7 @@ class TranslationSummary:
     notes: Count
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class TranslateAnswer(Answer):
     """A translated model with its files, its losses, and a comparison of both forms in integer arithmetic.
 
@@ -242,7 +243,7 @@ def _weights(one: RequantizedWeights) -> str:
 # Proof ----------------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class ProofSamples:
     """The samples for the comparison of both forms.
 

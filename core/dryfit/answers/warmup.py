@@ -6,10 +6,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-import attrs
-
 from dryfit.answers.json_data import Amount
 from dryfit.answers.text import Answer, Block, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.errors import PluginError
 from dryfit.plugins import registry
@@ -17,7 +16,7 @@ from dryfit.plugins import registry
 PHASE = "Compiling kernels"
 
 
-@attrs.frozen
+@frozen
 class WarmFunction:
     """A compiled kernel function.
 
@@ -32,7 +31,7 @@ class WarmFunction:
     seconds: Amount
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class WarmupAnswer(Answer):
     """The kernels that are ready to run on this machine.
 

@@ -12,6 +12,7 @@ import attrs
 from dryfit.answers.json_data import Count
 from dryfit.answers.options import ALGORITHMS
 from dryfit.answers.text import Answer, Block, Line
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.quantization.cache_comparison import ConflictRule, merge
 from dryfit.quantization.cache_forms import read_ranges_file, write_ranges_file
@@ -24,7 +25,7 @@ HEADED_FORMS = ("tensorrt", "json")
 """Forms that keep TensorRT's first line."""
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class WrittenCache(Answer):
     """A calibration cache that was written.
 
@@ -58,7 +59,7 @@ class WrittenCache(Answer):
         return f"{self.output}: {count_text(self.tensors, 'tensor')}, form {self.form}"
 
 
-@attrs.frozen
+@frozen
 class FileScale:
     """The scale of a tensor in one file.
 
@@ -71,7 +72,7 @@ class FileScale:
     scale: float
 
 
-@attrs.frozen
+@frozen
 class ScaleConflict:
     """A tensor with different scales in several files.
 
@@ -84,7 +85,7 @@ class ScaleConflict:
     scales: Sequence[FileScale]
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class MergeAnswer(WrittenCache):
     """A calibration cache merged from several files.
 
@@ -99,7 +100,7 @@ class MergeAnswer(WrittenCache):
     conflicts: Sequence[ScaleConflict]
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class ConvertAnswer(WrittenCache):
     """A calibration cache converted to another form.
 

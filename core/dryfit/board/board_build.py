@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.board.versions import (
     FLAG_VERSIONS,
     OPTIMIZATION_LEVEL,
@@ -41,7 +42,7 @@ DEFAULT_LEVEL = 3
 """Of `builder_optimization_level`."""
 
 
-@attrs.frozen
+@frozen
 class BoardFiles:
     """Paths on the board, as written to the export.
 
@@ -58,7 +59,7 @@ class BoardFiles:
     timing_cache: str = ""
 
 
-@attrs.frozen
+@frozen
 class BoardBuild:
     """A build on the board.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.board.board_build import BoardBuild
 from dryfit.board.versions import Version, require_known, words_by_name
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -31,7 +30,7 @@ HOST_SETTINGS: Mapping[str, str] = {
 """Settings that the board is not told of, with the note that they are worth."""
 
 
-@attrs.frozen
+@frozen
 class ExportedBuild:
     """The build of a config, with notes.
 

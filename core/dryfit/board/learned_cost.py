@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import define, frozen
 from dryfit.target.overlays import FittedParameter, numbers, with_numbers
 
 PRIOR = math.log(3)
@@ -40,7 +40,7 @@ LEAST_MEASUREMENTS = 4
 Vector = np.ndarray[Any, Any]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Measurement:
     """A measured latency, and how it is estimated.
 
@@ -59,7 +59,7 @@ class Measurement:
     precision: str = ""
 
 
-@attrs.frozen
+@frozen
 class LearnedCost:
     """The fit of a cost model.
 
@@ -125,7 +125,7 @@ def _median_error(measurements: Sequence[Measurement], record: Any) -> float:
     return float(np.median([abs(one.estimate(record) / one.microseconds - 1) for one in measurements]))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Fit:
     """A fit by Gauss-Newton on logarithms.
 

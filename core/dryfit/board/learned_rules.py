@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import define, frozen
 from dryfit.short_text import count_text
 from dryfit.target.checks import FunctionCheck, ParameterCheck
 from dryfit.target.constraints import Between, OneOf, Outside, WholeBetween, member_name
@@ -33,7 +34,7 @@ MANY = 3
 others would have to be one of several changes that happen to meet in these layers."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SeenLayer:
     """A layer on a board.
 
@@ -60,7 +61,7 @@ class Shape(enum.Enum):
     PLAIN = "no limit to move"
 
 
-@attrs.frozen
+@frozen
 class Look:
     """What one rule sees of one layer.
 
@@ -75,7 +76,7 @@ class Look:
     values: tuple[Any, ...] = ()
 
 
-@attrs.define
+@define
 class _Taken:
     """What a board was seen to take, of one rule."""
 
@@ -85,7 +86,7 @@ class _Taken:
     """Layers that violate the documented rule."""
 
 
-@attrs.frozen
+@frozen
 class Undecided:
     """A layer whose verdict no correction explains for certain.
 
@@ -100,7 +101,7 @@ class Undecided:
     is_taken: bool = False
 
 
-@attrs.frozen
+@frozen
 class OpenLimit:
     """A limit that a board has elsewhere, as far as the values that were tried show where.
 
@@ -125,7 +126,7 @@ class OpenLimit:
         return range(math.floor(low) + 1, math.ceil(high))
 
 
-@attrs.frozen
+@frozen
 class LearnedRules:
     """What verdicts of a board show of the rules.
 

@@ -14,8 +14,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.board.kit.archive import Archive, digest_of
 from dryfit.board.kit.manifest import KitBuild, KitManifest, damaged, parsed_json
 from dryfit.board.logs.raw_lines import RawLine
@@ -36,7 +35,7 @@ DONE, FAILED, MISSING = "done", "failed", "missing"
 """States of a build: trtexec succeeded, trtexec failed, or the kit was stopped before it."""
 
 
-@attrs.frozen
+@frozen
 class BoardFacts:
     """What the kit found out about its board, without root.
 
@@ -63,7 +62,7 @@ class BoardFacts:
     memory_bytes: int
 
 
-@attrs.frozen
+@frozen
 class BuildState:
     """What the kit noted about one build.
 
@@ -82,7 +81,7 @@ class BuildState:
     note: str
 
 
-@attrs.frozen
+@frozen
 class PythonVerdict:
     """The answer of `can_run_on_DLA` of TensorRT's Python module for a layer.
 
@@ -97,7 +96,7 @@ class PythonVerdict:
     on_dla: bool
 
 
-@attrs.frozen
+@frozen
 class InspectedTensor:
     """A tensor at a layer of the engine, as TensorRT's inspector shows it.
 
@@ -110,7 +109,7 @@ class InspectedTensor:
     form: str
 
 
-@attrs.frozen
+@frozen
 class InspectedLayer:
     """A layer of the engine, as TensorRT's inspector shows it.
 
@@ -162,7 +161,7 @@ def type_of(text: str) -> str:
     return next((_TYPES[word] for word in re.findall(r"[a-z]+[0-9]*", text.lower()) if word in _TYPES), "")
 
 
-@attrs.frozen
+@frozen
 class MeasuredLayer:
     """The measured time of an engine layer.
 
@@ -175,7 +174,7 @@ class MeasuredLayer:
     microseconds: float
 
 
-@attrs.frozen
+@frozen
 class MeasuredRuns:
     """The measured times of whole runs, without the copies between host and device.
 
@@ -191,7 +190,7 @@ class MeasuredRuns:
     high: float
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class BoardResults:
     """An archive of results, open for reading; use it in a `with` statement.
 

@@ -7,8 +7,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.board.trtexec_options import OPTION_ALIASES, TRTEXEC_OPTIONS, OptionAnswer, missing_option
 from dryfit.board.versions import Version, version_text
 from dryfit.errors import ConfigError, UnknownNameError
@@ -19,7 +18,7 @@ _QUOTED_OR_JOINED = re.compile(r"""(?P<quoted>'[^']*'|"(?:[^"\\]|\\.)*"|\\[^\n])
 """What a shell leaves as it is, or a backslash at the end of a line, which joins it to the next one."""
 
 
-@attrs.frozen
+@frozen
 class TrtexecArguments:
     """The options of a command line.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.board.board_build import DEFAULT_LEVEL, BoardBuild, BoardFiles
 from dryfit.board.trtexec_meaning import OBEY, PREFER, as_trtexec_builds, trtexec_complaints, trtexec_problems
 from dryfit.board.trtexec_options import missing_option
@@ -23,7 +22,7 @@ from dryfit.network.network import Network
 from dryfit.plugins import registry
 
 
-@attrs.frozen
+@frozen
 class TrtexecLine:
     """A trtexec command line.
 
@@ -150,7 +149,7 @@ def _other_flags(flags: frozenset[BuilderFlag]) -> Iterator[str]:
 # Limits that a build lowers to what a core has ------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class LoweredLimits:
     """The lowered memory pool limits of a config.
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.board.versions import FIRST_REFUSED, Version, Versions, version_text
 from dryfit.errors import UnknownNameError
 
@@ -54,7 +55,7 @@ class OptionAnswer(enum.StrEnum):
     REFUSED = "refused"
 
 
-@attrs.frozen
+@frozen
 class TrtexecOption:
     """An option of trtexec.
 

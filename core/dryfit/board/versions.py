@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
@@ -25,7 +24,7 @@ FIRST_REFUSED: Version = (11,)
 """TensorRT 11 has no implicit quantization, no precisions of layers, and other words for formats."""
 
 
-@attrs.frozen
+@frozen
 class Versions:
     """The versions that have a feature.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.decisions import decisions_of
 from dryfit.builder.design import Design
@@ -42,7 +43,7 @@ class LayerEdge:
     shape: Shape
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Assessment(Decisions):
     """The decisions about a network that was not built, and what a build would refuse.
 
@@ -116,7 +117,7 @@ def _edges(design: Design) -> list[LayerEdge]:
     return [*read, *edges(network.outputs, None)]
 
 
-@attrs.frozen
+@frozen
 class OperatorRule:
     """A quantized operator and the rule of its arithmetic.
 
@@ -155,7 +156,7 @@ def _rule(layer: QuantizedOperator) -> OperatorRule:
     return OperatorRule(layer.name, layer.method, rule.operator, rule.formula, rule.fidelity, rule.source)
 
 
-@attrs.frozen
+@frozen
 class Offloading:
     """What became of the candidates of one device.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.mode_rules import check_modes
 from dryfit.builder.config.optimization_profile import OptimizationProfile, profiles_of
@@ -26,7 +25,7 @@ from dryfit.passes.watched_tensors import WatchedNetwork, watched, without_known
 from dryfit.reference.inference import infer_specs
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CanonicalNetwork:
     """A network after the passes, and what they found.
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.canonicalise import CanonicalNetwork, canonicalise, verified
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.cut_and_try import ActivationBytes, CutPlanner, PlannedCut
@@ -27,7 +28,7 @@ from dryfit.network.network import Network
 NUM_STAGES = 5
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Design:
     """The decisions.
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.placement.target_variant import Specs, TargetVariant
 from dryfit.builder.precision.chosen import Precisions
@@ -58,7 +59,7 @@ class PlacedNetwork(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class LayerSparsity:
     """One layer with weights that are known.
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.calibration.output_noise import OutputNoise, Rounding
 from dryfit.network.network import Network
 from dryfit.quantization.calibrator import Calibrator, Solution
@@ -41,7 +42,7 @@ MIX = "mix"
 """Name of the mixture among the sets of ranges that are compared."""
 
 
-@attrs.frozen
+@frozen
 class Candidate:
     """A range of some tensors.
 
@@ -54,7 +55,7 @@ class Candidate:
     threshold: float
 
 
-@attrs.frozen
+@frozen
 class JudgedTensors:
     """Tensors that share a range, and the ranges to judge.
 
@@ -69,7 +70,7 @@ class JudgedTensors:
     candidates: Sequence[Candidate]
 
 
-@attrs.frozen
+@frozen
 class MixedTensor:
     """A tensor that got another range than that of the calibrator to start from.
 

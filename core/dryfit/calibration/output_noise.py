@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.build import build_plan
 from dryfit.calibration.executor import tapped_network, whole_network_config
 from dryfit.calibration.jobs import SampleCount
@@ -29,7 +29,7 @@ LARGEST_CODE = 127
 SMALLEST_CODE = -128
 
 
-@attrs.frozen
+@frozen
 class Rounding:
     """Tensors that are rounded to INT8 with one scale, at the same time.
 
@@ -42,7 +42,7 @@ class Rounding:
     scale: float
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OutputNoise:
     """Energies at the outputs.
 
@@ -80,7 +80,7 @@ class OutputNoise:
         )
 
 
-@attrs.frozen
+@frozen
 class NoiseTask:
     """A picklable task: roundings to try on samples.
 

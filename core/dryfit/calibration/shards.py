@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.calibration.executor import EngineExecutor
 from dryfit.calibration.task import CalibrationTask
 from dryfit.errors import CalibrationError, DryfitError
@@ -34,7 +35,7 @@ ATTEMPTS = 3
 _SECONDS_BETWEEN_LOOKS = 0.1
 
 
-@attrs.frozen
+@frozen
 class Shard:
     """Consecutive samples that one worker processes.
 
@@ -57,7 +58,7 @@ class Shard:
         return f"shard {self.number} of {self.count}, samples {' to '.join(map(repr, ends))}"
 
 
-@attrs.frozen
+@frozen
 class ShardResult:
     """The result that a worker returns.
 

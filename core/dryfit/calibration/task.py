@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.calibration.executor import EngineExecutor
 from dryfit.network.network import Network
 from dryfit.plugins.calibrators import calibrator as calibrator_of
@@ -15,7 +14,7 @@ from dryfit.quantization.calibration_state import CalibrationState
 from dryfit.quantization.calibrator import Calibrator
 
 
-@attrs.frozen
+@frozen
 class CalibrationTask:
     """A picklable calibration task; every process collects the same from the same samples.
 

@@ -12,6 +12,7 @@ import attrs
 import click
 
 from dryfit.answers.options import Shapes
+from dryfit.attrs_classes import frozen
 from dryfit.cli import completion
 from dryfit.cli.console import answer_options, output_option, threads_of_processes_option
 from dryfit.cli.network_options import flat_shapes, shape_option
@@ -26,7 +27,7 @@ _PICTURES = ("mean", "scale", "channels", "resize", "short_side")
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@attrs.frozen
+@frozen
 class CalibrateOptions:
     """What the options said; the fields are named as the options are."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from dryfit.attrs_classes import frozen
 from dryfit.cli.console import answer_options, threads_option
 from dryfit.cli.sample_options import data_option, limit_option, picture_options, picture_preparation
 
@@ -36,7 +37,7 @@ class SideList(click.ParamType):
         return words
 
 
-@attrs.frozen
+@frozen
 class CompareOptions:
     """What the options said; the fields are named as the options are."""
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from dryfit.attrs_classes import frozen
+
 if TYPE_CHECKING:
     from dryfit.engine.plan import Plan
     from dryfit.network.network import Network
@@ -99,7 +101,7 @@ def picture_preparation(
     )
 
 
-@attrs.frozen
+@frozen
 class SampleOptions:
     """What the options of samples said; the fields are named as the options are."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
 import click
+
+from dryfit.attrs_classes import frozen
 
 _MODEL_COMMANDS = "check, build, explain, estimate, place, export trtexec"
 
 
-@attrs.frozen
+@frozen
 class Counterpart:
     """What says here what an option of trtexec says.
 

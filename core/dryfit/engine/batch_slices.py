@@ -32,9 +32,9 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import EllipsisType
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.binding import BoundEngine, Observe, Show, specs_for
 from dryfit.engine.buffers import new_array, size_of
 from dryfit.engine.plan import Plan
@@ -89,7 +89,7 @@ _CHECKS: dict[type[Layer], Callable[..., bool]] = {
 """Kinds of which it depends: on the layer, and the specs of its inputs."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Stretch:
     """Consecutive operations that run once for each slice of the batch.
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.buffers import arena_arrays, check_size, new_array, size_of
 from dryfit.engine.late_step import CreateSchedule, LateStep, evaluate_group, needs_reference
 from dryfit.engine.plan import Plan
@@ -234,7 +234,7 @@ class BoundEngine:
         )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ScaleCheck:
     """Checks the scales that a group reads and that are unknown at build time. It is not included in timings.
 
@@ -254,7 +254,7 @@ class ScaleCheck:
             check_run_time_scale(layer, arrays)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ComputedTensors:
     """Tensors that are shown at this point of a run.
 

@@ -26,6 +26,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import packed
@@ -40,7 +41,7 @@ LARGEST_RANK = 32
 """Axes that every supported numpy has."""
 
 
-@attrs.frozen
+@frozen
 class FileKind:
     """The kind of a container file.
 

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.engine.container import Array, ArrayEntry, chunks, describe, is_array_name, json_text
 from dryfit.engine.container_reader import read_arrays, read_manifest
 from dryfit.engine.file_source import EngineSource, file_bytes
@@ -27,7 +28,7 @@ from dryfit.network.serialization import network_from_dict, network_to_dict
 from dryfit.version import __version__
 
 
-@attrs.frozen
+@frozen
 class OperationRecord:
     """A `dryfit.engine.plan.Operation` whose weights are names of arrays in the file."""
 
@@ -42,7 +43,7 @@ class OperationRecord:
     weights: Mapping[str, str]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Manifest(BuildRecord):
     """The record of a plan, with array names for its network and operations, and data about the file.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.buffers import check_size, new_array, size_of
 from dryfit.engine.resolved_operation import ResolvedOperation
 from dryfit.errors import ExecutionError, NetworkError
@@ -20,7 +20,7 @@ from dryfit.target.memory import aligned_bytes
 CreateSchedule = Callable[[list[Step], int], Schedule]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LateStep:
     """An operation that is bound in each run to the arrays of that run.
 

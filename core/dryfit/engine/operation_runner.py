@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.binding import host_schedule, specs_for
 from dryfit.engine.buffers import new_array
 from dryfit.engine.input_arrays import as_input
@@ -29,7 +29,7 @@ _LARGEST_KEPT = 1 << 20
 those whose arrays would fill the memory, since no two operations share them."""
 
 
-@attrs.frozen
+@frozen
 class _BoundOperation:
     """An operation with the arrays that it reads and writes.
 

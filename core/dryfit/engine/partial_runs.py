@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.binding import host_schedule, specs_for
 from dryfit.engine.buffers import new_array
 from dryfit.engine.late_step import needs_reference
@@ -25,7 +25,7 @@ from dryfit.target.machine_code import usable_processors
 from dryfit.target.memory import aligned_bytes
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _BoundOperation:
     """An operation with what it reads and writes.
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.refit_record import RefitRecord
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.assertion import AssertionRecord
@@ -29,7 +30,7 @@ def segment_kernel_name(device: str) -> str:
     return f"{device.lower()}.segment"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Operation:
     """An engine layer with its kernel: a layer group, or a whole compiled segment.
 
@@ -62,7 +63,7 @@ class Operation:
         return self.kernel == segment_kernel_name(self.device)
 
 
-@attrs.frozen
+@frozen
 class TensorPlacement:
     """The place of a tensor of the plan's network.
 
@@ -84,7 +85,7 @@ class TensorPlacement:
     host_layout: HostLayout
 
 
-@attrs.frozen
+@frozen
 class Segment:
     """A maximal sequence of layers on one device.
 
@@ -114,7 +115,7 @@ class Segment:
     estimate: CostEstimate | None = None
 
 
-@attrs.frozen
+@frozen
 class PoolShortage:
     """A memory pool that is too small for a segment.
 
@@ -129,7 +130,7 @@ class PoolShortage:
     limit: int
 
 
-@attrs.frozen
+@frozen
 class RejectedSegment:
     """Layers that could not run as one segment of a device and were moved to another device as a whole.
 
@@ -160,7 +161,7 @@ class RejectedSegment:
         return self.fallback or None
 
 
-@attrs.frozen
+@frozen
 class Reformat:
     """A copy between two types, formats or devices.
 
@@ -212,7 +213,7 @@ class LayerPlacement:
     onnx_nodes: Sequence[str] = ()
 
 
-@attrs.frozen
+@frozen
 class ProfileShapes:
     """One optimization profile.
 
@@ -225,7 +226,7 @@ class ProfileShapes:
     values: Mapping[str, tuple[Shape, Shape, Shape]] = attrs.field(factory=dict)
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Decisions:
     """The decisions about a network with their reasons, shared by assessments, plans and engine files.
 
@@ -247,7 +248,7 @@ class Decisions:
     rejected: Sequence[RejectedSegment] = ()
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class BuildRecord(Decisions):
     """The facts about a built network besides its layers and weights; an engine file has exactly these fields.
 
@@ -282,7 +283,7 @@ class BuildRecord(Decisions):
     aliased_inputs: Mapping[str, str] = attrs.field(factory=dict)
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Plan(BuildRecord):
     """A built network.
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.tensor import Shape
 from dryfit.plugins.contributions import RunObserver
 
@@ -102,7 +101,7 @@ class LayerTimes(Profiler):
         return sum(self.medians().values())
 
 
-@attrs.frozen
+@frozen
 class LayerSpan:
     """When an engine layer ran on this machine.
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.records import fields_of
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
@@ -24,7 +24,7 @@ from dryfit.network.tensor import Array
 from dryfit.network.weights_role import WeightsRole, weights_of
 
 
-@attrs.frozen
+@frozen
 class WeightsPlace:
     """The place of weights in a network.
 
@@ -37,7 +37,7 @@ class WeightsPlace:
     role: WeightsRole
 
 
-@attrs.frozen
+@frozen
 class RefittableWeights:
     """Weights that can be exchanged.
 
@@ -64,7 +64,7 @@ class RefittableWeights:
         return math.prod(self.shape)
 
 
-@attrs.frozen
+@frozen
 class ScaleComparison:
     """Scales that had to be equal for a rewrite of the network.
 
@@ -79,7 +79,7 @@ class ScaleComparison:
     scales: tuple[str, ...]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RefitTerms:
     """The refit data besides the network, in memory and in files.
 
@@ -98,7 +98,7 @@ class RefitTerms:
     is_stripped: bool
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class RefitRecord(RefitTerms):
     """The data of a refit.
 
@@ -135,7 +135,7 @@ def is_weights_type(dtype: DataType) -> bool:
     return dtype.is_floating_point or dtype.is_quantized or dtype in (DataType.UINT8, DataType.UINT4)
 
 
-@attrs.frozen
+@frozen
 class StandInEntry:
     """An array that is omitted from an engine file.
 
@@ -148,7 +148,7 @@ class StandInEntry:
     shape: tuple[int, ...]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class RefitEntry(RefitTerms):
     """A `RefitRecord` in a file.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.batch_slices import SlicedEngine
 from dryfit.engine.binding import BoundEngine
 from dryfit.engine.plan import Plan
@@ -18,7 +18,7 @@ from dryfit.target.kernels import Array
 # A small network runs for some ten microseconds. What a run asks in general takes nine of Python's where the processor
 # has just done the same, and up to forty where it has not: a tenth of a small transformer's time, and a third of a
 # network for digits.
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RepeatedRun:
     """A run of which everything but the contents of the inputs is known.
 

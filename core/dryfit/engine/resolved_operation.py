@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.buffers import check_size
 from dryfit.engine.packages import install_remedy, require_layer_plugins, require_quantize_methods, target_key
 from dryfit.engine.plan import Operation, Plan
@@ -29,7 +30,7 @@ from dryfit.target.tactics import chosen_tactic
 from dryfit.target.target import Target
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ResolvedOperation:
     """An operation that can be bound.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -20,7 +20,7 @@ from dryfit.reference.precision import rounded
 from dryfit.target.kernels import Array
 
 
-@attrs.frozen
+@frozen
 class StoredTensor:
     """A tensor of an engine's network.
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import define
 from dryfit.errors import NetworkError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.boundaries import (
@@ -30,7 +31,7 @@ from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Region:
     """A loop or a conditional of a flat network.
 

@@ -14,9 +14,9 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import define
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.weights import Weights
@@ -33,7 +33,7 @@ _TENSORRT_DATA_TYPES = (
 _LONGEST_TEXT = 100
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class WrongTypeError(Exception):
     """A value is not of its declared type.
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import NetworkError, PluginError
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Inputs
@@ -26,7 +26,7 @@ Layout = str | MemoryLayout
 """`LINEAR`, `HWC`, or the record of a device's format."""
 
 
-@attrs.frozen
+@frozen
 class FormatCombination:
     """A combination that a plugin's `format_combinations` returns.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import abc
 import functools
 import sys
-import threading
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import attrs
 
+from dryfit.attrs_classes import generate_later
 from dryfit.errors import NetworkError, UnfinishedLayerError
 from dryfit.network.attribute_names import KnownAttributes, refusing_unknown
 from dryfit.network.data_types import DataType
@@ -31,7 +31,7 @@ LAYER_KINDS: dict[str, type[Layer]] = {}
 """Every layer kind by name, filled by `layer_kind`."""
 
 LayerT = TypeVar("LayerT", bound="Layer")
-AnyClass = TypeVar("AnyClass")
+AnyClass = TypeVar("AnyClass", bound=type)
 Inputs = Sequence[TensorSpec | None]
 """Specs of a layer's inputs, None where an optional input is absent."""
 Specs = Mapping[str, TensorSpec]
@@ -143,45 +143,26 @@ _CONNECTIONS = frozenset({"inputs", "outputs", "network", "index"})
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,))
-def define_layer(cls: type[AnyClass]) -> type[AnyClass]:
+def define_layer(cls: AnyClass) -> AnyClass:
     """Make an attrs class of every layer: identity equality, keyword parameters, type checks, change tracking.
 
-    Layer kinds apply it through `layer_kind`; a base class of several kinds applies it directly. attrs generates the
-    methods of a class at its first use: for all kinds together that takes as long as importing NumPy, and a network
-    has layers of few kinds.
+    Layer kinds apply it through `layer_kind`; a base class of several kinds applies it directly. The methods of a class
+    are generated at its first use.
     """
-    for name in _GENERATED:
-        setattr(cls, name, _Generated(cls, name))
-    return cls
-
-
-class _Generated:
-    """What stands for a member of a layer class that attrs has not generated yet."""
-
-    def __init__(self, cls: type, name: str) -> None:
-        self._class = cls
-        self._name = name
-
-    def __get__(self, layer: object, owner: type | None = None) -> Any:
-        with _GENERATING:
-            if vars(self._class)[self._name] is self:
-                _generate(self._class)
-        member = vars(self._class)[self._name]
-        return member.__get__(layer, owner) if callable(member) else member
-
-
-_GENERATED = ("__init__", "__setattr__", "__attrs_attrs__")
-_GENERATING = threading.RLock()
-"""Held by the thread that generates the members of a class; its base classes come first."""
+    return generate_later(cls, ("__init__", "__setattr__", "__attrs_attrs__"), _generate)
 
 
 def _generate(cls: Any) -> None:
     hooks: list[Any] = [attrs.setters.convert, attrs.setters.validate, _touch]
-    del cls.__setattr__  # attrs adds no hooks to a class that has its own
-    define = attrs.define(
-        init=True, eq=False, repr=False, slots=False, kw_only=True, on_setattr=hooks, field_transformer=_with_checks
-    )
-    define(cls)
+    attrs.define(
+        eq=False,
+        repr=False,
+        slots=False,
+        kw_only=True,
+        auto_detect=False,
+        on_setattr=hooks,
+        field_transformer=_with_checks,
+    )(cls)
     cls.__setattr__ = refusing_unknown(cls.__setattr__, _CONNECTIONS)
 
 

@@ -9,9 +9,9 @@ import abc
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import NetworkError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import WrongTypeError, check_for, described
@@ -60,7 +60,7 @@ REQUIRED: Any = object()
 """Marker of a field without a default."""
 
 
-@attrs.frozen
+@frozen
 class PluginField:
     """Declaration of one field of a layer plugin.
 

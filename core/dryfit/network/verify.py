@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError, NetworkError
 from dryfit.network.control_flow import collected
 from dryfit.network.data_types import DataType
@@ -18,7 +18,7 @@ from dryfit.network.operand_types import operand_type_problem
 from dryfit.network.tensor import TensorSpec
 
 
-@attrs.frozen
+@frozen
 class NetworkProblem:
     """One problem of a network.
 

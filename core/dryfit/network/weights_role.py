@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import NetworkError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Graph, Layer, with_bodies
@@ -63,7 +63,7 @@ def set_weights(layer: Layer, role: WeightsRole, array: np.ndarray[Any, Any]) ->
 _Address = tuple[int, str, int, tuple[int, ...]]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NamedWeights:
     """Weights of a network: the same values in every place that uses them.
 

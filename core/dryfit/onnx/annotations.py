@@ -14,9 +14,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import attrs
 from onnx import GraphProto, ModelProto, NodeProto
 
+from dryfit.attrs_classes import frozen
 from dryfit.onnx.editing.model_graph import node_name
 
 PREFIX = "dryfit."
@@ -50,7 +50,7 @@ class NodeMarks(enum.StrEnum):
         return self in (NodeMarks.NONE, NodeMarks.NAMES)
 
 
-@attrs.frozen
+@frozen
 class NodeNotes:
     """What is written about a node.
 
@@ -65,7 +65,7 @@ class NodeNotes:
     properties: Mapping[str, str]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ModelNode:
     """A node of a model, also of one inside another.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-import attrs
 from onnx import GraphProto
 
+from dryfit.attrs_classes import define
 from dryfit.network.control_flow import mark_body_output
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
@@ -72,7 +72,7 @@ class BodyScope(Scope):
         return inner
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ImportedBody:
     """A subgraph as a network.
 

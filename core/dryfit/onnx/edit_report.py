@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
 
-import attrs
 from onnx import ModelProto
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.errors import DryfitError
 from dryfit.json_names import json_names
@@ -19,7 +19,7 @@ MOST_SINGLE_PLACES = 8
 each is an import and an assessment."""
 
 
-@attrs.frozen(order=False)
+@frozen(order=False)
 class Cost:
     """What a placement costs; the less the better, in the order of the attributes. A saving may be negative.
 
@@ -49,7 +49,7 @@ Raises:
 """
 
 
-@attrs.frozen
+@frozen
 class Proposal:
     """One or several edits, measured together.
 
@@ -97,7 +97,7 @@ class Proposal:
         return [edit.source for edit in self.edits]
 
 
-@attrs.frozen
+@frozen
 class EditReport:
     """What was found.
 

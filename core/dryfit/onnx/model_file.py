@@ -11,13 +11,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-import attrs
 import onnx
 from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.errors import OnnxImportError
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.tensors import array_of
@@ -127,7 +127,7 @@ SHARED_ELEMENTS = 1024
 """Initializers with more elements are shared. Our choice: no shape, which is read as a message, is as long."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SharedModel:
     """A model whose copies, and the networks that are imported from them, share the contents of its initializers.
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.network import Network
@@ -39,7 +38,7 @@ class OnnxParserFlag(enum.IntEnum):
     ADJUST_FOR_DLA = 4
 
 
-@attrs.frozen
+@frozen
 class ParserError:
     """A reason why a model was not parsed, with TensorRT's accessors."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import OnnxImportError
 from dryfit.short_text import count_text, grouped, likeness, printable
 
@@ -31,7 +30,7 @@ class ErrorCode(enum.IntEnum):
     REFIT_FAILED = 14
 
 
-@attrs.frozen
+@frozen
 class ImportProblem:
     """One reason why a model cannot be imported.
 

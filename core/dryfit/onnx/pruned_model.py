@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import node_name, used_names
 from dryfit.onnx.external_data import ExternalData
@@ -20,7 +20,7 @@ _PASSING = frozenset({"QuantizeLinear", "DequantizeLinear", "Cast", "Identity"})
 """Operators whose first input goes on element by element."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ExchangedWeights:
     """Other values for weights that some nodes share.
 

@@ -11,9 +11,9 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from typing import NoReturn, cast
 
-import attrs
 from onnx import GraphProto, TensorProto, ValueInfoProto
 
+from dryfit.attrs_classes import define, frozen
 from dryfit.errors import DryfitError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.generators import Constant
@@ -36,7 +36,7 @@ TENSORRT_DOMAIN = "trt"
 """The operator set of what TensorRT's parser takes beyond ONNX."""
 
 
-@attrs.frozen
+@frozen
 class Importer:
     """How one operator is imported from one version of its operator set on.
 
@@ -168,7 +168,7 @@ class _UnknownSpec:
         raise UnseenValueError(name)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class UnseenOperand(NodeInput):
     """A value behind a refused node. Its tensor is in no network; asking an unknown one for its spec's facts raises."""
 

@@ -11,8 +11,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError
 from dryfit.network.layer import Layer
 from dryfit.network.layer_copies import copy_layer, copy_tensor_notes, note_origin
@@ -81,7 +80,7 @@ def _members(group: QuantizedGroup) -> list[Layer]:
 logger = logging.getLogger("dryfit.passes")
 
 
-@attrs.frozen
+@frozen
 class _Accepted:
     """A group that a layer is to take the place of, and why."""
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.quantization.rewrites import RewriteJournal
 
 
-@attrs.frozen
+@frozen
 class LeftLayer:
     """A layer for which a quantize method is chosen, and that is computed in real numbers.
 
@@ -31,7 +32,7 @@ class LeftLayer:
         return f"{self.layer!r} stays in floating point, without the quantize method {self.method!r}: {self.reason}"
 
 
-@attrs.frozen
+@frozen
 class ReplacedGroups:
     """Quantized groups whose places one layer each took, and those that stay.
 
@@ -60,7 +61,7 @@ class ReplacedGroups:
         )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PassFindings:
     """What one pass, or several in a row, found in a network.
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import BuildError, ConfigError, DryfitError, NetworkError, UnknownNameError
 from dryfit.network.network import Network
 from dryfit.network.printing import network_text
@@ -86,7 +85,7 @@ class Pass(Protocol):
         """
 
 
-@attrs.frozen
+@frozen
 class NetworkPass:
     """A function that rewrites networks, with a name; it finds nothing but whether it changed the network.
 
@@ -127,7 +126,7 @@ def network_pass(name: str) -> Callable[[PassFunction], NetworkPass]:
     return named
 
 
-@attrs.frozen
+@frozen
 class StageReport:
     """What one pass did.
 
@@ -145,7 +144,7 @@ class StageReport:
     seconds: float
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PipelineRun:
     """What the passes of a pipeline did.
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.layers.assertion import Assertion, AssertionRecord
@@ -17,7 +18,7 @@ from dryfit.network.layers.attention import KVCacheUpdate
 from dryfit.network.network import Network
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WatchedNetwork:
     """A network without assertions, whose outputs include what runs watch.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _callable(record: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         )
 
 
-@attrs.frozen
+@frozen
 class PassContribution:
     """A pass for the pipeline that every network goes through before placement.
 
@@ -76,7 +77,7 @@ class PassContribution:
             )
 
 
-@attrs.frozen
+@frozen
 class OnnxOperator:
     """An importer of an ONNX operator, which converts it to layers.
 
@@ -107,7 +108,7 @@ class OnnxOperator:
             )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ImportOptions:
     """What a model importer is asked for, besides the model.
 
@@ -122,7 +123,7 @@ class ImportOptions:
     folder: Path | None = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ImportedModel:
     """What a model importer makes of a file.
 
@@ -137,7 +138,7 @@ class ImportedModel:
     implied_method: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ModelImporter:
     """A model format that dryfit reads: an entry point of the group `dryfit.importers` names such a record.
 
@@ -166,7 +167,7 @@ class ModelImporter:
     )
 
 
-@attrs.frozen
+@frozen
 class PlacementVote:
     """A plugin's vote for the device of a layer.
 
@@ -183,7 +184,7 @@ class PlacementVote:
     weight: float = 1.0
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GroupClaim:
     """A plugin's claim to compute a quantized group itself.
 

@@ -20,6 +20,8 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
+
 API_LEVEL = 1
 """The level of the plugin interface that this dryfit has.
 
@@ -63,7 +65,7 @@ CHOOSE_ONE = f"Uninstall one, or name its package in the environment variable {D
 _VALUE = re.compile(r"(?P<module>[\w.]+)\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?$")
 
 
-@attrs.frozen(order=True)
+@frozen(order=True)
 class PluginOwner:
     """Which entry point of which package something comes from.
 
@@ -190,7 +192,7 @@ def switching_off(owner: PluginOwner) -> str:
     return f"{DISABLE_VARIABLE}={owner.distribution if by_package else owner.name}"
 
 
-@attrs.frozen
+@frozen
 class PluginSwitches:
     """What the two variables say.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError
 from dryfit.plugins.discovery import PluginOwner, switching_off
 
 DOCTOR = "dryfit plugins doctor"
 
 
-@attrs.frozen
+@frozen
 class PluginFailure:
     """A plugin, or one hook or function of it, that could not be used.
 

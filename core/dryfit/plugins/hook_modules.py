@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 import pluggy
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError
 from dryfit.forking import is_lost, watch_forks
 from dryfit.plugins import hookspecs
@@ -30,7 +31,7 @@ HOOK_NAMES = tuple(name for name, function in vars(hookspecs).items() if hasattr
 """The declared hooks, in their order."""
 
 
-@attrs.frozen
+@frozen
 class Owned(Generic[Value]):
     """What a plugin handed over.
 
@@ -47,7 +48,7 @@ class Owned(Generic[Value]):
     hook: str = ""
 
 
-@attrs.frozen
+@frozen
 class Implementation:
     """A package's implementation of a hook.
 

@@ -8,8 +8,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Literal
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.plugins.discovery import (
     CALIBRATORS,
     GROUPS,
@@ -44,7 +43,7 @@ _THINGS = {
 }
 
 
-@attrs.frozen
+@frozen
 class InstalledPlugin:
     """An entry point of an installed package.
 

@@ -9,8 +9,7 @@ import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
 from dryfit.quantization.cache_document import MODEL
@@ -50,7 +49,7 @@ class FindingKind(enum.StrEnum):
     """A scale under a name that TensorRT made up, and that no other tool can match."""
 
 
-@attrs.frozen
+@frozen
 class CacheFinding:
     """One thing that is wrong with a file.
 
@@ -124,7 +123,7 @@ def stored_scale_table(stored: StoredRanges, network: Network) -> ScaleTable:
 
 
 # How two differ -------------------------------------------------------------------------------------------------------
-@attrs.frozen
+@frozen
 class ScaleDifference:
     """A tensor with two scales.
 
@@ -144,7 +143,7 @@ class ScaleDifference:
         return larger / smaller if smaller else math.inf
 
 
-@attrs.frozen
+@frozen
 class CacheComparison:
     """How two files differ.
 
@@ -195,7 +194,7 @@ class ConflictRule(enum.Enum):
     """The larger one, with which nothing is cut off that either keeps."""
 
 
-@attrs.frozen
+@frozen
 class Merged:
     """One file of several.
 

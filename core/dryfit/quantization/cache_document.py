@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.quantization.calibrator import Solution
 from dryfit.quantization.collector import Collector
@@ -37,7 +38,7 @@ Facts = Mapping[str, str | float | bool | None]
 """Texts and numbers by name."""
 
 
-@attrs.frozen
+@frozen
 class DocumentTensor:
     """A tensor of the file.
 
@@ -61,7 +62,7 @@ class DocumentTensor:
     statistics: Facts
 
 
-@attrs.frozen
+@frozen
 class CacheDocument:
     """The file, in the order of its keys.
 

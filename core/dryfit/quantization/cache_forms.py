@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import attrs
-
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError, UnknownNameError
 from dryfit.network.network import Network
 from dryfit.quantization import cache_document, calibration_cache, onnxruntime_files
@@ -25,7 +24,7 @@ LARGEST_BYTES = 1 << 28
 """256 MiB: a file of ranges is a few hundred bytes a tensor, so that a larger one is something else. Our choice."""
 
 
-@attrs.frozen
+@frozen
 class CacheForm:
     """One form of file.
 

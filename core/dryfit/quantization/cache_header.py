@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 import struct
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
 
@@ -38,7 +37,7 @@ _FIRST_NAMED: Version = (5, 1, 0)
 _FIRST_MINMAX: Version = (6, 0, 0)
 
 
-@attrs.frozen
+@frozen
 class CacheHeader:
     """What a first line says.
 

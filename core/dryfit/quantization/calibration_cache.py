@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.quantization.cache_header import CacheHeader
 from dryfit.quantization.calibration_stream import CalibrationAlgoType
@@ -28,7 +29,7 @@ FORM = "tensorrt"
 _ENTRY = re.compile(r"(.*): ([0-9a-fA-F]{1,8})")
 
 
-@attrs.frozen
+@frozen
 class CalibrationCache:
     """Scales of a network's tensors.
 
@@ -178,7 +179,7 @@ def text_lines(data: bytes, name: str) -> list[str]:
         ) from None
 
 
-@attrs.frozen
+@frozen
 class LineForm:
     """One of these formats.
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array, Tensor
@@ -140,7 +140,7 @@ def source_of(place: str, preparation: PicturePreparation | None = None) -> Samp
     )
 
 
-@attrs.frozen
+@frozen
 class PictureFolder:
     """The pictures in a folder and in those inside it, in the order of their names.
 
@@ -190,7 +190,7 @@ class PictureFolder:
         return sorted(one.relative_to(self.folder).as_posix() for one in found)
 
 
-@attrs.frozen
+@frozen
 class ArrayFiles:
     """Arrays in `.npy` files, for networks of one input, or `.npz` files, which name the inputs.
 
@@ -248,7 +248,7 @@ class ArrayFiles:
         return [dict(zip(cut, pieces, strict=True)) for pieces in zip(*cut.values(), strict=True)]
 
 
-@attrs.frozen
+@frozen
 class FunctionSamples:
     """What a function without arguments gives: a sequence or an iterable of samples, each a dict of arrays.
 

@@ -6,15 +6,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.quantization.collector import Collector, require_mergeable
 
 _MAGIC = b"dryfit calibration state 1 "
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CalibrationState:
     """The collectors of a network's tensors, with what they have seen.
 
@@ -139,7 +138,7 @@ def merge_states(states: Sequence[CalibrationState]) -> CalibrationState:
     return CalibrationState(first.fingerprint, sorted(seen), {name: merged[name] for name in first.collectors})
 
 
-@attrs.frozen
+@frozen
 class _Head:
     """What the body of a state begins with, and the collectors' parts after it."""
 

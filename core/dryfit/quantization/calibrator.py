@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError, DryfitError, PluginError, UnknownNameError
 from dryfit.quantization.calibration_stream import CalibrationStream
 from dryfit.quantization.collector import Collector
@@ -19,7 +20,7 @@ from dryfit.quantization.histogram import Histogram
 from dryfit.quantization.int8_steps import DynamicRange, int8_scale
 
 
-@attrs.frozen
+@frozen
 class Solution:
     """Result of a solver for one tensor.
 
@@ -50,7 +51,7 @@ Solver = Callable[..., Solution]
 solution."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Calibrator:
     """A method that computes dynamic ranges, registered in the entry-point group `dryfit.calibrators`.
 

@@ -15,9 +15,9 @@ import struct
 from collections.abc import Iterable
 from typing import Any, Self
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.network.layers.ranking import (
     BIN_BITS,
@@ -44,7 +44,7 @@ _EMPTY = np.zeros(BINS, np.int64)
 _EMPTY.flags.writeable = False
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class HistogramSide:
     """Counts in 2048 bins of width `2^(exponent - 11)`; the last of them that is not empty is in the upper half.
 

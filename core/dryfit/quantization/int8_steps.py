@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -155,7 +155,7 @@ def int8_scale(threshold: float) -> float:
         return float(np.float32(threshold / 127.0))
 
 
-@attrs.frozen
+@frozen
 class DynamicRange:
     """Expected range of a tensor's values; values outside it are saturated.
 

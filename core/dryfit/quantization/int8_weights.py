@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import BuildError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Scale, ScaleMode
@@ -36,7 +36,7 @@ LARGEST = 127
 """The largest magnitude of a weight: -128 is not used."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Int8Weights:
     """Quantized weights.
 
@@ -221,7 +221,7 @@ def _is_of_channels(layer: Layer, scale: Scale) -> bool:
 # Patterns of zeros ----------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class SparsePattern:
     """At most `kept` values other than 0 in each aligned group of `group` neighbours along one axis.
 

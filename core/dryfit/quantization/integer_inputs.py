@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -17,7 +16,7 @@ from dryfit.network.network import Network
 from dryfit.network.operand_types import operands_of_one_type
 
 
-@attrs.frozen
+@frozen
 class Meeting:
     """Where an INT8 input, or what is computed from it, meets integers that no such input brings.
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError, DryfitError, PluginError
 from dryfit.network.tensor import Array
 from dryfit.quantization.calibration_data import user_function
@@ -19,7 +20,7 @@ REFERENCE = "reference"
 LABELS = "labels"
 
 
-@attrs.frozen
+@frozen
 class Metric:
     """A metric, registered in the entry-point group `dryfit.metrics`.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
@@ -186,7 +187,7 @@ _WORTH_NAMING_DB = 1.0
 _LARGEST_LEVEL = 127
 
 
-@attrs.frozen
+@frozen
 class Clipping:
     """How a range clips the values that were seen.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.tensor import Array, Tensor
@@ -27,7 +28,7 @@ def _numbers(values: Sequence[float] | float) -> tuple[float, ...]:
     return tuple(map(float, values)) if isinstance(values, (tuple, list)) else (float(values),)  # type: ignore[arg-type]
 
 
-@attrs.frozen
+@frozen
 class PicturePreparation:
     """Converts a picture file to a network input: `(pixel - mean) * scale`, for pixels of 0 to 255.
 

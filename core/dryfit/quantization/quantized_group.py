@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
@@ -18,7 +19,7 @@ from dryfit.network.tensor import Array, Tensor
 from dryfit.reference.quantization import spread
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class QuantizedGroup:
     """A layer and its Q/DQ neighbours. Found by `find_quantized_group`; read-only.
 

@@ -18,8 +18,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.copying import copy_network, with_network_types
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -36,7 +35,7 @@ from dryfit.reference.executor import needed_layers
 from dryfit.reference.registry import evaluate
 
 
-@attrs.frozen
+@frozen
 class SharingGroup:
     """Tensors that share a range.
 
@@ -52,7 +51,7 @@ class SharingGroup:
     rule: str
 
 
-@attrs.frozen
+@frozen
 class Covering:
     """What one layer says of the values of its tensors.
 
@@ -247,7 +246,7 @@ class Implication(enum.Enum):
     UNION = "all values"
 
 
-@attrs.frozen
+@frozen
 class ImpliedState:
     """How the histogram of a tensor follows.
 

@@ -19,9 +19,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.json_names import json_names
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
@@ -42,7 +42,7 @@ class RewriteAction(StrEnum):
     """It stays where it is, though it could have gone on over the layer next to it."""
 
 
-@attrs.frozen
+@frozen
 class Rewrite:
     """One step of one quantize or dequantize layer.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError, PluginError, UnknownNameError, described_failure
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class RoundingMode(enum.Enum):
         return names[text.lower()]
 
 
-@attrs.frozen
+@frozen
 class RoundingFunction:
     """A device's own way to round, by its definition in numpy.
 

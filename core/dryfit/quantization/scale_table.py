@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.json_names import json_names
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -82,7 +83,7 @@ class ScaleEntry:
         return f"{self.origin.value}: {self.reason}" if self.reason else self.origin.value
 
 
-@attrs.frozen
+@frozen
 class RangeConflict:
     """Two ranges that were stated for tensors which should have one.
 
@@ -107,7 +108,7 @@ class RangeConflict:
         )
 
 
-@attrs.frozen
+@frozen
 class ScaleTable:
     """The table.
 

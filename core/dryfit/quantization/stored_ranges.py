@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import CalibrationError
 from dryfit.quantization.int8_steps import DynamicRange, int8_scale
 from dryfit.quantization.scale_table import RangeOrigin
@@ -28,7 +29,7 @@ class Flaw(enum.Enum):
     """NaN or infinity; also a range whose 127th part is too large for binary32."""
 
 
-@attrs.frozen
+@frozen
 class StoredRange:
     """What a file says of one tensor.
 
@@ -84,7 +85,7 @@ class StoredRange:
         return Flaw.ZERO if self.scale == 0.0 else None
 
 
-@attrs.frozen
+@frozen
 class Damage:
     """A place in a file that says nothing.
 
@@ -101,7 +102,7 @@ class Damage:
     allowed: str | None = None
 
 
-@attrs.frozen
+@frozen
 class StoredRanges:
     """What a file says.
 

@@ -10,9 +10,9 @@ import enum
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.layer import Graph, Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array, Tensor
@@ -35,7 +35,7 @@ class Phase(enum.IntEnum):
     """In each iteration that the condition allows."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Step:
     """One layer of a body.
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.resize import (
     InterpolationMode,
@@ -47,7 +47,7 @@ def cubic_kernel(distance: Array, a: float) -> Array:
 _F = np.float32
 
 
-@attrs.frozen
+@frozen
 class ResizedAxis:
     """One axis of a resize.
 

@@ -17,13 +17,14 @@ from dryfit.answers.check import CheckAnswer, check
 from dryfit.answers.estimate import EstimateAnswer, estimate
 from dryfit.answers.explain import ExplainAnswer, explain
 from dryfit.answers.memory_use import MemoryUse, memory_use
+from dryfit.attrs_classes import frozen
 from dryfit.builder.refusals import ASSUMED_SCALES
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import DryfitError
 from dryfit.reporting.numerics import Numerics, NumericsRequest, gather_numerics
 
 
-@attrs.frozen
+@frozen
 class Variant:
     """The model on one board, with one software version and one set of precisions.
 
@@ -68,7 +69,7 @@ class Variant:
         return bool(errors) and all(one.message == ASSUMED_SCALES for one in errors)
 
 
-@attrs.frozen
+@frozen
 class ReportFacts:
     """Answers about one model.
 

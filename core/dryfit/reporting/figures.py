@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import attrs
 
 from dryfit.answers.text import Block
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
 from dryfit.reporting.chart_drawing import drawing, is_installed
@@ -28,7 +29,7 @@ SMALL_WIDTH = 328
 """Pixels of a small picture with its axes."""
 
 
-@attrs.frozen
+@frozen
 class Figure:
     """A picture.
 
@@ -66,7 +67,7 @@ class Figure:
         return re.sub(r"^<svg([^>]*)>", rf"<svg\1>{_literal(style)}", self.markup, count=1) + "\n"
 
 
-@attrs.frozen
+@frozen
 class Part:
     """A part of a report.
 
@@ -153,7 +154,7 @@ def chart(name: str, title: str, description: str, specification: Mapping[str, A
     return Figure(name, title, description, drawing(json.dumps(whole)))
 
 
-@attrs.frozen
+@frozen
 class Legend:
     """What the colors of a chart mean.
 

@@ -18,6 +18,7 @@ import attrs
 
 from dryfit.answers.json_data import Amount, Count, Share, hidden, plain
 from dryfit.answers.text import Answer, Block, Line, Table
+from dryfit.attrs_classes import frozen
 from dryfit.calibration.worker_processes import WorkerProcesses
 from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.errors import ConfigError, DryfitError
@@ -32,7 +33,7 @@ PHASE = "reports"
 INDEX, RECORD = "index.html", "index.json"
 
 
-@attrs.frozen
+@frozen
 class FleetModel:
     """One model of a fleet.
 
@@ -70,7 +71,7 @@ class FleetModel:
         return Path(self.model).name
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class FleetAnswer(Answer):
     """Reports about several models.
 

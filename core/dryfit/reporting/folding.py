@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-import attrs
 import numpy as np
+
+from dryfit.attrs_classes import frozen
 
 FOLD_ABOVE = 100
 """Layers above which a graph is folded. Our choice: more nodes are not taken in at a glance, even when zoomed out."""
@@ -21,7 +22,7 @@ MOST_TRIES = 50
 """Repetitions that are examined, the largest first, before no more are searched for."""
 
 
-@attrs.frozen
+@frozen
 class Group:
     """Consecutive layers that are drawn as one node.
 

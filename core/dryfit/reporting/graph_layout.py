@@ -9,8 +9,7 @@ import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.reporting.folding import Group, Item, interval
 
@@ -36,7 +35,7 @@ OPTIONS = {
 }
 
 
-@attrs.frozen
+@frozen
 class Edge:
     """A tensor between two layers.
 
@@ -52,7 +51,7 @@ class Edge:
     copies: Sequence[int] = ()
 
 
-@attrs.frozen
+@frozen
 class End:
     """A tensor that enters or leaves a level.
 
@@ -67,7 +66,7 @@ class End:
     layer: int | None
 
 
-@attrs.frozen
+@frozen
 class Box:
     """A rectangle: its left upper corner and size, in pixels."""
 
@@ -77,7 +76,7 @@ class Box:
     height: float
 
 
-@attrs.frozen
+@frozen
 class Line:
     """An edge between two nodes of a level.
 
@@ -97,7 +96,7 @@ class Line:
     label: tuple[float, float] | None
 
 
-@attrs.frozen
+@frozen
 class Level:
     """A laid out level.
 

@@ -24,6 +24,7 @@ from dryfit.answers.json_data import Amount, Count, Share
 from dryfit.answers.lint import LintAnswer, lint
 from dryfit.answers.quantize_methods import quantize_methods
 from dryfit.answers.run_inputs import random_inputs
+from dryfit.attrs_classes import frozen
 from dryfit.engine.engine import Engine
 from dryfit.engine.plan import Plan
 from dryfit.errors import BuildError, ConfigError, PlacementError
@@ -42,7 +43,7 @@ SEED = 0
 """Of the random inputs that are compared where there are no samples."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TensorRange:
     """The values of a tensor that samples gave, and the INT8 range that was chosen for it.
 
@@ -80,7 +81,7 @@ class TensorRange:
     losses_db: Sequence[float]
 
 
-@attrs.frozen
+@frozen
 class WeightRange:
     """The largest magnitude of the weights of each output channel.
 
@@ -112,7 +113,7 @@ class WeightRange:
         return self.largest / self.smallest if self.smallest else 1.0
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Numerics:
     """Answers about the numbers of a model; each is None if it was not asked.
 
@@ -148,7 +149,7 @@ class Numerics:
         return "FP32" if self.lint is None else "the model with its Q/DQ"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class NumericsRequest:
     """What a report was given to answer questions about numbers.
 

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import attrs
-
 from dryfit.answers.anonymous import anonymous as anonymous_model
 from dryfit.answers.asked import Model, loaded_model
 from dryfit.answers.explain import ExplainAnswer
 from dryfit.answers.json_data import plain
 from dryfit.answers.memory_use import MemoryUse
 from dryfit.answers.text import Answer, Block, Line, overlay_lines
+from dryfit.attrs_classes import frozen
 from dryfit.engine.progress import ProgressMonitor
 from dryfit.errors import ConfigError
 from dryfit.json_names import json_names
@@ -29,7 +28,7 @@ from dryfit.reporting.parts import parts_before_search, parts_of
 from dryfit.target.limits import shared_answers
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class ReportAnswer(Answer):
     """The answers about a model that a report shows.
 

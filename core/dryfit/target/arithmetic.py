@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
 from dryfit.quantization.rounding import Rounding, RoundingFunction, RoundingMode, declared_rounding
 
 
-@attrs.frozen
+@frozen
 class Approximation:
     """Layers that a device computes differently from the arithmetic of their type.
 
@@ -37,7 +38,7 @@ def _optional(declared: object) -> Rounding | None:
     return None if declared is None else declared_rounding(declared)
 
 
-@attrs.frozen
+@frozen
 class Arithmetic:
     """The arithmetic of one computation type on a device.
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor, TensorSpec
@@ -30,7 +31,7 @@ class HostLayout(enum.Enum):
     """No preference: the kernel uses the layout of its neighbors."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Binding:
     """A group with everything that it needs to run at one set of shapes.
 
@@ -117,7 +118,7 @@ class Step(Protocol):
         ...
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CallableStep:
     """A step that calls a Python function.
 

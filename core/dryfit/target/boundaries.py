@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.target.checks import ParameterCheck
 from dryfit.target.limits import Rule
 
 
-@attrs.frozen
+@frozen
 class BoundaryCase:
     """One value at a limit.
 

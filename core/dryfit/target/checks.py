@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import UnknownNameError
 from dryfit.target.constraints import (
     Between,
@@ -63,7 +64,7 @@ __all__ = [
 Read = Callable[[Question], Any]
 
 
-@attrs.frozen
+@frozen
 class Quantity:
     """A checked value that is not a plain parameter of the layer.
 
@@ -87,7 +88,7 @@ def quantity(name: str) -> Callable[[Read], Quantity]:
     return lambda read: Quantity(name, read)
 
 
-@attrs.frozen
+@frozen
 class ParameterCheck:
     """A constraint on a parameter of the layer, or on each of its values."""
 
@@ -165,7 +166,7 @@ def platform_is(*families: str) -> ParameterCheck:
     return parameter(_family, one_of(*families))
 
 
-@attrs.frozen
+@frozen
 class FunctionCheck:
     """A check by a function, for conditions that a range cannot express.
 

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import attrs
 
+from dryfit.attrs_classes import frozen
+
 
 class Constraint(Protocol):
     """A condition on one value."""
@@ -36,7 +38,7 @@ class Constraint(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class Between:
     """A number from `low` to `high`, inclusive; None for no bound."""
 
@@ -65,7 +67,7 @@ class Between:
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
-@attrs.frozen
+@frozen
 class OneOf:
     """One of the listed values; enumeration members by name."""
 
@@ -92,7 +94,7 @@ class OneOf:
         return member_name(value) in self.values
 
 
-@attrs.frozen
+@frozen
 class WholeBetween:
     """A whole number from `low` to `high`, inclusive; it may be stored as floating point."""
 
@@ -119,7 +121,7 @@ class WholeBetween:
         return bool(self.low <= value <= self.high and value == int(value))
 
 
-@attrs.frozen
+@frozen
 class Outside:
     """A number less than `low` or greater than `high`: values between them, inclusive, are rejected."""
 

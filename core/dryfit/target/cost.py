@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError
 from dryfit.rule import FIDELITIES
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Bound = Literal["compute", "memory", "overhead"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CostQuestion:
     """Layers that would run as one segment, and everything that an estimate may depend on.
 
@@ -55,7 +56,7 @@ class CostQuestion:
         return self.precisions.get(layer.name, self.specs[layer.outputs[0].name].dtype)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TransferQuestion:
     """A tensor that crosses the boundary between a segment of the device and another device.
 
@@ -72,7 +73,7 @@ class TransferQuestion:
     parameters: Any = None
 
 
-@attrs.frozen
+@frozen
 class StepCost:
     """Estimated cost of one step of a segment: layers that the device runs as one.
 
@@ -127,7 +128,7 @@ class StepCost:
         return max(times, key=lambda name: times[name])
 
 
-@attrs.frozen
+@frozen
 class Energy:
     """Estimated energy of layers in one run. Not measured here.
 
@@ -190,7 +191,7 @@ class Energy:
         return cls(microseconds, basis, source, f"{device} us of {board} in {mode}", error_factor)
 
 
-@attrs.frozen
+@frozen
 class CostEstimate:
     """Estimated cost of layers in one run as one segment. No number in it was measured here.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def _kinds(kinds: Sequence[str]) -> Kinds:
     return tuple(kinds)
 
 
-@attrs.frozen
+@frozen
 class Fusion:
     """A fusion pattern. A device that declares fusions runs no other chains of layers as one.
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import LAYER_KINDS
@@ -26,7 +25,7 @@ KERNEL_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 """`<package>.<what>`."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KernelDeclaration:
     """Converts the short forms of a declaration to the contents of a `Kernel`.
 

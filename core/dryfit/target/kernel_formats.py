@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import TensorSpec
 from dryfit.target.binding import Array, Binding, Specs, Step, is_activation
@@ -14,7 +15,7 @@ from dryfit.target.formats import TensorFormat
 from dryfit.target.group import LayerGroup
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PackedTensor:
     """A tensor stored in two layouts.
 
@@ -41,7 +42,7 @@ class PackedTensor:
         return cls(layout, array, memory)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PackedStep:
     """A step between copies to and from the declared formats.
 

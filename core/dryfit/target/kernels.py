@@ -12,6 +12,7 @@ from typing import cast
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError, ExecutionError, PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -86,7 +87,7 @@ class EveryKind(frozenset[str]):
         return True
 
 
-@attrs.frozen
+@frozen
 class FusedKinds:
     """The simplest `fuses` function: a layer can join the group if it is of one of these kinds."""
 
@@ -98,7 +99,7 @@ class FusedKinds:
         return layer.kind in self.kinds
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Kernel:
     """A host function with a declared signature. Use `kernel` to create one from a function.
 

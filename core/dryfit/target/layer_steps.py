@@ -9,14 +9,14 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
+from dryfit.attrs_classes import define, frozen
 
 if TYPE_CHECKING:
     from dryfit.network.layer import Layer
     from dryfit.network.tensor import Tensor
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class LayerStep:
     """Layers that run as one.
 
@@ -36,7 +36,7 @@ class LayerStep:
         return self.layers[-1].outputs
 
 
-@attrs.frozen
+@frozen
 class StepRules:
     """Rules by which a device joins layers into steps.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import NetworkError, PluginError, UnknownNameError, described_failure, place_of_failure
 from dryfit.network.data_types import DataType
 from dryfit.target.precision_rule import precision_rule
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Check", "Finding", "LimitTable", "Question", "Rule", "RuleEntry", "rule", "rules"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LimitTable:
     """All rules of a device, and the layer kinds that it supports.
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-import attrs
+from dryfit.attrs_classes import frozen
 
 
-@attrs.frozen
+@frozen
 class CompiledFunction:
     """A function that is ready to run.
 
@@ -30,7 +30,7 @@ class CompiledFunction:
     seconds: float
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MachineCode:
     """All functions of a target, for one instruction set tier of this machine.
 

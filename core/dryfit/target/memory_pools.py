@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.rule import Rule
 
@@ -55,7 +56,7 @@ MEMORY_POOL_RULES: Mapping[str, Rule] = {rule.id: rule for rule in (SIZE, SEGMEN
 """Id to rule."""
 
 
-@attrs.frozen
+@frozen
 class WeightsOfLayer:
     """Weights of a layer, passed to its device to compute their size in a pool.
 
@@ -84,7 +85,7 @@ class WeightsOfLayer:
         return (self.precision if is_narrowed else self.dtype).bytes_of(math.prod(self.shape))
 
 
-@attrs.frozen
+@frozen
 class MemoryPool:
     """A memory of a device.
 

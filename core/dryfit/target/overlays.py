@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.short_text import count_text
@@ -35,7 +36,7 @@ LimitValue = int | float | str | bool | tuple[int | float | str | bool, ...]
 """A limit of a rule: a number, a word, or several."""
 
 
-@attrs.frozen
+@frozen
 class RuleChange:
     """How a board's rule differs from the documented one.
 
@@ -59,7 +60,7 @@ class RuleChange:
         )
 
 
-@attrs.frozen
+@frozen
 class FittedParameter:
     """A parameter of a cost model, fitted to latencies of a board.
 
@@ -74,7 +75,7 @@ class FittedParameter:
     measurements: int = 0
 
 
-@attrs.frozen
+@frozen
 class Confirmation:
     """A rule that a board was seen to obey.
 
@@ -85,7 +86,7 @@ class Confirmation:
     layers: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Overlay:
     """Corrections of installed targets for one board; two overlays are the same if their texts are.
 

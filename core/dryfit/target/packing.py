@@ -6,9 +6,9 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _ALL: Index = (...,)
 """A view of the whole, of an array without axes too."""
 
 
-@attrs.frozen
+@frozen
 class TensorPart:
     """A part of a tensor and its position in memory, with views that give equal elements equal indices.
 
@@ -39,7 +39,7 @@ class TensorPart:
     axes: tuple[int, ...]
 
 
-@attrs.frozen
+@frozen
 class PackingPlan:
     """Copies that pack and unpack tensors of one shape and type; every element is in exactly one part.
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from dryfit.target.power_mode import PowerMode
 
 
-@attrs.frozen
+@frozen
 class Platform:
     """A variant of a device.
 
@@ -55,7 +56,7 @@ class Platform:
         return known[name.lower()]
 
 
-@attrs.frozen
+@frozen
 class SegmentRules:
     """Rules that partitioning follows for a device.
 

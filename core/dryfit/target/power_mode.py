@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError
 from dryfit.rule import FIDELITIES
 
 
-@attrs.frozen
+@frozen
 class PowerMode:
     """Clock settings of a platform.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Question:
         return tensor.is_constant or self.spec(tensor).value is not None
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """Result of a failed check: the found value, the allowed values, and any text that overrides the rule's own.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.target.cost import CostEstimate, CostQuestion, StepCost
@@ -18,7 +18,7 @@ FOLLOWING = frozenset({"activation", "elementwise", "parametric_relu", "scale", 
 kinds: many others work element by element too."""
 
 
-@attrs.frozen
+@frozen
 class Roofline:
     """A cost function: a step takes the longer of its arithmetic and its memory time at peak, plus a startup time.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError, PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.rule import Rule
@@ -27,7 +28,7 @@ SEVERITIES = ("violation", "warning", "note")
 """Effect of a rule that fails: the layer is rejected; a warning is reported; the device's behavior is reported."""
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class LimitRule(Rule):
     """A statement about layers of some kinds on a device; targets use it as `dryfit.target.limits.Rule`.
 

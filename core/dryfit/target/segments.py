@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dryfit.target.target import Platform
 
 
-@attrs.frozen
+@frozen
 class HostOperation:
     """Layers of a segment that the host runs as one operation.
 
@@ -37,7 +38,7 @@ class HostOperation:
     precision: DataType
 
 
-@attrs.frozen
+@frozen
 class HostRun:
     """How the host runs a segment: everything needed to reproduce the same bits elsewhere.
 
@@ -50,7 +51,7 @@ class HostRun:
     layouts: Mapping[str, str]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlannedSegment:
     """A segment as planned by the builder.
 
@@ -84,7 +85,7 @@ class PlannedSegment:
     origins: Mapping[str, str] = attrs.field(factory=dict)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SegmentBinding:
     """The memory of one execution context at one set of shapes, to which a loaded segment is bound.
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.target.checks import FunctionCheck, check
 from dryfit.target.limits import LimitTable
 from dryfit.target.question import Finding, Question
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from dryfit.quantization.int8_weights import SparsePattern
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Sparsity:
     """Conditions under which a device skips zeros of a layer's weights.
 

@@ -17,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.printing import parameter_texts
 from dryfit.network.tensor import Tensor
 from dryfit.target.binding import Specs, is_activation
@@ -35,7 +34,7 @@ TIER_VARIABLE = "DRYFIT_CPU_TIER"
 """The environment variable that makes the CPU target's kernels use fewer instructions than the processor has."""
 
 
-@attrs.frozen
+@frozen
 class Tactics:
     """The tactics of a kernel for a group.
 

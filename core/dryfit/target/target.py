@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError, PluginError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.target.declared_object import declared_object
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Platform", "SegmentRules", "Target", "inherited"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Target:
     """A device as dryfit models it.
 

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.target.question import Question
 
 
-@attrs.frozen
+@frozen
 class Violation:
     """A rule that a layer fails.
 

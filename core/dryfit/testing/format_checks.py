@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import TensorFormat
 from dryfit.target.target import Target
@@ -20,7 +20,7 @@ from dryfit.testing.guarded_memory import Arrangement, guarded_array
 Array = np.ndarray[Any, Any]
 
 
-@attrs.frozen
+@frozen
 class FormatUse:
     """An entry of a target's format tables.
 

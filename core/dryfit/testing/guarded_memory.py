@@ -16,9 +16,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ExecutionError
 
 _PAGE = mmap.PAGESIZE
@@ -172,7 +172,7 @@ _FILL = 0xFF
 """Every float type reads it as NaN, and integers as -1: what is read from outside shows in the numbers."""
 
 
-@attrs.frozen
+@frozen
 class Arrangement:
     """Order and spacing of a tensor's axes in memory.
 

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
@@ -64,7 +65,7 @@ _LONGEST, _ATTEMPTS, _MOST_ELEMENTS = 6, 40, 1 << 14
 _CASES_OF_AN_OPERATOR, _CASES_ASKED = 12, 4
 
 
-@attrs.frozen
+@frozen
 class IntegerCase:
     """What a target computes in integers.
 
@@ -159,7 +160,7 @@ def _is_defined(method: QuantizeMethod, case: OperatorCase) -> bool:
 # Chains ---------------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Codes:
     """A tensor of codes and its contents in a trial; `scale` is of one channel where weights have several."""
 

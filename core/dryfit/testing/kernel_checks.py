@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
 from dryfit.plugins import registry
@@ -35,7 +35,7 @@ HALF: the reference rounds after each of at most three layers, the kernel once: 
 of two tensors may be half as large as each. BF16: the same with 2^-8."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Run:
     """A kernel bound to guarded memory.
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 from hypothesis import strategies as st
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.kernels.choice import kernels_for, serves
 from dryfit.network.data_types import DataType
@@ -33,7 +33,7 @@ _MOST_FUSED = 2
 _EXAMPLES_ASKED = 8
 
 
-@attrs.frozen
+@frozen
 class KernelCase:
     """The subject of one kernel test.
 
@@ -51,7 +51,7 @@ class KernelCase:
         return f"{'inherited' if self.kernel is None else self.kernel.name}-{self.kind}-{self.dtype.name}"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KernelTrial:
     """A group with the kernel that runs it.
 

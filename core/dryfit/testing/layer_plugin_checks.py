@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.declared_types import WrongTypeError, check_for
@@ -28,7 +29,7 @@ Tolerances = Mapping[DataType, float]
 _WRONG_VALUES: tuple[Any, ...] = ("no number", 0.5, (("nested",),), b"bytes", True, np.zeros(2, np.float32), 3)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PluginExample:
     """A plugin with valid fields and inputs.
 

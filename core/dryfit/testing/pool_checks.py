@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.building import Builder
 from dryfit.engine.plan import Plan, Segment, TensorPlacement
@@ -72,7 +71,7 @@ def _has(target: Target, name: str) -> bool:
     return any(pool.name == name for pool in target.memory_pools)
 
 
-@attrs.frozen
+@frozen
 class _Part:
     """A tensor in a pool.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.network.data_types import DataType
@@ -52,7 +52,7 @@ TRIAL_PRECISIONS = (DataType.FLOAT, DataType.HALF)
 _LONGEST, _ATTEMPTS, _MOST_ELEMENTS = 6, 40, 1 << 14
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Trial:
     """A network for a target, its builder config and its inputs.
 

@@ -20,6 +20,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError
 
 Bytes = npt.NDArray[np.uint8]
@@ -61,7 +62,7 @@ class DeviceMemoryError(DryfitError):
         super().__init__(message, found=found, allowed=allowed, remedy=remedy)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Allocation:
     """One live allocation.
 
@@ -81,7 +82,7 @@ class Allocation:
         return f"{self.size} bytes of {self.kind.value} memory at {self.address:#x}"
 
 
-@attrs.frozen
+@frozen
 class MemoryStatistics:
     """What is allocated, and was at most.
 

@@ -12,6 +12,7 @@ import attrs
 from dryfit.answers.conditions import FailCondition, Outcome, Subjects
 from dryfit.answers.json_data import Count
 from dryfit.answers.text import Answer, Block, Entries, Line
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit_tensorrt.script_uses import Use, keywords_of, uses_of
 from dryfit_tensorrt.settings import ApiLevel, api_level
@@ -42,7 +43,7 @@ SUBJECTS = Subjects({**{str(kind): text for kind, text in KINDS.items()}, "findi
 """What `--fail-on` may look at."""
 
 
-@attrs.frozen
+@frozen
 class MigrationFinding:
     """One use that needs a change.
 
@@ -80,7 +81,7 @@ class MigrationFinding:
         return not self.guard
 
 
-@attrs.frozen
+@frozen
 class MigrationSummary:
     """Counts over a script, without the uses that a test of the version guards.
 
@@ -99,7 +100,7 @@ class MigrationSummary:
     guarded: Count
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class MigrateAnswer(Answer):
     """What a script needs for a newer version of TensorRT.
 

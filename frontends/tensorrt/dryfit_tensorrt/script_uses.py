@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit_tensorrt.surface.tables import classes
 
 MODULES = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch", "tensorrt_bindings")
@@ -86,7 +87,7 @@ _ELEMENTS = {"INetworkDefinition": "ILayer"}
 _VERSION_TEST = re.compile(r"__version__|\bhasattr\b|\b_?(is_)?trt_?(v|ver|version)?_?\d*\b(?=\s*[<>=])|\bis_trt\d+")
 
 
-@attrs.frozen
+@frozen
 class Use:
     """One use of a name of TensorRT.
 
@@ -117,7 +118,7 @@ class Use:
     is_mask: bool = True
 
 
-@attrs.frozen
+@frozen
 class Type:
     """What an expression is.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import UnknownNameError
 
 API_VARIABLE = "DRYFIT_TENSORRT_API"
@@ -15,7 +16,7 @@ SOFTWARE_VARIABLE = "DRYFIT_TENSORRT_SOFTWARE"
 VARIABLES = (API_VARIABLE, PLATFORM_VARIABLE, SOFTWARE_VARIABLE)
 
 
-@attrs.frozen
+@frozen
 class ApiLevel:
     """A version of TensorRT whose Python module dryfit has.
 
@@ -59,7 +60,7 @@ def _level(given: str | ApiLevel) -> ApiLevel:
     return given if isinstance(given, ApiLevel) else api_level(given)
 
 
-@attrs.frozen
+@frozen
 class Settings:
     """What the modules simulate; builders read it when they are created.
 

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ModelImportError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Array
@@ -56,7 +56,7 @@ DATA_TYPES = {
 """The schema's names of types that networks have."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Quantization:
     """The grid of a tensor's codes: a code `q` stands for `(q - zero_point) * scale`.
 
@@ -71,7 +71,7 @@ class Quantization:
     axis: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TfliteTensor:
     """A tensor of the file.
 
@@ -103,7 +103,7 @@ class TfliteTensor:
         return f"tensor {self.index} {printable(repr(self.name), kept='')}"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TfliteOperator:
     """An operator of the file.
 
@@ -128,7 +128,7 @@ class TfliteOperator:
     options_kind: str
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TfliteFile:
     """The one subgraph of a file.
 

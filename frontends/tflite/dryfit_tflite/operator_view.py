@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import define
 from dryfit.errors import ModelImportError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -41,7 +41,7 @@ class OperatorRefusedError(ModelImportError):
     """An operator cannot be imported."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Value:
     """A tensor of the file during the import.
 

@@ -20,9 +20,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.quantization.calibrator import Calibrator, Solution
 from dryfit.quantization.histogram import BINS, Counts, Histogram
 
@@ -142,7 +142,7 @@ def _finite(candidates: Counts, counts: Counts) -> Counts:
     return candidates[counts[candidates - 1] > 0]
 
 
-@attrs.frozen
+@frozen
 class _Sums:
     """What lies before each bin, and before the end: values, bins that are not empty, `n log n` of the counts.
 

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import interleavings
 from dryfit_cpu.compiler.native import FUNCTION, NativeFunction, Work
@@ -128,7 +128,7 @@ def copy_array(source: Array, destination: Array) -> bool:
     return True
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PreparedCopy:
     """A copy between arrays of certain shapes and strides, wherever they are.
 

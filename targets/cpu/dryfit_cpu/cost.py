@@ -10,8 +10,7 @@ import functools
 import re
 from pathlib import Path
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.target.cost import CostEstimate, CostQuestion
 from dryfit.target.machine_code import usable_processors
@@ -30,7 +29,7 @@ _DESCRIPTION = Path("/proc/cpuinfo")
 _LARGEST_CLOCK = Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
 
 
-@attrs.frozen
+@frozen
 class Machine:
     """What an estimate rests on.
 

@@ -20,8 +20,7 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.target.tactics import Tactics
 from dryfit_cpu.compiler.tier import current_tier, this_processor
 
@@ -32,7 +31,7 @@ _LEAST_TILES = 4
 """With fewer there is nothing that weights could stay in a cache for."""
 
 
-@attrs.frozen
+@frozen
 class Family:
     """What is best on processors of one kind.
 

@@ -12,7 +12,7 @@ nvdla/sw, the compiler's convolution core (the estimate). The true geometry of O
 
 from __future__ import annotations
 
-import attrs
+from dryfit.attrs_classes import frozen
 
 BANKS = 16
 BANK_BYTES = 32768
@@ -21,7 +21,7 @@ ENTRY_BYTES = 128
 ATOM_BYTES = 32
 
 
-@attrs.frozen
+@frozen
 class BufferUse:
     """A convolution, as the buffer sees it.
 
@@ -120,7 +120,7 @@ class BufferUse:
         return Estimate("does not fit", 0, group, every, least, full)
 
 
-@attrs.frozen
+@frozen
 class Estimate:
     """What the open compiler would do with a convolution.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError, EngineFileError, UnknownNameError
 from dryfit.network.data_types import DataType
 from dryfit.target.segments import PlannedSegment
@@ -30,7 +31,7 @@ __all__ = ["Loadable", "LoadableLayer", "LoadableTensor", "StoredWeights"]
 Array = np.ndarray[Any, Any]
 
 
-@attrs.frozen
+@frozen
 class StoredWeights:
     """Weights as stored in a loadable.
 
@@ -52,7 +53,7 @@ class StoredWeights:
     size_bytes: int
 
 
-@attrs.frozen
+@frozen
 class LoadableLayer:
     """One layer.
 
@@ -69,7 +70,7 @@ class LoadableLayer:
     onnx_nodes: tuple[str, ...]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Loadable:
     """A loadable that was read from a file. Nothing in it was executed; every digest was verified.
 

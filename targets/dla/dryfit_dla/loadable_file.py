@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.container import Array, ArrayEntry, FileKind
 from dryfit.engine.container_reader import read_arrays, read_manifest
 from dryfit.engine.engine import Engine
@@ -31,7 +32,7 @@ LOADABLE = FileKind("loadable", "dryfit-dla-loadable", 1, "Export the loadable a
 """What the header of the file says."""
 
 
-@attrs.frozen
+@frozen
 class LoadableManifest:
     """The text of the file.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.target.formats import TensorFormat
@@ -16,7 +16,7 @@ from dryfit_dla.formats import INPUT_FORMATS, OUTPUT_FORMATS
 Array = np.ndarray[Any, Any]
 
 
-@attrs.frozen
+@frozen
 class LoadableTensor:
     """One input or output.
 

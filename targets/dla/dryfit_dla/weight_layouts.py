@@ -16,8 +16,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.target.memory_pools import WeightsOfLayer
 
@@ -57,7 +56,7 @@ def weight_role(weights: WeightsOfLayer) -> WeightRole:
     return WeightRole.BIAS if is_bias else WeightRole.KERNEL
 
 
-@attrs.frozen
+@frozen
 class WeightLayout:
     """A way in which weights lie in memory.
 

@@ -22,6 +22,7 @@ from typing import ClassVar
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.target.cost import CostEstimate, CostQuestion, Energy, StepCost, combined_error
 from dryfit.target.power_mode import PowerMode
@@ -32,7 +33,7 @@ ENERGY_ERROR_FACTOR = 1.8
 ENERGY_SOURCE = "NVIDIA Deep-Learning-Accelerator-SW, README, DLA Performance per Watt (INT8, JetPack 5.1.1)"
 
 
-@attrs.frozen
+@frozen
 class Powers:
     """Power of the parts of a GPU at their published peak, relative to one busy core of the board's DLA.
 
@@ -98,7 +99,7 @@ SOURCE = "published peaks of the board and its power modes; the launch overhead 
 _TYPES = (DataType.INT8, DataType.HALF, DataType.FLOAT)
 
 
-@attrs.frozen
+@frozen
 class CostParameters:
     """The parameters of one GPU: its published peaks, per cycle of its clocks, unless an overlay has others.
 

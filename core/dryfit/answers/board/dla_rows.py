@@ -11,15 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import attrs
-
 from dryfit.answers.board.gpu_layers import is_segment
+from dryfit.attrs_classes import frozen
 from dryfit.board.results import MeasuredLayer
 
 _COPY = re.compile(r"(?P<tensor>.+) (?P<how>to nvm|from nvm|copy finish)")
 
 
-@attrs.frozen
+@frozen
 class DlaRow:
     """A measured part of a run.
 

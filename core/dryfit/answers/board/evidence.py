@@ -27,6 +27,7 @@ from dryfit.answers.log_comparison import (
 )
 from dryfit.answers.network_cost import SegmentCost, TransferCost, network_cost
 from dryfit.answers.placement import LayerAnswer
+from dryfit.attrs_classes import frozen
 from dryfit.board.kit.manifest import KitBuild
 from dryfit.board.logs.layer_lists import segment_of
 from dryfit.board.logs.message import FALLBACK, REFUSAL
@@ -54,7 +55,7 @@ ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
 """What the board's validation of a layer for the DLA said."""
 
 
-@attrs.frozen
+@frozen
 class CheckedRule:
     """A rule that applies to a layer, with the value that it looks at.
 
@@ -71,7 +72,7 @@ class CheckedRule:
     numbers: Sequence[float]
 
 
-@attrs.frozen
+@frozen
 class BoardLayer:
     """A layer of a model on the board and in dryfit.
 
@@ -113,7 +114,7 @@ class BoardLayer:
         return self.verdict == UNKNOWN or (self.verdict == ACCEPTED) == (not self.violations)
 
 
-@attrs.frozen
+@frozen
 class BoardFact:
     """A number or form that a build shows, against dryfit's.
 
@@ -138,7 +139,7 @@ class BoardFact:
     source: str
 
 
-@attrs.frozen
+@frozen
 class BoardTime:
     """A measured time against its estimate, with what the estimate consists of.
 
@@ -195,7 +196,7 @@ class BoardTime:
         return not too_fast and self.ratio <= self.error_factor
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Expected:
     """What dryfit expects of a build.
 
@@ -212,7 +213,7 @@ class Expected:
     layers: Sequence[LayerAnswer]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class BuildEvidence:
     """One build on a board with what dryfit expects of it: all that corrections are learnt from.
 
@@ -391,7 +392,7 @@ def board_facts(
     return found
 
 
-@attrs.frozen
+@frozen
 class _Behind:
     """What is behind a value of dryfit: rule or declaration, its fidelity, and its source."""
 

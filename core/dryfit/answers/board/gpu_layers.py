@@ -14,6 +14,7 @@ import attrs
 from dryfit.answers.log_comparison import GPU, layers_by_node
 from dryfit.answers.network_cost import SegmentCost
 from dryfit.answers.placement import LayerAnswer
+from dryfit.attrs_classes import frozen
 from dryfit.board.logs.layer_lists import parts_of
 from dryfit.board.results import InspectedLayer, MeasuredLayer
 from dryfit.builder.decisions import segment_question
@@ -21,7 +22,7 @@ from dryfit.builder.design import Design
 from dryfit.network.data_types import DataType
 
 
-@attrs.frozen
+@frozen
 class GpuPrecision:
     """The computation type of an engine layer on the GPU.
 
@@ -36,7 +37,7 @@ class GpuPrecision:
     dryfit: str
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GpuPart:
     """Engine layers of the GPU that run the same layers of the model as some steps of an estimate.
 

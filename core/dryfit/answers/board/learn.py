@@ -20,6 +20,7 @@ from dryfit.answers.log_comparison import DLA, GPU
 from dryfit.answers.network_cost import network_cost
 from dryfit.answers.text import Answer, Block, Entries, Line
 from dryfit.atomic_file import refuse_to_overwrite
+from dryfit.attrs_classes import frozen
 from dryfit.board.learned_cost import LearnedCost, Measurement, learn_cost
 from dryfit.board.learned_rules import LearnedRules, OpenLimit, SeenLayer, Undecided, learn_rules
 from dryfit.board.logs.layer_lists import segment_of
@@ -32,7 +33,7 @@ from dryfit.target.overlay_file import write_overlay
 from dryfit.target.overlays import Overlay, RuleChange, numbers
 
 
-@attrs.frozen
+@frozen
 class LearnedRule:
     """A rule that the board does not have as it is documented.
 
@@ -56,7 +57,7 @@ class LearnedRule:
         return f"{self.change} (documented: {self.documented})" if self.documented else self.change
 
 
-@attrs.frozen
+@frozen
 class LearnedParameter:
     """A parameter of a device's cost model, fitted to the board's latencies.
 
@@ -75,7 +76,7 @@ class LearnedParameter:
     error: float | None
 
 
-@attrs.frozen
+@frozen
 class CostFit:
     """How well the cost model of a device fits the board's latencies, as relative errors.
 
@@ -96,7 +97,7 @@ class CostFit:
     largest_held_out: Amount
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class BoardLearnAnswer(Answer):
     """What results of a board say of dryfit's rules and cost model, as an overlay.
 
@@ -130,7 +131,7 @@ class BoardLearnAnswer(Answer):
     open_limits: Sequence[OpenLimit]
     undecided: Sequence[Undecided]
     notes: Sequence[str]
-    overlay: Overlay = hidden(eq=False)  # noqa: RUF009  as every default of attrs
+    overlay: Overlay = hidden(eq=False)
 
     def blocks(self, *, verbose: bool = False) -> Iterator[Block]:  # noqa: ARG002  there is no more to show
         """Return the lines and lists that `dryfit board learn` prints."""
@@ -258,7 +259,7 @@ def _source(answers: Sequence[BoardReadAnswer], learned: LearnedFacts) -> str:
 # What the evidence says -----------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LearnedFacts:
     """What builds on a board show.
 

@@ -7,13 +7,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from dryfit.answers.asked import asked, quiet_log
 from dryfit.answers.board.probes import MOST_ACCEPTED, ProbeNetwork
 from dryfit.answers.json_data import Count
 from dryfit.answers.log_comparison import DLA, layers_by_node, own_layer
 from dryfit.answers.placement import placement_of
+from dryfit.attrs_classes import frozen
 from dryfit.board.kit.probes import FAMILIES, Candidate, candidate_of, network_of
 from dryfit.board.learned_rules import OpenLimit, Shape, looks_of, shape_of
 from dryfit.builder.assessment import assessment_of
@@ -33,7 +32,7 @@ _TRIED = 8
 _OPTIONS: Mapping[str, Any] = {"precision": ["fp16"]}
 
 
-@attrs.frozen
+@frozen
 class NarrowedLimit:
     """A moved limit, with what another round of probes does about it.
 
@@ -56,7 +55,7 @@ class NarrowedLimit:
     note: str
 
 
-@attrs.frozen
+@frozen
 class Narrowing:
     """A second round of probes.
 
@@ -71,7 +70,7 @@ class Narrowing:
     candidates: Sequence[Candidate]
 
 
-@attrs.frozen
+@frozen
 class _Seen:
     """A candidate as the rules of the board see it.
 

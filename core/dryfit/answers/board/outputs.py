@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
 from dryfit.answers.asked import quiet_log
 from dryfit.answers.json_data import Count
+from dryfit.attrs_classes import frozen
 from dryfit.board.kit.manifest import KitBuild, KitInput
 from dryfit.board.kit.on_board import generated_values
 from dryfit.board.results import BoardResults
@@ -23,7 +23,7 @@ from dryfit.network.network import Network
 Array = np.ndarray[Any, Any]
 
 
-@attrs.frozen
+@frozen
 class BoardOutput:
     """An output of the board against the one computed here, on the same inputs.
 

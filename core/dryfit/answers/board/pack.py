@@ -30,6 +30,7 @@ from dryfit.answers.network_cost import network_cost
 from dryfit.answers.options import NetworkOptions, Options, shape_text
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, bytes_text, overlay_lines
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.board.board_build import BoardFiles
 from dryfit.board.kit.manifest import (
     FORMAT,
@@ -81,7 +82,7 @@ _OWN = ("platform", "software", "power_mode", "overlays")
 _NOT_IN_KITS = ("placement", "quantize_method", "engine_capability", "standalone", "example_inputs")
 
 
-@attrs.frozen
+@frozen
 class PackedBuild:
     """A build of the kit.
 
@@ -104,7 +105,7 @@ class PackedBuild:
     estimated_microseconds: Amount | None
 
 
-@attrs.frozen
+@frozen
 class ProbeSummary:
     """What the probes of a kit decide.
 
@@ -125,7 +126,7 @@ class ProbeSummary:
     layers: Count
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class BoardPackAnswer(Answer):
     """A kit that was written.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import onnx
 
 from dryfit.answers.asked import asked, quiet_log
 from dryfit.answers.board.evidence import Expected, RuleChecks
 from dryfit.answers.log_comparison import DLA, layers_by_node, own_layer
 from dryfit.answers.placement import LayerAnswer, placement_of
+from dryfit.attrs_classes import frozen
 from dryfit.board.kit.probes import Candidate, candidates, network_of
 from dryfit.builder.assessment import assessment_of
 from dryfit.building import design_for_assessment
@@ -28,7 +28,7 @@ MOST_ACCEPTED = 14
 """Layers of one network that the DLA accepts: each may be a segment of its own, and a core loads 16."""
 
 
-@attrs.frozen
+@frozen
 class Probed:
     """A candidate with what the rules say about it.
 
@@ -49,7 +49,7 @@ class Probed:
     is_alone: bool
 
 
-@attrs.frozen
+@frozen
 class ProbeNetwork:
     """A network of probes.
 
@@ -66,7 +66,7 @@ class ProbeNetwork:
     layers: int
 
 
-@attrs.frozen
+@frozen
 class ProbeSet:
     """The networks that decide rules.
 

@@ -33,6 +33,7 @@ from dryfit.answers.log_comparison import DLA
 from dryfit.answers.options import NetworkOptions, OverlaysSaid
 from dryfit.answers.placement import placement_of
 from dryfit.answers.text import Answer, Block
+from dryfit.attrs_classes import define, frozen
 from dryfit.board.kit.archive import Archive
 from dryfit.board.kit.manifest import KitBuild
 from dryfit.board.logs.reading import BoardLog, read_log
@@ -48,7 +49,7 @@ CONFIRMED, SUPPORTED, CONTRADICTED, UNDECIDED = "confirmed", "supported", "contr
 NOT_OBSERVED = "not observed"
 
 
-@attrs.frozen
+@frozen
 class RuleEvidence:
     """What the results show about one rule of the DLA.
 
@@ -84,7 +85,7 @@ class RuleEvidence:
         return self.refused + self.accepted
 
 
-@attrs.frozen
+@frozen
 class ReadBuild:
     """One build of the kit.
 
@@ -113,7 +114,7 @@ class ReadBuild:
     notes: Sequence[str]
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class BoardReadAnswer(Answer):
     """What a board did with the builds of a kit, against what dryfit expects.
 
@@ -243,7 +244,7 @@ def _same_kit(results: BoardResults, kits: Sequence[Archive]) -> list[Archive]:
     return same
 
 
-@attrs.frozen
+@frozen
 class _Board:
     """The board as options of dryfit.
 
@@ -442,7 +443,7 @@ def rule_evidence(layers: Iterable[BoardLayer]) -> list[RuleEvidence]:
     return sorted(found, key=lambda one: order.index(one.outcome))
 
 
-@attrs.define
+@define
 class _Counts:
     refused: int = 0
     accepted: int = 0

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-import attrs
-
 from dryfit.answers.arithmetic import LayerArithmetic, arithmetic_blocks
 from dryfit.answers.comparison.compare import ComparedTensor
 from dryfit.answers.comparison.overflows import Overflow, overflow_blocks
@@ -17,12 +15,13 @@ from dryfit.answers.json_data import Count, hidden
 from dryfit.answers.placement import PlacementHeading
 from dryfit.answers.placement_text import listed_names
 from dryfit.answers.text import Answer, Block, Entries, Line, Table, overlay_lines
+from dryfit.attrs_classes import frozen
 from dryfit.short_text import count_text, printable
 
 _COLUMNS = ["tensor", "type", "engine layer", "SQNR dB", "own", "inherited", "saturated", "first difference"]
 
 
-@attrs.frozen
+@frozen
 class UnknownWeights:
     """A layer whose weights the engine does not contain in a readable form.
 
@@ -35,7 +34,7 @@ class UnknownWeights:
     reason: str
 
 
-@attrs.frozen
+@frozen
 class ComparedSide:
     """A reference that an engine was compared with.
 
@@ -58,7 +57,7 @@ class ComparedSide:
     largest_errors: Sequence[str]
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class CompareAnswer(PlacementHeading, Answer):
     """The tensors of an engine compared with other arithmetic, and the layers that cause the differences.
 

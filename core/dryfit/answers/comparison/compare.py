@@ -20,6 +20,7 @@ from dryfit.answers.comparison.difference_sums import DifferenceSums
 from dryfit.answers.comparison.sides import EngineSide, Feeds, Side, SideValues, definition_of
 from dryfit.answers.comparison.tensor_difference import Difference
 from dryfit.answers.json_data import Share
+from dryfit.attrs_classes import frozen
 from dryfit.builder.unused_settings import LARGEST_FP16
 from dryfit.engine.operation_runner import OperationRunner
 from dryfit.engine.plan import Operation
@@ -32,7 +33,7 @@ from dryfit.network.network import Network
 from dryfit.target.kernels import Array
 
 
-@attrs.frozen
+@frozen
 class ComparedTensor:
     """An output of an engine layer, compared with the values on other sides.
 
@@ -86,7 +87,7 @@ class ComparedTensor:
         return self.operation.kernel
 
 
-@attrs.frozen
+@frozen
 class Comparison:
     """The result of a comparison.
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-import attrs
-
 from dryfit.answers.comparison.tensor_difference import Difference
 from dryfit.answers.json_data import Count
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import OperatorRule
 from dryfit.json_names import json_names
 from dryfit.network.data_types import DataType
 
 
-@attrs.frozen
+@frozen
 class CodeDifference:
     """The difference between the codes of a tensor and those of the first method, in codes.
 
@@ -64,7 +63,7 @@ class CodeDifference:
         return bool((self.whole if self.own is None else self.own).differing)
 
 
-@attrs.frozen
+@frozen
 class ComparedCodes:
     """A tensor of codes that a method computes.
 
@@ -99,7 +98,7 @@ class ComparedCodes:
         return next(iter(self.rules.values())).operator
 
 
-@attrs.frozen
+@frozen
 class TopDecisions:
     """The class decisions of an output.
 
@@ -112,7 +111,7 @@ class TopDecisions:
     changed: Count
 
 
-@attrs.frozen
+@frozen
 class ComparedOutput:
     """An output of the network.
 
@@ -139,7 +138,7 @@ class ComparedOutput:
         return {method: TopDecisions(self.decisions, changed) for method, changed in self.changed.items()}
 
 
-@attrs.frozen
+@frozen
 class MethodComparison:
     """The result of a comparison of methods.
 

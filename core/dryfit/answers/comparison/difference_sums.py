@@ -6,10 +6,11 @@ import attrs
 import numpy as np
 
 from dryfit.answers.comparison.tensor_difference import Difference, ElementDifference
+from dryfit.attrs_classes import define
 from dryfit.target.kernels import Array
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class DifferenceSums:
     """Accumulates the differences of one tensor.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import attrs
-
 from dryfit.answers.comparison.compare import Comparison, compare, declared_types
 from dryfit.answers.comparison.sides import DEFINITION, EngineSide, Feeds, compared_sides
 from dryfit.answers.json_data import Amount, Count
 from dryfit.answers.text import Block, Entries
+from dryfit.attrs_classes import frozen
 from dryfit.engine.plan import Plan
 from dryfit.network.network import Network
 from dryfit.short_text import count_text
@@ -19,7 +18,7 @@ LISTED = 5
 REMEDY = "Compute it in FP32 on the GPU or CPU (--layer-precisions NAME:fp32), or scale its inputs or weights down"
 
 
-@attrs.frozen
+@frozen
 class Overflow:
     """An FP16 tensor whose own layer overflows.
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.layer import Layer
@@ -44,7 +44,7 @@ _ONES = frozenset({"scale", "power"})
 """Parameters that do nothing where they are 1; the others do nothing where they are 0."""
 
 
-@attrs.frozen
+@frozen
 class Slot:
     """A parameter of a layer that holds weights.
 
@@ -261,7 +261,7 @@ def _data_type(array: Array) -> DataType | None:
 # Places that are known already ----------------------------------------------------------------------------------------
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Places:
     """The positions of a slot's elements in one packed array.
 

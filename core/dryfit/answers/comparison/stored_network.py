@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from dryfit.answers.comparison.stored_weights import NetworkWeights, stored_weights_of
+from dryfit.attrs_classes import frozen
 from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY
 from dryfit.engine.plan import Plan
 from dryfit.engine.progress import ProgressMonitor
@@ -36,7 +37,7 @@ STORED_WEIGHTS = (
 )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class StoredNetwork:
     """The network that an engine computes.
 

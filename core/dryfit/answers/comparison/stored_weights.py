@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
 import numpy as np
 
 from dryfit.answers.comparison.packed_places import KnownPlaces, Slot, packed_alike, unpack_places
+from dryfit.attrs_classes import frozen
 from dryfit.engine.plan import Operation, Plan
 from dryfit.engine.progress import ProgressMonitor, stepped
 from dryfit.engine.resolved_operation import resolve_operations
@@ -34,7 +34,7 @@ _STUMBLES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 """What a stranger's `pack` may raise of weights that it was not made for."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NetworkWeights:
     """The network of an engine with its weights.
 

@@ -6,16 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar, Literal, cast
 
-import attrs
-
 from dryfit.answers.json_data import Amount, Count
+from dryfit.attrs_classes import frozen
 from dryfit.json_names import json_names
 
 JsonNumber = float | Literal["nan", "inf", "-inf"]
 """A number as JSON has it, which has no number that is not finite."""
 
 
-@attrs.frozen
+@frozen
 class ElementDifference:
     """An element that differs.
 
@@ -47,7 +46,7 @@ class ElementDifference:
         return f"{list(self.index)}: {self.value:.6g}, there {self.other:.6g}"
 
 
-@attrs.frozen
+@frozen
 class Difference:
     """The difference between a tensor and the same tensor in another arithmetic.
 

@@ -17,6 +17,7 @@ from dryfit.answers.placement_search.choices import CALLER
 from dryfit.answers.placement_search.cut import CutFlow, Following, SideCosts, cheapest_sides
 from dryfit.answers.placement_search.model import SegmentModel
 from dryfit.answers.placement_search.objective import Objective, total
+from dryfit.attrs_classes import frozen
 from dryfit.errors import PluginError
 from dryfit.target.cost import CostEstimate, StepCost
 
@@ -27,7 +28,7 @@ PARTS = 1_000_000
 """Parts of a microsecond, or of whatever is counted, that a cut reckons with: in whole numbers it is exact."""
 
 
-@attrs.frozen
+@frozen
 class Candidate:
     """A placement found by a search method.
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
+
 LABELS = 1024
 """Labels that are kept of one layer and device. Our choice: latency and energy need no more than there are segments,
 and throughput, which has one amount a device, a few hundred. Where there are more, the answer is called no proof."""
@@ -19,7 +21,7 @@ Amounts = tuple[float, ...]
 """What an objective counts: one number, or for throughput one a device. The largest of them is the value."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Chain:
     """A chain of layers.
 
@@ -44,7 +46,7 @@ class Chain:
     amounts: int = 1
 
 
-@attrs.frozen
+@frozen
 class ChainPlacement:
     """The best placement of a chain.
 
@@ -59,7 +61,7 @@ class ChainPlacement:
     is_exact: bool
 
 
-@attrs.frozen
+@frozen
 class _Label:
     amounts: Amounts
     counts: tuple[int, ...]

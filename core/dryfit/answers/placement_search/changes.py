@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-import attrs
-
 from dryfit.answers.placement_search.choices import CALLER
 from dryfit.answers.placement_search.model import Nodes, Placed, SegmentModel
 from dryfit.answers.placement_search.objective import Objective, value_of
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import Assessment
 from dryfit.estimate_text import duration, two_digits
 from dryfit.json_names import json_names
 from dryfit.short_text import count_text
 
 
-@attrs.frozen
+@frozen
 class Change:
     """Neighboring layers that move from one device to another.
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
 from dryfit.builder.placement.assign import Assignment, ask
@@ -24,7 +25,7 @@ CALLER = -1
 """Stands for the caller of the engine where layers are numbers."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Flow:
     """A tensor that carries data.
 
@@ -39,7 +40,7 @@ class Flow:
     takers: Sequence[int]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Choices:
     """Layers as numbers in execution order, with their allowed devices.
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-import attrs
+from dryfit.attrs_classes import frozen
 
 
-@attrs.frozen
+@frozen
 class Following:
     """A layer that runs in one step with the layer before it.
 
@@ -33,7 +33,7 @@ class Following:
     alone_on_second: int
 
 
-@attrs.frozen
+@frozen
 class CutFlow:
     """A tensor with the cost of moving it.
 
@@ -50,7 +50,7 @@ class CutFlow:
     to_second: int
 
 
-@attrs.frozen
+@frozen
 class SideCosts:
     """The costs of a division. All costs are integers, at least 0.
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from dryfit.answers.network_cost import transfer_cost
 from dryfit.answers.placement_search.chain import Amounts
 from dryfit.answers.placement_search.choices import CALLER, Choices, Flow
 from dryfit.answers.placement_search.objective import Meter, Objective, total, value_of
 from dryfit.answers.placement_search.types import DeviceTypes
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.decisions import segment_estimate
 from dryfit.builder.design import Design
@@ -33,7 +32,7 @@ from dryfit.target.cost import CostEstimate
 Nodes = tuple[int, ...]
 
 
-@attrs.frozen
+@frozen
 class Placed:
     """A placement evaluated by the model.
 

@@ -13,6 +13,7 @@ import attrs
 
 from dryfit.answers.network_cost import NetworkCost
 from dryfit.answers.placement_search.chain import Amounts
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.plugins import registry
 from dryfit.target.cost import CostEstimate
@@ -72,7 +73,7 @@ class Objective(enum.StrEnum):
         return next(iter(units), "joules")
 
 
-@attrs.frozen
+@frozen
 class Meter:
     """Counts the amounts of one objective.
 
@@ -187,7 +188,7 @@ _LARGEST_FACTOR = 1024.0
 _HALVINGS = 40
 
 
-@attrs.frozen
+@frozen
 class LowerBounds:
     """Devices whose time is a lower bound, and how long the proposal holds if they are slower.
 

@@ -20,6 +20,7 @@ from dryfit.answers.placement_search.changes import Change, changes_between, imp
 from dryfit.answers.placement_search.choices import choices_of
 from dryfit.answers.placement_search.model import SegmentModel
 from dryfit.answers.placement_search.objective import LowerBounds, Meter, Objective, lower_bounds, value_of
+from dryfit.attrs_classes import frozen
 from dryfit.builder.assessment import Assessment, assessment_of
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.design import Design
@@ -34,7 +35,7 @@ BUILT = 3
 choice: the models agree on all but small differences."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlacementOption:
     """A placement as a build would realize it.
 
@@ -61,7 +62,7 @@ class PlacementOption:
         return sum(segment.device == device for segment in self.assessment.segments)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlacementProposal:
     """The best of several placements.
 

@@ -19,6 +19,7 @@ from dryfit.answers.asked import quiet_log
 from dryfit.answers.builder_config import config_of
 from dryfit.answers.kept_results import kept_bytes, kept_results
 from dryfit.answers.options import NetworkOptions
+from dryfit.attrs_classes import frozen
 from dryfit.builder.build import build_plan
 from dryfit.building import Builder
 from dryfit.calibration.executor import tapped_network, whole_network_config
@@ -55,7 +56,7 @@ MOST_OUTPUT_BYTES = 1 << 31
 """Outputs of all changes are kept for metrics other than SQNR and agreement; more than this is refused. Our choice."""
 
 
-@attrs.frozen
+@frozen
 class MeasuredLayer:
     """A layer of the INT8 engine.
 
@@ -76,7 +77,7 @@ class MeasuredLayer:
     output_scale: float
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Measurement:
     """What was measured on some samples.
 
@@ -111,7 +112,7 @@ class Measurement:
         return cls(tuple(head["samples"]), arrays)
 
 
-@attrs.frozen
+@frozen
 class MeasurementTask:
     """A picklable task: the same measurement in every process.
 

@@ -23,6 +23,7 @@ from dryfit.answers.sensitivity.causes import causes, few_that_explain
 from dryfit.answers.sensitivity.measurement import LOCAL, LayerProbe, Measurement, MeasurementTask
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.calibration.calibrate import calibrate
 from dryfit.calibration.jobs import SampleCount, threads_per_job
 from dryfit.calibration.shards import shards_of
@@ -42,7 +43,7 @@ _SHOWN = 15
 _CALIBRATOR = "entropy2"
 
 
-@attrs.frozen
+@frozen
 class SensitiveLayer:
     """What the quantization of one layer alone causes.
 
@@ -72,7 +73,7 @@ class SensitiveLayer:
     by_rounding: Amount
 
 
-@attrs.frozen
+@frozen
 class SensitiveTensor:
     """What the rounding of one tensor alone causes.
 
@@ -91,7 +92,7 @@ class SensitiveTensor:
     causes: Sequence[str]
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class SensitivityAnswer(Answer):
     """The layers and tensors of a model by what their quantization alone costs at the outputs.
 

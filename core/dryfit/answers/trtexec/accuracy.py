@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 
 from dryfit.answers.trtexec.inference import Arrays
+from dryfit.attrs_classes import frozen
 from dryfit.engine.engine import Engine
 from dryfit.errors import ExecutionError, UnknownNameError
 
 Array = np.ndarray[Any, Any]
 
 
-@attrs.frozen
+@frozen
 class Tolerances:
     """How outputs are compared.
 

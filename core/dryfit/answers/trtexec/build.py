@@ -15,6 +15,7 @@ from dryfit.answers.text import bytes_text
 from dryfit.answers.trtexec.log import TrtexecLog
 from dryfit.answers.trtexec.ranges import RandomCalibrator, invent_ranges, take_border_ranges
 from dryfit.answers.trtexec.remarks import remarks
+from dryfit.attrs_classes import frozen
 from dryfit.board.board_build import BoardBuild
 from dryfit.board.trtexec_arguments import TrtexecArguments
 from dryfit.board.trtexec_meaning import PRECISION_FLAGS, as_trtexec_builds, trtexec_complaints
@@ -44,7 +45,7 @@ FORCE = "force"
 """The value of `--sparsity` that overwrites weights."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TrtexecBuild:
     """The result of a build.
 
@@ -61,7 +62,7 @@ class TrtexecBuild:
     size: int
 
 
-@attrs.frozen
+@frozen
 class SimulatedBoard:
     """The board and the software that a build is for.
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.engine.profiler import LayerTimes, Profiler
 from dryfit.engine.tensorrt_layers import shown_names
 from dryfit.errors import ConfigError, ExecutionError
@@ -120,7 +121,7 @@ def _percentiles(_record: object, _field: object, values: Sequence[float]) -> No
             )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class InferenceSettings:
     """How a line of trtexec runs and measures inference. The defaults are those of trtexec.
 
@@ -161,7 +162,7 @@ class InferenceSettings:
 # Results --------------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class QueryTimes:
     """The times of one query on this host, in ms since the start of the inference.
 
@@ -205,7 +206,7 @@ class QueryTimes:
         return self.end_d2h_ms - self.start_h2d_ms
 
 
-@attrs.frozen
+@frozen
 class InferenceTimes:
     """What an inference measured on this host.
 

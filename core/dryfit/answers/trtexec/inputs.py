@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.board.trtexec_values import pairs
 from dryfit.engine.buffers import check_size
 from dryfit.errors import ExecutionError, UnknownNameError
@@ -28,7 +29,7 @@ LOAD_INPUTS = "--loadInputs"
 _NPY = b"\x93NUMPY"
 
 
-@attrs.frozen
+@frozen
 class InferenceInputs:
     """The inputs of an inference.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
+from dryfit.attrs_classes import define
 from dryfit.short_text import grouped_warnings
 
 INFO, WARNING, ERROR, VERBOSE = "I", "W", "E", "V"
@@ -20,7 +21,7 @@ LogListener = Callable[[str, str], None]
 """Receives the severity and the text of each line as soon as it is known."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class TrtexecLog:
     """Collects the lines of a run and passes them on.
 

@@ -12,10 +12,10 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from dryfit.answers.trtexec.inference import InferenceSettings, InferenceTimes, QueryTimes
+from dryfit.attrs_classes import frozen
 from dryfit.estimate_text import two_digits, with_error
 from dryfit.short_text import count_text
 
@@ -53,7 +53,7 @@ _EXPLANATIONS = (
 )
 
 
-@attrs.frozen
+@frozen
 class ReportLine:
     """A line of a report.
 
@@ -66,7 +66,7 @@ class ReportLine:
     text: str
 
 
-@attrs.frozen
+@frozen
 class BoardEstimate:
     """The estimate for a board, shown beside the times of this host.
 
@@ -91,7 +91,7 @@ class BoardEstimate:
         return cls(answer.platform or answer.device, network.latency_text, throughput)
 
 
-@attrs.frozen
+@frozen
 class MetricSummary:
     """The distribution of a figure over the queries, as trtexec computes it.
 

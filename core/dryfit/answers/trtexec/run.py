@@ -39,6 +39,7 @@ from dryfit.answers.trtexec.inputs import inference_inputs, input_files
 from dryfit.answers.trtexec.log import PLAIN, LogListener, TrtexecLog
 from dryfit.answers.trtexec.option_text import given_option_lines, help_lines
 from dryfit.answers.trtexec.performance import BoardEstimate, performance_lines
+from dryfit.attrs_classes import define, frozen
 from dryfit.board.trtexec_arguments import TrtexecArguments, read_arguments
 from dryfit.board.trtexec_options import DEFAULT_API, TRTEXEC_OPTIONS, api_version
 from dryfit.board.trtexec_values import pairs, parse_shapes
@@ -60,7 +61,7 @@ _SKIPPING = ("--skipInference", "--buildOnly", "--buildDLAStandalone")
 """Options after which nothing runs."""
 
 
-@attrs.frozen
+@frozen
 class IgnoredOption:
     """An option that has no effect.
 
@@ -73,7 +74,7 @@ class IgnoredOption:
     reason: str
 
 
-@attrs.frozen(repr=False)
+@frozen(repr=False)
 class ExecTrtexecAnswer(Answer):
     """What a trtexec command line did on this machine.
 
@@ -124,7 +125,7 @@ class ExecTrtexecAnswer(Answer):
         yield from (Line(f"[{severity}] {text}" if severity else text) for severity, text in self.lines)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Execution:
     """The state of one execution.
 

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto
 
 from dryfit.answers.tuning.intervals import clip_bounds
+from dryfit.attrs_classes import frozen
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
 from dryfit.onnx.external_data import ExternalData
@@ -39,7 +39,7 @@ _SAME_RANGE = ("Concat", "Identity", "Dropout", "MaxPool", "GlobalMaxPool", *_FL
 """Layers whose output has the range of their inputs."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Centering:
     """A centered model.
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto
 
 from dryfit.answers.tuning.intervals import Interval, clip_bounds, intervals
+from dryfit.attrs_classes import frozen
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
 from dryfit.onnx.external_data import ExternalData
@@ -33,7 +33,7 @@ _CHANNELWISE = frozenset(
 )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Equalization:
     """An equalized model.
 

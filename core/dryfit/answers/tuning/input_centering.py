@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
 from dryfit.answers.tuning.centering import absorb_shift, is_unpadded
+from dryfit.attrs_classes import frozen
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
 from dryfit.onnx.external_data import ExternalData
 
@@ -27,7 +27,7 @@ CODES = 255
 """Steps between the codes -128 and 127."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class InputCentering:
     """A model with centered inputs.
 

@@ -28,6 +28,7 @@ from dryfit.answers.sample_gains import (
 from dryfit.answers.sensitivity.measurement import LayerProbe
 from dryfit.answers.tuning.trials import Arrays, Trials, digest
 from dryfit.answers.tuning.weights import sums_of
+from dryfit.attrs_classes import frozen
 from dryfit.builder.build import build_plan
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
@@ -71,7 +72,7 @@ CALIBRATORS = ("entropy2", "percentile", "mean-squared-error", "minmax")
 """Calibrators that a new set of ranges is chosen from, where ranges are found anew."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Candidate:
     """A quantized network.
 
@@ -98,7 +99,7 @@ class Candidate:
         return digest(self.model.SerializeToString(deterministic=True), ends, json.dumps(sorted(self.half)))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DeviceRuns:
     """Runs of networks in FP32 and in the device's arithmetic. It can be pickled, for worker processes.
 
@@ -195,7 +196,7 @@ class DeviceRuns:
         return [probe.noise(str(index), feeds, roundings) for index, feeds in enumerate(samples)]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Judge:
     """Samples, the exact answers, and the device.
 

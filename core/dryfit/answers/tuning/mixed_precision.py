@@ -20,6 +20,7 @@ import numpy as np
 from dryfit.answers.sample_gains import Probability, signal_and_noise
 from dryfit.answers.sensitivity.measurement import LayerProbe
 from dryfit.answers.tuning.judge import Candidate, Judge
+from dryfit.attrs_classes import frozen
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array
@@ -32,7 +33,7 @@ MACS_PER_VALUE = 1
 with nine multiply-accumulates a value, is the cheapest way to keep a tensor from being rounded."""
 
 
-@attrs.frozen
+@frozen
 class Choice:
     """A tensor that is not rounded any more.
 
@@ -49,7 +50,7 @@ class Choice:
     cost: float
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Noise:
     """What each rounding alone causes at the outputs.
 

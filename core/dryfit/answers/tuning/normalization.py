@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from statistics import NormalDist
 
-import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto
 
 from dryfit.answers.tuning.intervals import clip_bounds
 from dryfit.answers.tuning.weights import Corrections
+from dryfit.attrs_classes import frozen
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
 from dryfit.onnx.external_data import ExternalData
@@ -32,7 +32,7 @@ _EPSILON = 1e-5
 """ONNX's default of BatchNormalization."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Folding:
     """A model without batch normalizations behind convolutions.
 

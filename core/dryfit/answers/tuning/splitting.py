@@ -29,6 +29,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto
 
 from dryfit.answers.tuning.intervals import clip_bounds
+from dryfit.attrs_classes import frozen
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
 from dryfit.onnx.editing.parts import clip_node
@@ -40,7 +41,7 @@ BLOCK = 4
 """Channels of a group where a depthwise convolution reads pieces."""
 
 
-@attrs.frozen
+@frozen
 class Site:
     """A tensor whose channels can be divided.
 
@@ -62,7 +63,7 @@ class Site:
         return {self.producer: pieces, **{name: pieces * more for name, more in self.readers.items()}}
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Splitting:
     """A model with divided channels.
 

@@ -42,6 +42,7 @@ from dryfit.answers.tuning.weights import (
     with_corrections,
 )
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.board.from_config import TENSORRT_DEVICES
 from dryfit.builder.config.layer_rules import PRECISION_WORDS
 from dryfit.calibration.jobs import SampleCount, threads_per_job
@@ -106,7 +107,7 @@ parameter anew, and networks with much cancellation lose most of its 150 dB; a w
 MODEL_FILE, CACHE_FILE, PRECISIONS_FILE, PLAN_FILE = "model.onnx", "model.cache", "layer-precisions.txt", "plan.json"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TuningStep:
     """What a step brought, on the samples that select.
 
@@ -133,7 +134,7 @@ class TuningStep:
     fp32_sqnr_db: float | None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TuningOutcome:
     """What a quantized network is worth on the samples that report, which no step was learned from or chosen by.
 
@@ -146,7 +147,7 @@ class TuningOutcome:
     metric: float
 
 
-@attrs.frozen(repr=False, kw_only=True)
+@frozen(repr=False, kw_only=True)
 class TuneAnswer(Answer):
     """A plan that gives a model its accuracy back in INT8, and its files.
 
@@ -504,7 +505,7 @@ def _wanted(name: str, fp32: float, max_loss: float | None, target: float | None
     return 20.0
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Proposal:
     """What a step would do.
 
@@ -521,7 +522,7 @@ class _Proposal:
     origin: ModelProto | None = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Mixture:
     """A network with layers in FP16.
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx import ModelProto
 
 from dryfit.answers.sensitivity.measurement import LayerProbe, MeasuredLayer
+from dryfit.attrs_classes import frozen
 from dryfit.calibration.output_noise import rounded
 from dryfit.network.layers.convolution import Convolution
 from dryfit.network.layers.window_layer import PaddingMode
@@ -44,7 +44,7 @@ PASSES = 3
 """How often the codes of a channel are gone through. Measured: the third changes less than one code in a hundred."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Corrections:
     """New parameters of convolutions, by layer name.
 

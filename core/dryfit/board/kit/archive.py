@@ -12,6 +12,7 @@ from typing import IO, Any, BinaryIO, Self, cast
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.board.kit.manifest import KitBuild, KitManifest, damaged, manifest_of, parsed_json, sha256
 from dryfit.board.logs.raw_lines import RawLine, read_lines
 from dryfit.engine.records import RecordError, record_from_plain
@@ -25,7 +26,7 @@ LARGEST_FILE = 256 << 20
 _CHUNK = 1 << 20
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Archive:
     """A kit or its results, open for reading; use it in a `with` statement.
 

@@ -11,8 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.engine.records import RecordError, record_from_plain, record_to_plain
 from dryfit.errors import ConfigError
 
@@ -34,7 +33,7 @@ OPTIONS = frozenset(
 """Options that a manifest may have: none of them runs anything, and the one that names a file names one of the kit."""
 
 
-@attrs.frozen
+@frozen
 class KitLine:
     """How some versions of trtexec build a model.
 
@@ -49,7 +48,7 @@ class KitLine:
     arguments: Sequence[str]
 
 
-@attrs.frozen
+@frozen
 class KitInput:
     """An input of a model, whose values the kit generates on the board.
 
@@ -68,7 +67,7 @@ class KitInput:
     seed: int
 
 
-@attrs.frozen
+@frozen
 class KitBuild:
     """One build of one model.
 
@@ -97,7 +96,7 @@ class KitBuild:
     estimated_microseconds: float | None
 
 
-@attrs.frozen
+@frozen
 class KitOption:
     """An option that the kit adds to each line where the version has it.
 
@@ -116,7 +115,7 @@ class KitOption:
     needs_inputs: bool
 
 
-@attrs.frozen
+@frozen
 class KitManifest:
     """The table of contents of a kit.
 

@@ -16,6 +16,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from dryfit.attrs_classes import define, frozen
+
 OPSET, IR_VERSION = 13, 7
 _SIDE = 16
 _CHANNELS = 8
@@ -23,7 +25,7 @@ _CHANNELS = 8
 Make = Callable[["ProbeGraph", str], None]
 
 
-@attrs.frozen
+@frozen
 class Candidate:
     """A layer for a probe.
 
@@ -38,7 +40,7 @@ class Candidate:
     is_alone: bool = False
 
 
-@attrs.define
+@define
 class ProbeGraph:
     """A graph under construction."""
 
@@ -99,7 +101,7 @@ def candidates() -> Iterator[Candidate]:
 # Candidates that differ in one number -------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class Family:
     """Candidates that differ in one number, for values between those that a board was seen to take and to refuse.
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import define, frozen
 from dryfit.board.logs.prefixes import ERROR, UNSTATED, WARNING, LogLine
 
 _HEADING = re.compile(r"^-+ Layers running on (?P<device>DLA|GPU)\b:?(?P<end> -+)? *(?P<rest>.*)$", re.IGNORECASE)
@@ -23,7 +24,7 @@ _CLONE = re.compile(r"_clone_\d+$")
 _OPEN, _CLOSE = "([{", ")]}"
 
 
-@attrs.frozen
+@frozen
 class DlaSegment:
     """A segment that the builder put on the DLA, which becomes one loadable.
 
@@ -38,7 +39,7 @@ class DlaSegment:
     is_complete: bool
 
 
-@attrs.frozen
+@frozen
 class GpuLayer:
     """An engine layer that the builder put on the GPU.
 
@@ -74,7 +75,7 @@ def segment_of(text: str) -> DlaSegment:
     return DlaSegment(text, list(_split(text[1:-1] if text[:1] == "{" else text)), is_complete=True)
 
 
-@attrs.define
+@define
 class LayerLists:
     """Collects both lists from the lines of a log.
 

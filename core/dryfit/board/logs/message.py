@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
+
 FALLBACK, REASON, REFUSAL, PROBLEM, CONSEQUENCE, MEMORY, NOTE = (
     "fallback",
     "reason",
@@ -28,7 +30,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"^(?:\d+: )?{pattern}" if begins_with_name else pattern)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class KnownMessage:
     """A message of TensorRT or of trtexec.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.board.logs.build_messages import BUILD_MESSAGES, MEMORY_MESSAGES
 from dryfit.board.logs.dla_messages import FALLBACK_MESSAGES, PLACEMENT_NOTES, REASON_MESSAGES
 from dryfit.board.logs.message import MEMORY, NOTE, KnownMessage
@@ -33,7 +34,7 @@ _VERBOSE_ANCHORS = (
 """Verbose lines, which are most of a long log, are only messages with one of these words."""
 
 
-@attrs.frozen
+@frozen
 class FoundMessage:
     """A line that is a known message.
 

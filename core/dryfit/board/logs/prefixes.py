@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-import attrs
+from dryfit.attrs_classes import frozen
 
 VERBOSE, INFO, WARNING, ERROR, UNSTATED = "verbose", "info", "warning", "error", ""
 SEVERITIES = (ERROR, WARNING, INFO, VERBOSE, UNSTATED)
@@ -54,7 +54,7 @@ _TRTEXEC = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] \[([VIWEFX])\] (?:\[T
 """All that precedes a message of trtexec, which most lines of a long log have."""
 
 
-@attrs.frozen
+@frozen
 class LogLine:
     """A line of a log, without what precedes its message.
 

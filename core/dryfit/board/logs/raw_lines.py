@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-import attrs
+from dryfit.attrs_classes import frozen
 
 CHUNK = 1 << 18
 """Bytes that are read at a time."""
@@ -40,7 +40,7 @@ _BARE_COLORS = re.compile(r"\[(?:\d{1,3};)*\d{1,3}m")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
 
 
-@attrs.frozen
+@frozen
 class RawLine:
     """A line of a file.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from dryfit.attrs_classes import define
 from dryfit.board.logs.layer_lists import LayerLists
 from dryfit.board.logs.message import FALLBACK, MEMORY, REASON, REFUSAL, KnownMessage
 from dryfit.board.logs.messages import FoundMessage, find_message
@@ -33,7 +34,7 @@ _ABOUT_BUILDER = re.compile(r"TRT|TensorRT|\bDLA|nvinfer", re.IGNORECASE)
 _SEPARATOR = re.compile(r"^[-=*# ]*$")
 
 
-@attrs.define
+@define
 class FallenLayer:
     """A layer that the log moves from the DLA to the GPU, or for which the build fails.
 
@@ -52,7 +53,7 @@ class FallenLayer:
     is_refused: bool = False
 
 
-@attrs.define
+@define
 class MessageCount:
     """A known message with its occurrences.
 
@@ -74,7 +75,7 @@ class MessageCount:
     values: dict[str, str] = attrs.field(factory=dict)
 
 
-@attrs.define
+@define
 class UnknownCount:
     """Warnings or errors that no known message matches, and that differ only in names and numbers.
 
@@ -91,7 +92,7 @@ class UnknownCount:
     count: int = 1
 
 
-@attrs.define
+@define
 class BoardLog:
     """What a log shows.
 

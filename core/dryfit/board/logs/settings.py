@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import define, frozen
 from dryfit.board.logs.prefixes import LogLine
 
 _RUNNING = re.compile(
@@ -25,7 +26,7 @@ _NUMBER = re.compile(r"\d+")
 PASSED, FAILED, UNFINISHED = "passed", "failed", "unfinished"
 
 
-@attrs.frozen
+@frozen
 class Board:
     """A board that a log's device lines fit.
 
@@ -58,7 +59,7 @@ _FAMILIES: Mapping[str, str] = {"orin": "agx-orin-64", "xavier": "agx-xavier"}
 """The platform for a device name without a number of multiprocessors."""
 
 
-@attrs.define
+@define
 class LogSettings:
     """What a log shows about its build; attributes that it does not show are None or empty.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.calibration_settings import CalibrationSettings
 from dryfit.builder.config.computation_type import computation_type
 from dryfit.builder.config.device_settings import DeviceSettings, require_network
@@ -41,7 +42,7 @@ from dryfit.target.verdict import Verdict
 __all__ = ["BuilderConfig", "BuilderFlag", "DeviceType", "EngineCapability", "MemoryPoolType", "ProfilingVerbosity"]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Inferred:
     """The tensor specs of a network for fixed input shapes, with the network revision that they belong to."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Specs
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class EngineLayer:
     """An engine layer whose kernel is chosen.
 
@@ -25,7 +24,7 @@ class EngineLayer:
     largest: Specs
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SelectedKernel:
     """The kernel that an engine layer got.
 

@@ -18,8 +18,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.errors import ConfigError, DryfitError
 from dryfit.network.data_types import STAND_IN_TYPES, DataType
@@ -54,7 +53,7 @@ def layer_list(pairs: Iterable[tuple[str, str]]) -> tuple[str, list[str]]:
     return ",".join(f"{name}:{word}" for name, word in words.items() if name not in unfit), unfit
 
 
-@attrs.frozen
+@frozen
 class PrecisionRules:
     """Precisions, or output types, of single layers.
 
@@ -147,7 +146,7 @@ class PrecisionRules:
 KIND, ONNX = "kind", "onnx"
 
 
-@attrs.frozen
+@frozen
 class LayerPattern:
     """A layer pattern.
 
@@ -199,7 +198,7 @@ COMMENT = re.compile(r"(^|\s)#.*")
 SPELLING = "pattern = DEVICE, where a pattern is a layer's name, kind:KIND or onnx:NODE"
 
 
-@attrs.frozen
+@frozen
 class PlacementRule:
     """A placement rule.
 
@@ -219,7 +218,7 @@ class PlacementRule:
         return LayerPattern(self.pattern, self.where)
 
 
-@attrs.frozen
+@frozen
 class PlacementRules:
     r"""Rules that give layers devices of their own.
 

@@ -12,6 +12,7 @@ from typing import IO, Any, ClassVar
 import attrs
 
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.target.tactics import processor_name, timing_file
 
@@ -22,7 +23,7 @@ _HEADER = {"dryfit timing cache": int, "processor": str}
 _ENTRY = {"group": str, "kernel": str, "version": int, "layout": str, "microseconds": float}
 
 
-@attrs.frozen(order=True)
+@frozen(order=True)
 class TimingCacheKey:
     """The key of a measurement.
 

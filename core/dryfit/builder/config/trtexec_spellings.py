@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.enumerations import MemoryPoolType
 from dryfit.errors import ConfigError
 from dryfit.network.copying import io_type
@@ -38,7 +37,7 @@ IO_TYPE_WORDS = {
 LINEAR_WORD = "chw"
 
 
-@attrs.frozen
+@frozen
 class IoFormat:
     """The type of one input or output, and its allowed formats.
 
@@ -170,7 +169,7 @@ _ROUNDED = "dlasram"
 _SIZE = re.compile(r"-?(\d+|\d*\.\d+)([BKMG]?)")
 
 
-@attrs.frozen
+@frozen
 class PoolSizes:
     """Memory pool limits parsed from a string.
 

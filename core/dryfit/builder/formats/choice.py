@@ -18,8 +18,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.builder.formats.forms import TensorForm, TensorForms
 from dryfit.builder.formats.sides import FormatSide, Sides
 from dryfit.engine.plan import Reformat
@@ -33,7 +32,7 @@ Memory = tuple[DataType, str]
 """What tells two ways to lie in memory apart: devices share the memory of the board."""
 
 
-@attrs.frozen
+@frozen
 class FormChoice:
     """One combination of forms.
 
@@ -91,7 +90,7 @@ def _as_they_are(giver: FormatSide, takers: Sequence[FormatSide]) -> FormChoice 
     return FormChoice(produced, [form for form, _ in taken], 0)
 
 
-@attrs.frozen
+@frozen
 class _Abilities:
     """What of a taker decides on the choice: those who have it in common are served alike."""
 
@@ -130,7 +129,7 @@ def _rank(
     return forbidden, moved, chosen_copies, spared
 
 
-@attrs.frozen
+@frozen
 class Formats:
     """The choice for a network.
 
@@ -194,7 +193,7 @@ def choose_formats(network: Network, sides: Sides) -> Formats:
     return Formats(forms, reformats, problems, converted_bytes)
 
 
-@attrs.frozen
+@frozen
 class _Crossing:
     """One taker of a tensor whose form lies in memory otherwise than the giver's.
 
@@ -217,7 +216,7 @@ class _Crossing:
     forbidden: str
 
 
-@attrs.frozen
+@frozen
 class _Choice:
     """What holds for all tensors with one key: `choose_formats` adds their names."""
 

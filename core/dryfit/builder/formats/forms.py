@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.rule import Rule
 from dryfit.target.formats import TensorFormat
 
 
-@attrs.frozen
+@frozen
 class TensorForm:
     """One way in which a tensor lies in memory: device, type and format."""
 
@@ -36,7 +35,7 @@ class TensorForm:
         return f"{self.dtype.text} {self.layout.name} on {self.device}"
 
 
-@attrs.frozen
+@frozen
 class TensorForms:
     """All ways in which a tensor is kept.
 

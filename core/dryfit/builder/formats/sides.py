@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.formats.forms import (
     BETWEEN_SEGMENTS,
@@ -48,7 +49,7 @@ def _reads_linear(variant: TargetVariant, dtype: DataType | None) -> bool:
     return not formats or any(one.name == LINEAR.name for some in lists for one in some)
 
 
-@attrs.frozen
+@frozen
 class FormatSide:
     """Someone who gives or takes a tensor.
 
@@ -88,7 +89,7 @@ def _layouts(
     } or {native: 0}
 
 
-@attrs.frozen
+@frozen
 class _Neighbours:
     """Devices of the segments that a segment reads from, and of those that read from it."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.fusion.lowering import LoweredNetwork
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.roles import LayerRole
@@ -64,7 +65,7 @@ class JoinedGroup:
     fusion: str = ""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class FusedGroup:
     """Layers that run as one.
 

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.fusion.engine_tensors import OUTPUT_COPY, EngineTensors
 from dryfit.builder.placement.partition import Partition
 from dryfit.builder.placement.roles import LayerRole
@@ -33,7 +34,7 @@ from dryfit.quantization.int8_steps import ASSUMED_RANGE, DynamicRange
 from dryfit.quantization.int8_weights import constant_weights, folded, folded_scale, int8_weights, is_folded
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LoweredNetwork:
     """The engine's network, and how it belongs to the one that was cut.
 

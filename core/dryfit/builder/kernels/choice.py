@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.enumerations import REFIT_FLAGS
 from dryfit.builder.config.optimization_profile import optimum_shapes
@@ -126,7 +127,7 @@ class _EqualGroups:
         return self._numbers[id(kernels)]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KernelChoice:
     """Chooses the kernels of one build.
 

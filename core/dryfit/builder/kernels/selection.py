@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import define
 from dryfit.builder.config.kernel_selector import EngineLayer, KernelSelector, SelectedKernel
 from dryfit.builder.kernels.timing import KernelTimes
 from dryfit.errors import BuildError, DryfitError
@@ -13,7 +14,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Kernel, Specs
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class KernelSelection:
     """The selector of one build.
 

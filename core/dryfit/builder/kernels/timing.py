@@ -7,9 +7,9 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.timing_cache import TimingCache, TimingCacheKey
 from dryfit.engine.buffers import new_array
 from dryfit.errors import BuildError, PluginError
@@ -35,7 +35,7 @@ _SHORTEST = 0.001
 Clock = Callable[[], float]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KernelTimes:
     """Tells how long kernels take for groups of one network.
 

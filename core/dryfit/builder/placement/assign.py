@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig, DeviceType
 from dryfit.builder.config.computation_type import computes_on_codes
 from dryfit.builder.placement.roles import LayerRole, layer_roles
@@ -38,7 +39,7 @@ DEFAULT_DEVICE, OWN_DEVICE = "the default device", "its own device"
 """Causes of layers of which there is nothing more to tell."""
 
 
-@attrs.frozen
+@frozen
 class Assignment:
     """The device of each layer, with the reasons.
 

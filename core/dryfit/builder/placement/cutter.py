@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.builder.placement.assign import Assignment
 from dryfit.builder.placement.graph_partition import partition_graph
 from dryfit.builder.placement.target_variant import TargetVariant
@@ -21,7 +20,7 @@ Segment = list[int]
 """Numbers of layers, in order."""
 
 
-@attrs.frozen
+@frozen
 class LayerRun:
     """One segment.
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.placement.assign import NOWHERE, Assignment, verdicts_of
 from dryfit.builder.placement.cutter import Cutter, Edge, LayerRun, Segment, with_source
@@ -33,7 +34,7 @@ Parts = Callable[["Partition", int, Mapping[str, int]], Sequence[Sequence[Layer]
 """(cut, index of a segment, bytes by pool that it may need) -> its layers in parts that fit, in order of execution."""
 
 
-@attrs.frozen
+@frozen
 class Partition:
     """The network's layers, cut into segments.
 

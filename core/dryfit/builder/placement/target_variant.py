@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.plugins import registry
@@ -27,7 +28,7 @@ def known_shape(spec: TensorSpec) -> Shape:
     return spec.shape if spec.is_static else tuple(max(extent, 1) if extent < 0 else extent for extent in spec.shape)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TargetVariant:
     """One target in one variant.
 

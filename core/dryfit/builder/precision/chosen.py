@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import EXCHANGED_TYPES, DataType
 from dryfit.network.format_combinations import FormatCombination
 from dryfit.network.layer import Layer
@@ -18,7 +19,7 @@ WEAK_TYPES = frozenset(EXCHANGED_TYPES)
 """Types that the builder may exchange for one another."""
 
 
-@attrs.frozen
+@frozen
 class Precisions:
     """Computation types.
 
@@ -142,7 +143,7 @@ class PrecisionCause(enum.StrEnum):
     """Conversions around it would move more bytes than INT8 saves."""
 
 
-@attrs.frozen
+@frozen
 class PrecisionReason:
     """The reason.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig, BuilderFlag
 from dryfit.builder.config.computation_type import REDUCED_TYPES
 from dryfit.builder.precision.chosen import PrecisionCause, PrecisionReason
@@ -27,7 +28,7 @@ INT8_OPERATIONS = frozenset({"SUM", "SUB", "PROD", "MAX", "MIN"})
 """Operations on two tensors that are computed in INT8; quotients and powers are not."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Int8Candidate:
     """A layer that was asked about in INT8.
 

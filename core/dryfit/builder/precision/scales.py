@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.computation_type import computes_on_codes
 from dryfit.builder.config.enumerations import QuantizationFlag
@@ -30,7 +29,7 @@ FoundRanges = Mapping[str, Solution]
 """Tensor name to what a calibrator found for it."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NetworkScales:
     """The scales of a network that is built, and the types in which its caller gives and takes tensors.
 

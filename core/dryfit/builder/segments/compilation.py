@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.formats.choice import Formats
 from dryfit.builder.fusion.groups import LayerPlace
 from dryfit.builder.fusion.lowering import LoweredNetwork
@@ -162,7 +162,7 @@ def _outer_tensor(network: Network, tensor: Tensor) -> Tensor:
     return new
 
 
-@attrs.frozen
+@frozen
 class SegmentFunction:
     """One of the functions that a target may have for its segments.
 

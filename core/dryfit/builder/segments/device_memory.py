@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.formats.choice import Formats
 from dryfit.builder.formats.forms import TensorForm, TensorForms
 from dryfit.builder.fusion.groups import FusedGroup, JoinedGroup
@@ -30,7 +31,7 @@ ACTIVATIONS = MemoryPool("ACTIVATIONS", {"": None}, holds="activations", alignme
 """The pool of a device that declares none for activations; aligned as TensorRT's own allocator is."""
 
 
-@attrs.frozen
+@frozen
 class DeviceMemory:
     """The layout of all devices' memory.
 
@@ -67,7 +68,7 @@ class PlacedTensor:
     segment: int
 
 
-@attrs.frozen
+@frozen
 class MemoryContents:
     """What has to lie in the memory of all devices.
 

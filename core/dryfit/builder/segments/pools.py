@@ -11,9 +11,9 @@ import heapq
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.placement.target_variant import Specs, TargetVariant, known_shape
 from dryfit.builder.precision.chosen import Precisions
 from dryfit.engine.memory_planner import plan_memory
@@ -28,7 +28,7 @@ _KEPT_TYPES = (DataType.FLOAT, DataType.HALF, DataType.BF16, DataType.INT8)
 """Types in which the build may keep a tensor that the network has in one of them."""
 
 
-@attrs.frozen
+@frozen
 class PoolNeeds:
     """Reckons for one device, at the shapes that the engine is optimised for.
 

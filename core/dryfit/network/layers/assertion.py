@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Inputs, Layer, LayerOwner, layer_kind
@@ -50,7 +50,7 @@ class Assertion(Layer):
         return []
 
 
-@attrs.frozen
+@frozen
 class AssertionRecord:
     """A condition that every run of an engine must satisfy.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Graph, Inputs, Layer, Specs, layer_kind
 from dryfit.network.layers.bodies import (
@@ -121,7 +122,7 @@ class ConditionalLayer(Layer):
         return max(map(body_multiply_accumulates, self.bodies))
 
 
-@attrs.frozen
+@frozen
 class LoopInputs:
     """The inputs of a loop, or their specs, by what they are to it.
 

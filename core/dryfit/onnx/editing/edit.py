@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 from onnx import ModelProto, NodeProto
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import OnnxImportError, PluginError, UnknownNameError
 from dryfit.onnx.editing.model_graph import ModelGraph, node_name
 from dryfit.onnx.editing.parts import tidy_reshapes
@@ -30,7 +31,7 @@ def _rules(rules: Iterable[str]) -> frozenset[str]:
     return frozenset(rules)
 
 
-@attrs.frozen
+@frozen
 class Edit:
     """One way of rewriting.
 
@@ -96,7 +97,7 @@ def find_edit(id: str) -> Edit:
     return all_edits()[id]
 
 
-@attrs.frozen
+@frozen
 class EditChoice:
     """An edit, everywhere or at one node.
 
@@ -124,7 +125,7 @@ class EditChoice:
         return cls(find_edit(name), node or None)
 
 
-@attrs.frozen
+@frozen
 class EditedModel:
     """What came of it.
 

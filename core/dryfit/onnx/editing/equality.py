@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import attrs
 import numpy as np
 from onnx import ModelProto
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError, OnnxImportError
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
@@ -30,7 +30,7 @@ DYNAMIC_BATCHES = (1, 3)
 """Batches that are tried where the model leaves it open."""
 
 
-@attrs.frozen
+@frozen
 class Proof:
     """What was compared.
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.layers.convolution import Convolution, Deconvolution
 from dryfit.network.layers.elementwise import ElementWiseOperation, UnaryOperation
 from dryfit.network.layers.reduction import ReduceOperation
@@ -21,7 +20,7 @@ from dryfit.onnx.registry import operator
 from dryfit.onnx.tensors import NodeInput
 
 
-@attrs.frozen
+@frozen
 class WindowAttributes:
     """Kernel, strides, dilations and paddings of a node, one value a spatial axis."""
 

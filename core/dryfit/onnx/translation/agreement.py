@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import define, frozen
 from dryfit.engine.binding import BoundEngine, specs_for
 from dryfit.engine.engine import Engine
 from dryfit.engine.resolved_operation import resolve_operations
@@ -50,7 +50,7 @@ def tensor_values(engine: Engine, feeds: Mapping[str, Array], *, num_threads: in
     return values
 
 
-@attrs.frozen
+@frozen
 class ProvedTensor:
     """A tensor that is quantized in both networks.
 
@@ -65,7 +65,7 @@ class ProvedTensor:
     explicit_scale: float
 
 
-@attrs.define
+@define
 class TensorAgreement:
     """What was found of one tensor, over all samples.
 
@@ -117,7 +117,7 @@ class TensorAgreement:
         self.noise += float(np.sum(np.square(difference)))
 
 
-@attrs.frozen
+@frozen
 class Agreement:
     """What was found.
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.layer import Layer
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
@@ -33,7 +32,7 @@ class UnequalScales(enum.Enum):
     KEEP = "keep"
 
 
-@attrs.frozen
+@frozen
 class CarriedScale:
     """The scale of one tensor.
 
@@ -54,7 +53,7 @@ class CarriedScale:
     stated: float | None = None
 
 
-@attrs.frozen
+@frozen
 class CarriedConflict:
     """Two scales of which implicit quantization has one.
 
@@ -79,7 +78,7 @@ class CarriedConflict:
         )
 
 
-@attrs.frozen
+@frozen
 class CarriedScales:
     """The scales of a network.
 

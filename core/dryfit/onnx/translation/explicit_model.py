@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.design import Design
 from dryfit.errors import OnnxImportError
 from dryfit.network.layer import Layer
@@ -21,7 +21,7 @@ from dryfit.onnx.translation.explicit_weights import ExplicitWeights, quantizati
 from dryfit.onnx.translation.quantization_nodes import carried_value
 
 
-@attrs.frozen
+@frozen
 class ExplicitModel:
     """What came of it.
 

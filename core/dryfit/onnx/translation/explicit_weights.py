@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 from onnx import NodeProto, helper
 
+from dryfit.attrs_classes import define, frozen
 from dryfit.builder.design import Design
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -26,7 +27,7 @@ from dryfit.quantization.int8_steps import DynamicRange
 from dryfit.quantization.int8_weights import Int8Weights, constant_weights, folded, int8_weights
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlannedWeights:
     """The weights of one layer that is computed in INT8.
 
@@ -45,7 +46,7 @@ class PlannedWeights:
     scale: Scale | None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class QuantizationPlan:
     """What an implicit build quantizes.
 
@@ -122,7 +123,7 @@ WEIGHTED_OPERATORS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 """Operators whose second input is weights that a device computes with in INT8."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class MadeNodes:
     """What becomes of nodes with weights.
 

@@ -24,10 +24,10 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import attrs
 from onnx import ModelProto
 
 from dryfit.atomic_file import write_atomically
+from dryfit.attrs_classes import frozen
 from dryfit.builder.config.layer_rules import PRECISION_WORDS, layer_list
 from dryfit.errors import CalibrationError
 from dryfit.network.data_types import DataType
@@ -45,7 +45,7 @@ from dryfit.quantization.int8_steps import is_inside_step, is_sum
 from dryfit.quantization.stored_ranges import StoredRange, StoredRanges
 
 
-@attrs.frozen
+@frozen
 class ImplicitPolicy:
     """What is done where the two forms differ.
 
@@ -66,7 +66,7 @@ class ImplicitPolicy:
     real_type: DataType = DataType.FLOAT
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ImplicitModel:
     """What came of it.
 
@@ -174,7 +174,7 @@ def implicit_model(
 _WORDS = {dtype: word for word, dtype in PRECISION_WORDS.items()}
 
 
-@attrs.frozen
+@frozen
 class WrittenFiles:
     """What was written.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-import attrs
 import onnx
 from onnx import ModelProto, inliner, version_converter
 
+from dryfit.attrs_classes import frozen
 from dryfit.builder.precision.int8_choice import INT8_OPERATIONS
 from dryfit.errors import OnnxImportError
 from dryfit.json_names import json_names
@@ -27,7 +27,7 @@ from dryfit.quantization.int8_steps import is_inside_step
 from dryfit.quantization.int8_weights import constant_weights
 
 
-@attrs.frozen
+@frozen
 class ImplicitPrecision:
     """The type of one layer.
 

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, node_name, used_names
 from dryfit.onnx.external_data import ExternalData
@@ -41,7 +42,7 @@ _MOVES_CODES = MOVING_OPERATORS | {
 """Operators that may stand between a quantization and its dequantization: they move or pick codes."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlainModel:
     """What came of it.
 

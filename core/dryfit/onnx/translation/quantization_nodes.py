@@ -19,6 +19,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import OnnxImportError
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
@@ -56,7 +57,7 @@ _WORDS: dict[int, str] = {
 }
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class QuantizationNode:
     """A quantize or dequantize node.
 
@@ -187,7 +188,7 @@ def _numbers(values: Array) -> str:
     return str(flat[0]) if flat.size == 1 else f"{flat.min()} to {flat.max()}"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlainWeights:
     """Dequantized weights.
 
@@ -228,7 +229,7 @@ class PlainWeights:
         return PlainWeights(node.output[0], move(self.codes), move(spread))
 
 
-@attrs.frozen
+@frozen
 class RequantizedWeights:
     """What becomes of weights when an implicit build quantizes them.
 

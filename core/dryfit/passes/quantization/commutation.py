@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.indexing import Scatter, ScatterReduction
@@ -55,7 +54,7 @@ def _data_and_fill(layer: Slice) -> Sequence[int]:
     return (0, 4) if has_fill else (0,)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Commutation:
     """What the table says of one kind of layer.
 

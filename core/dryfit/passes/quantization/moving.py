@@ -14,8 +14,7 @@ import abc
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer, LayerT
@@ -175,7 +174,7 @@ class QuantizationPass(abc.ABC):
         """Look at each layer once, in the order that the pass needs."""
 
 
-@attrs.frozen
+@frozen
 class Way:
     """Whether the layer next to a quantization or dequantization can be moved over.
 

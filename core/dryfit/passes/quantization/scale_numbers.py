@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.generators import Constant
 from dryfit.network.layers.quantization import Dequantize, Quantize
@@ -17,7 +18,7 @@ from dryfit.quantization.rewrites import held_identity
 Array = np.ndarray[Any, Any]
 
 
-@attrs.frozen
+@frozen
 class QuantizationNumbers:
     """What a code of a tensor stands for.
 
@@ -53,7 +54,7 @@ class QuantizationNumbers:
         return f"scale {values.item():.9g}{beside}"
 
 
-@attrs.frozen
+@frozen
 class _Values:
     """Values that compare by their numbers, unless scales are held: every type of scale is exact in FP64."""
 

@@ -6,9 +6,9 @@ INT32, or INT64 of INT16 data, of the input's scale times the weights' scale.
 
 from __future__ import annotations
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
@@ -19,7 +19,7 @@ CODE_TYPES = (DataType.INT8, DataType.UINT8, DataType.INT16)
 """The types of the codes that quantize methods compute on."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CodeGrid:
     """What the codes of a tensor stand for: `(q - zero_point) * scale`.
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -65,7 +65,7 @@ _ENDED_BY_ACTIVATIONS |= {"eltwise_difference", "eltwise_product", "eltwise_quot
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Formed:
     """A quantized operator that can be, and what it stands for.
 

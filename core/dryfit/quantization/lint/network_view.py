@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.window_layer import Pooling, PoolingType
@@ -16,7 +16,7 @@ from dryfit.quantization.range_sharing import covering_of
 from dryfit.rule import Rule
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class QuantizedWeights:
     """The weights of a layer that are a constant behind a dequantization.
 
@@ -224,7 +224,7 @@ Hit = tuple[Layer, Tensor, str]
 """The layer, its tensor and, in one sentence without its full stop, what was found there."""
 
 
-@attrs.frozen
+@frozen
 class LintFinding:
     """One place that violates a rule.
 

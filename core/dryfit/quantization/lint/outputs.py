@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType, Scale
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation
@@ -23,7 +23,7 @@ LINEAR_PIECES = frozenset(
 """Activations made of straight lines: they stretch no error of their input, and are computed with the layer before."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WeightedOutput:
     """A weighted layer whose output is quantized, dequantized and read.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Deconvolution, FullyConnected
@@ -20,7 +20,7 @@ BOUNDS = {DataType.INT8: (-128.0, 127.0), DataType.INT4: (-8.0, 7.0)}
 """Least and largest code of integer types. In floating-point types a scale loses no codes, only exponents."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RealCodes:
     """Weights divided by their scales.
 

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import NetworkError
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
@@ -18,7 +18,7 @@ from dryfit.quantization.methods.operators import operator_of
 from dryfit.reference.precision import limits as limits_of_type
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Operand:
     """An input: codes with a grid, or plain numbers (an INT32 bias, real numbers to quantize).
 
@@ -53,7 +53,7 @@ class Operand:
         return self.values.astype(np.int32) - np.int32(self.one_zero_point)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OperatorCall:
     """A use of an operator with values.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.quantized_operator import QuantizedOperator
@@ -23,7 +24,7 @@ Definition = Callable[[OperatorCall, "MethodRule"], Array]
 """From operands to the output, in numpy: the truth that kernels equal bit for bit."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Requirement:
     """What must hold of scales and zero points, as the library enforces it.
 
@@ -36,7 +37,7 @@ class Requirement:
     holds: Callable[[OperatorCall], bool]
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class MethodRule(Rule):
     """How a method computes an operator in one case.
 
@@ -114,7 +115,7 @@ class MethodRule(Rule):
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class QuantizeMethod:
     """A way to compute operators on quantized tensors.
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ConfigError
 from dryfit.network.tensor import Array
 from dryfit.quantization.rounding import RoundingMode, round_values
@@ -61,7 +61,7 @@ class Encoding(enum.Enum):
     FLOAT64 = "float64"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Requantization:
     """How sums become codes.
 
@@ -89,7 +89,7 @@ Scale = Array | np.float32
 _REAL_TYPES: dict[Encoding, Any] = {Encoding.FLOAT32: np.float32, Encoding.FLOAT64: np.float64}
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Multipliers:
     """What sums are multiplied with, as the record's encoding holds it.
 
@@ -211,7 +211,7 @@ _SHORT_BITS = 15
 _LEAST_SHIFT = -31
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class FixedPoint:
     """Multipliers as mantissa and power of two.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from dryfit.answers.placement import LayerAnswer
 from dryfit.answers.placement_text import listed_names
 from dryfit.answers.text import Block, Entries, Line, Table, bytes_text, type_text
+from dryfit.attrs_classes import frozen
 from dryfit.estimate_text import rate_text
 from dryfit.reporting.facts import ReportFacts, Variant
 from dryfit.reporting.figures import Figure, Part, chart, label, percent, time_unit
@@ -202,7 +201,7 @@ MOST_ERRORS = 3
 # Changes --------------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class LayerChange:
     """Layers that differ in the same way between two variants.
 

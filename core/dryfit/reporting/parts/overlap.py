@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from dryfit.answers.estimate import EstimateAnswer
 from dryfit.answers.estimated_trace import COPIES
 from dryfit.answers.trace import Slice
+from dryfit.attrs_classes import frozen
 from dryfit.estimate_text import duration
 from dryfit.reporting.facts import ReportFacts
 from dryfit.reporting.figures import WIDTH, Figure, Legend, chart, device_color, time_unit
@@ -18,7 +17,7 @@ NARROWEST_NAMED = 0.03
 """Share of the time that a bar must take for its number to fit inside."""
 
 
-@attrs.frozen
+@frozen
 class Placed:
     """A piece of one of several inferences, on the core that is free first.
 
@@ -70,7 +69,7 @@ def _rows_of(piece: Slice, cores: Mapping[str, int]) -> list[str]:
     return [device] if count == 1 else [f"{device} core {index}" for index in range(count)]
 
 
-@attrs.frozen
+@frozen
 class InFlight:
     """Several batches that start together.
 
@@ -152,7 +151,7 @@ ROW_HEIGHT = 32
 # Drawing --------------------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@frozen
 class Bar:
     """A piece of work in a picture.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.testing.operator_cases.habits import Habits
 
@@ -121,7 +121,7 @@ def drawn_pair(
     return (first, drawn_zero_point(random, dtype)), (second, drawn_zero_point(random, to_type))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WeightedGrids:
     """Grids of a weighted operator.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import UnknownNameError
 from dryfit.network.data_types import DataType
 
@@ -17,7 +18,7 @@ RELU6 = (0.0, 6.0)
 INT8, UINT8 = DataType.INT8, DataType.UINT8
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Habits:
     """What a library takes.
 
@@ -95,7 +96,7 @@ def habits_of(method: str) -> Habits:
     return _HABITS[family]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CaseTrial:
     """How cases are drawn.
 

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.quantized_operator import UNLIMITED, QuantizedOperator, fields_of_layer
@@ -19,7 +19,7 @@ Grid = tuple[Any, Any]
 """Scale and zero point; arrays where there is one a channel."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OperatorCase:
     """A quantized operator with the values of its inputs, in the network's layout.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Convolution, Deconvolution, FullyConnected
@@ -27,7 +27,7 @@ _RANDOM_REACH = (2.0**-12, 2.0**-8)
 _LARGEST_BIAS = 9000
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class _Weights:
     """Types of activations and weights, and whether these have a scale a channel."""
 
@@ -44,7 +44,7 @@ class _Weights:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class _Form:
     """A form of a convolution."""
 

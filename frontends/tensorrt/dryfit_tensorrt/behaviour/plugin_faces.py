@@ -12,6 +12,7 @@ from typing import Any, cast
 import attrs
 
 import dryfit
+from dryfit.attrs_classes import define
 from dryfit_tensorrt.behaviour.dimension_expressions import Node, extents_of, flattened, values_of
 from dryfit_tensorrt.behaviour.objects import called_back
 from dryfit_tensorrt.behaviour.plugin_fields import stored_fields
@@ -28,7 +29,7 @@ Shape = tuple[int, ...]
 _FAILED = object()
 
 
-@attrs.define
+@define
 class Record:
     """What a build found out about a plugin layer, so that a run needs nothing that belongs to the build.
 

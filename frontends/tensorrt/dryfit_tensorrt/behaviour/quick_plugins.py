@@ -13,9 +13,9 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import define
 from dryfit_tensorrt.behaviour import quick_combinations, quick_tensors
 from dryfit_tensorrt.behaviour.monitoring import report
 from dryfit_tensorrt.behaviour.plugin_faces import Face
@@ -42,7 +42,7 @@ _ARRAY_TYPES = {
 """Type of an attribute to the type of its field; arrays that have none are kept as bytes."""
 
 
-@attrs.define
+@define
 class Definition:
     """A registered plugin.
 

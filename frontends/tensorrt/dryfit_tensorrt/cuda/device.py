@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import os
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit_tensorrt.cuda.results import CudaCallError
 from dryfit_tensorrt.memory import statistics
 from dryfit_tensorrt.settings import Settings
@@ -31,7 +30,7 @@ GENERIC = ("NVIDIA GPU", (9, 0), 132)
 """A GPU that is not on a board: compute capability 9.0 is the first with all types up to FP8."""
 
 
-@attrs.frozen
+@frozen
 class SimulatedDevice:
     """The GPU of the chosen board.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import attrs
+from dryfit.attrs_classes import frozen
 
 
-@attrs.frozen
+@frozen
 class Advice:
     """What to do about one name.
 

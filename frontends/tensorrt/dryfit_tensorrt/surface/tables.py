@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit_tensorrt.surface.class_tables import CLASSES
 from dryfit_tensorrt.surface.enum_tables import ENUMERATIONS
 
@@ -16,7 +17,7 @@ MAJORS = (8, 10, 11)
 """Major versions in the order of the tables' columns."""
 
 
-@attrs.frozen
+@frozen
 class Parameter:
     """One parameter of a method.
 
@@ -35,7 +36,7 @@ class Parameter:
         return bool(self.default)
 
 
-@attrs.frozen
+@frozen
 class Member:
     """One member of a class.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 from llvmlite import ir
 from numba import types
 
+from dryfit.attrs_classes import frozen
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, FLOAT, INT, WORD, Builder, Loop, Value, load, offset, store
 from dryfit_cpu.compiler.tier import current_tier
@@ -32,7 +32,7 @@ def places(builder: Builder, base: Value, panel: tuple[Value, int], tile: tuple[
     return [builder.add(base, load(builder, WORD, offset(builder, tile[0], at), 8)) for at in tile[1]]
 
 
-@attrs.frozen
+@frozen
 class HeldArguments:
     """The arguments that are the same for many blocks.
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError
 
 UNDEFINED = 0
@@ -37,7 +38,7 @@ _SYMBOL = struct.Struct("<I2xHQ8x")
 _RELOCATION = struct.Struct("<QIIq")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Section:
     """One section: its header's fields, and its bytes; none where it has no place in the file."""
 
@@ -70,7 +71,7 @@ class Relocation:
     addend: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ObjectFile:
     """What a linker needs of an object.
 
@@ -176,7 +177,7 @@ PATCH_BYTES = 4
 STUB_BYTES = 16
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class InstructionSet:
     """How one instruction set is linked.
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
 from llvmlite import ir
 
+from dryfit.attrs_classes import frozen
 from dryfit_cpu import codes
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, SHORT, Builder, Value, load, offset, store, word
@@ -29,7 +29,7 @@ _TOGETHER = 4
 """Pixels whose sums go through each step together."""
 
 
-@attrs.frozen
+@frozen
 class BlockEnding:
     """What happens between the first multiplication and the last rounding."""
 
@@ -50,7 +50,7 @@ ENDINGS = {
 """Code to ending."""
 
 
-@attrs.frozen
+@frozen
 class StepNumbers:
     """The numbers of `Requantization` as LLVM values, FP32; names and order are those of its fields."""
 

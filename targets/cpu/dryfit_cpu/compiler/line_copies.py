@@ -20,10 +20,10 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 from llvmlite import ir
 from numba import types
 
+from dryfit.attrs_classes import frozen
 from dryfit_cpu.codes import interleavings
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, INT, WORD, Builder, Loop, Value, offset, operation, word
@@ -123,7 +123,7 @@ BLOCK_PIXELS = 16
 """Pixels that are made, or taken apart, at once."""
 
 
-@attrs.frozen
+@frozen
 class Interleaving:
     """One way to interleave.
 

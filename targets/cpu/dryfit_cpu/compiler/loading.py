@@ -18,8 +18,7 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError
 from dryfit_cpu.compiler import elf
 from dryfit_cpu.compiler.elf import (
@@ -43,7 +42,7 @@ class CannotLinkError(DryfitError):
     """The object has something that this linker does not know, though another may."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MemoryImage:
     """An object file with a place for everything.
 

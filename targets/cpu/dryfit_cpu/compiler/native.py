@@ -15,9 +15,9 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError
 from dryfit.forking import ForkSafeLock
 from dryfit.target.binding import Array
@@ -167,7 +167,7 @@ class Work:
         return self.native.descriptor(self._arguments)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NativeStep:
     """A step of native work only: consecutive ones run in the dispatcher without returning to Python.
 

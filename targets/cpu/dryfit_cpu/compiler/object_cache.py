@@ -15,8 +15,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.target import kept_files
 from dryfit.target.cache_folder import REMEDY, cache_folder
 from dryfit_cpu.compiler.tier import current_tier, this_processor
@@ -29,7 +28,7 @@ _told: set[str] = set()
 """Folders of which it was told that they cannot be written to."""
 
 
-@attrs.frozen
+@frozen
 class FunctionObject:
     """One native function as machine code.
 

@@ -45,6 +45,7 @@ import attrs
 from llvmlite import ir
 from numba import types
 
+from dryfit.attrs_classes import frozen
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.block_arguments import (
@@ -93,7 +94,7 @@ def _as_they_are(_builder: Builder, weights: list[Value]) -> list[Value]:
     return weights
 
 
-@attrs.frozen
+@frozen
 class JoinedWords:
     """The words of a turn, added together before they are added to the sums.
 
@@ -112,7 +113,7 @@ class JoinedWords:
         return builder.icmp_unsigned("!=", load(builder, BYTE, builder.add(self.table, piece)), BYTE(0))
 
 
-@attrs.frozen
+@frozen
 class BlockProduct:
     """What is multiplied, and how.
 
@@ -200,7 +201,7 @@ class BlockProduct:
         return self.prepared(builder, loaded)
 
 
-@attrs.frozen
+@frozen
 class BlockTerms:
     """What a block sums over, as LLVM values.
 

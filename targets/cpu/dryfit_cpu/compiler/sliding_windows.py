@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import attrs
 from numba import types
 
+from dryfit.attrs_classes import frozen
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import Builder, Loop, Value, operation, word
 
@@ -33,7 +34,7 @@ OUTPUTS_AHEAD = 8
 """How far ahead of the output that is computed the memory of outputs is asked for."""
 
 
-@attrs.frozen
+@frozen
 class WindowLine:
     """A run of outputs in one row, for a block of channels, as LLVM values.
 

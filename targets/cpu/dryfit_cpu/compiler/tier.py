@@ -25,6 +25,7 @@ from pathlib import Path
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import UnknownNameError
 from dryfit.target import kept_files
 from dryfit.target.cache_folder import cache_folder
@@ -42,7 +43,7 @@ class IntegerProducts(enum.Enum):
     BYTE_MATRICES = "two rows by two columns of eight signed bytes in each 128 bits"
 
 
-@attrs.frozen
+@frozen
 class Tier:
     """One way of making code.
 
@@ -207,7 +208,7 @@ _TELLING = _FEATURES | {
 """Lines of the description that do not change from minute to minute: of x86, and of Arm."""
 
 
-@attrs.frozen
+@frozen
 class Processor:
     """The machine that code is made for, in LLVM's words.
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 from llvmlite import ir
 from numba import types
 
+from dryfit.attrs_classes import frozen
 from dryfit_cpu.codes import PANEL_CHANNELS
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.emit import BYTE, INT, SHORT, Builder, Loop, Value, load, offset, store, word
@@ -26,7 +26,7 @@ SHORTS = emit.vector_of(SHORT, 2 * LANES)
 """A register of 16-bit integers."""
 
 
-@attrs.frozen
+@frozen
 class TileArithmetic:
     """How vectors of one kind of numbers are added and multiplied.
 

@@ -17,8 +17,7 @@ one row, in FP32.
 
 from __future__ import annotations
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit_cpu.compiler.tier import current_tier
 
 LOW_BYTES, HIGH_BYTES, LOW, HIGH, RATIO, LAST_LOW, LAST_HIGH, HAS_BIAS, ZERO_POINT = range(0, 36, 4)
@@ -34,7 +33,7 @@ LEAST_CHANNELS = 16
 """Fewer do not fill a block."""
 
 
-@attrs.frozen
+@frozen
 class Variants:
     """The code for one kind of work in windows.
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Deconvolution
@@ -44,7 +44,7 @@ from dryfit_cpu.kernels.windows import WindowGeometry, images_of, pair
 _COLLECT = NativeFunction("convolution", "collect")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Products:
     """What falls on the outputs of a group of channels.
 
@@ -91,7 +91,7 @@ def collect_work(
     return work, [long_bias]
 
 
-@attrs.frozen
+@frozen
 class _Columns:
     """Columns of the output: the first, how many, and how many outputs each of them joins."""
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Scale, ScaleMode
@@ -74,7 +74,7 @@ def has_constant_weights(layer: WeightedSum, specs: Specs) -> bool:
     return has_kernel
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Affine:
     """`factor * x + shift`.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.compiler.native import NativeStep, Work
 from dryfit_cpu.kernels.copying import copy_work
@@ -19,7 +20,7 @@ from dryfit_cpu.kernels.operands import ImageOperand, aligned_empty, bound_array
 VOLUME_RANK = 5
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Images:
     """Arrays with axes N, C, H, W or N, C, W or, until `batches` takes them apart, N, C, D, H, W.
 
@@ -59,7 +60,7 @@ def _batches(array: Array | None) -> Iterator[Array]:
 
 # Register blocks write a pixel's channels as vectors; into planes each lane would be a store of its own. A copy in
 # blocks afterwards, through the cache, costs less.
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DenseOperands:
     """What a kernel writes and adds, with the channels of a pixel together.
 

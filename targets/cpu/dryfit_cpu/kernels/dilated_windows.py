@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.codes import FIRST, PANEL_CHANNELS, SUM
@@ -50,7 +51,7 @@ _WORTHWHILE = 0.5
 """The part of the products that may be left. Our choice: short rows and small tiles cost some of what is won."""
 
 
-@attrs.frozen
+@frozen
 class _Band:
     """Neighbouring outputs along one axis that have the same places of the window inside the image.
 
@@ -87,7 +88,7 @@ def _bands(extent: int, outputs: int, kernel: int, dilation: int, before: int) -
     return bands
 
 
-@attrs.frozen
+@frozen
 class Rectangle:
     """Outputs that have the same places inside the image.
 
@@ -170,7 +171,7 @@ def rectangles(window: WindowGeometry) -> Sequence[Rectangle]:
     return found
 
 
-@attrs.frozen
+@frozen
 class _Place:
     """A place of a window, and the outputs for which it lies inside the image.
 

@@ -12,6 +12,7 @@ from typing import cast
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import BuildError, ExecutionError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
@@ -43,7 +44,7 @@ _CODES = {
 }
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Epilogue:
     """A group's layers after the main one, as a matrix product runs them.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.convolution import Convolution
 from dryfit.target.group import LayerGroup
@@ -172,7 +172,7 @@ def _with_whole_blocks(source: ImageOperand, threads: int) -> tuple[ImageOperand
     return ImageOperand.of(copy), copy_work(source.array, copy[:, :C], threads)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _ChannelWeights:
     """Packed weights, filled up with channels of zeros that the layer lacks.
 

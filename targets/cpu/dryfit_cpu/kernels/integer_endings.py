@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.quantization.rounding import RoundingMode
@@ -92,7 +93,7 @@ MANTISSAS, SHIFTS, DOUBLES = "mantissas", "shifts", "doubles"
 """Names of packed weights."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MethodNumbers:
     """The numbers of all output channels.
 
@@ -109,7 +110,7 @@ class MethodNumbers:
     real_bias: Array | None = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PackedFixedPoint:
     """Packed numbers that scale sums in the place of FP32 multipliers.
 

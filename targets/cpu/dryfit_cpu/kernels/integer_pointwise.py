@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType, ParametricRelu, Scale, ScaleMode
@@ -138,7 +138,7 @@ def cut_codes(binding: Binding) -> NativeStep:
 _LOOK_UP = NativeFunction("lookup", "look_up")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CodeTable:
     """What a group makes of each INT8 value.
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.target.kernels import Array, Binding
@@ -70,7 +71,7 @@ def _windows_shape(window: WindowGeometry, runs: int, run_words: int) -> tuple[i
     return (N * H * W, runs * run_words)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Input:
     """What the register block reads: pixels, and the runs of words that each sums over.
 
@@ -93,7 +94,7 @@ class Input:
     keeps: Sequence[object]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ChannelNumbers:
     """What belongs to the output channels of sums; all by groups, `[groups, channels]`.
 
@@ -139,7 +140,7 @@ def _multiplies_bytes() -> bool:
     return current_tier().staged_bytes == 1
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Repeated:
     """The pieces of k that weights with zero points are summed over twice, as `in_bytes` packed them.
 
@@ -189,7 +190,7 @@ class Repeated:
         return joined
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Panels:
     """Weights as this machine multiplies them, and what belongs to their channels; all by groups.
 

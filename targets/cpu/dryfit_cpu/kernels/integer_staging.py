@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.compiler.tier import current_tier
@@ -19,7 +20,7 @@ _SIZES = {current_tier().staged_bytes, 1} if current_tier().has_short_sums else 
 _STAGE = {size: NativeFunction("staging", "stage_bytes" if size == 1 else "stage_pairs") for size in _SIZES}
 
 
-@attrs.frozen
+@frozen
 class Staged:
     """A staged input: where its values lie.
 

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.target.kernels import Array
 from dryfit_cpu import codes
 from dryfit_cpu.codes import PANEL_CHANNELS
@@ -25,7 +26,7 @@ _LEAST_TURNS = 4
 _NOTHING, _NO_EPILOGUE = Pixels(0, 0, codes.FP32), Epilogue()
 
 
-@attrs.frozen
+@frozen
 class Axis:
     """One axis of the pixels: its extent, and the bytes from one to the next in input, output and residual."""
 
@@ -221,7 +222,7 @@ def chunks_of(outer: int, threads: int) -> int:
     return 1 if threads == 1 else min(outer, _CHUNKS_A_THREAD * threads)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MatrixProduct:
     """A matrix product in all its strides.
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
@@ -120,7 +120,7 @@ def product_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
     return real + fp32_bytes((chunks * scratch_bytes(found.weights, _TILES_AT_ONCE) // 4,))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NarrowProduct:
     """A product in all its strides.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Convolution, FullyConnected
@@ -30,7 +30,7 @@ from dryfit_cpu.kernels.operands import input_of
 WORD_BITS = 32
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NarrowWeights:
     """Weights of a layer with a matrix product, in the order in which it sums.
 
@@ -203,7 +203,7 @@ NARROW_TYPES = FLOATS | QUANTIZED | {DataType.E8M0}
 """Types of activations that groups with narrow weights may have."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NarrowGroup:
     """A group with a matrix product by narrow weights.
 

@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ExecutionError
 from dryfit.network.data_types import DataType
 from dryfit.network.tensor import Tensor, TensorSpec
@@ -20,7 +20,7 @@ from dryfit_cpu.codes import ELEMENT_CODES, FP32
 from dryfit_cpu.descriptors import Image, Pixels
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ImageOperand:
     """A four-dimensional array in N, C, H, W order.
 

@@ -13,6 +13,7 @@ from typing import cast
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import ParametricRelu, Scale, ScaleMode
@@ -62,7 +63,7 @@ _TRUTHS = {
 _IS_TRUE = Function(codes.IS_NOT_ZERO, 0.0, 0.0)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _PassForm:
     """A group as one pass: `outer(operation(inner(x), ...))`.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
@@ -102,7 +102,7 @@ _SPATIAL_AXES = 0b1100
 _AS_THEY_ARE = SampleSteps()
 
 
-@attrs.frozen
+@frozen
 class PoolingEnd:
     """Where pooled values come from, and what happens to them.
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.normalization import Lrn, Normalization
 from dryfit.network.layers.reduction import Reduce, ReduceOperation
@@ -42,7 +42,7 @@ from dryfit_cpu.kernels.operands import (
 _KEPT_AXES = 3
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ReducedAxes:
     """How arrays of one shape are walked, the first array first.
 

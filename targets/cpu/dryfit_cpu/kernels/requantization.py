@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import BuildError
 from dryfit.network.layer import Layer
 from dryfit.quantization.rounding import Rounding, RoundingFunction, RoundingMode
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from dryfit_cpu.kernels.integer_weights import IntegerWeights
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class StatedGroup(LayerGroup):
     """Dequantizations, a weighted sum and a quantization, which tell the geometry only.
 

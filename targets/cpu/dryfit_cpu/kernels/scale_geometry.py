@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.errors import ExecutionError
 from dryfit.network.layers.quantization import Dequantize, Quantize
 from dryfit.network.layers.scale_granularity import block_extents
@@ -39,7 +39,7 @@ def scale_blocks(layer: Quantize | Dequantize, specs: Specs) -> tuple[int, ...] 
     return blocks if is_one and (x.rank - 1 not in long or x.shape[-1] % blocks[-1] == 0) else None
 
 
-@attrs.frozen
+@frozen
 class ScaleGeometry:
     """Elements `[outer, rows, inner]` that lie together, and the strides of their scales in elements.
 

@@ -19,9 +19,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.layers.convolution import Deconvolution
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.target.group import LayerGroup
@@ -29,7 +29,7 @@ from dryfit.target.kernels import Array, Specs
 from dryfit_cpu.kernels.windows import Slices, WindowGeometry, images_of
 
 
-@attrs.frozen
+@frozen
 class AxisPlaces:
     """The places of a window along one axis that fall on the same outputs.
 
@@ -46,7 +46,7 @@ class AxisPlaces:
     dilation: int
 
 
-@attrs.frozen
+@frozen
 class WindowPart:
     """The places of one of the convolutions, along all axes.
 
@@ -74,7 +74,7 @@ class WindowPart:
         return chosen if chosen.size else np.zeros(shape, weights.dtype)
 
 
-@attrs.frozen
+@frozen
 class Phase:
     """Which outputs of images are one convolution, and its geometry.
 
@@ -159,7 +159,7 @@ def _phase(layer: Deconvolution, part: WindowPart, x: Shape, y: Shape) -> Phase 
     return Phase(part, window, first_input, (images.first_output, rows.first_output, columns.first_output), step)
 
 
-@attrs.frozen
+@frozen
 class _Axis:
     """One axis of a phase: where it begins in the input, how much of that it may read, its outputs, its padding."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.window_variants import HIGH, LOW, REAL_SUMS, STARTS, Variants, group_rows
@@ -65,7 +65,7 @@ def real_zeros() -> Array:
     return zeros
 
 
-@attrs.frozen
+@frozen
 class Limits:
     """The limits of two roundings and what is between and after them, as `kernels/requantization.py` has them."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.target.kernels import Array, Binding
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
@@ -22,7 +22,7 @@ _STAGE = NativeFunction("staging", "stage")
 _GATHER_WINDOWS = NativeFunction("staging", "gather_windows")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WindowInput:
     """An image as tiles read it.
 

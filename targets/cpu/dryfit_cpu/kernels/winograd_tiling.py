@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.target.kernels import Array
 from dryfit_cpu.compiler.native import NativeFunction, Work
 from dryfit_cpu.compiler.tier import current_tier
@@ -27,7 +26,7 @@ _STRIP_TILES = 28
 threads wait for each other too often."""
 
 
-@attrs.frozen
+@frozen
 class Tiling:
     """How an output is cut into tiles and strips.
 

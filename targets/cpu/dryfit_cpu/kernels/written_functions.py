@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.layer import Layer
 from dryfit.network.layers.activation import Activation, ActivationType
 from dryfit.network.layers.elementwise import Elementwise, ElementWiseOperation, Unary, UnaryOperation
@@ -39,7 +40,7 @@ _INNER = {
 }
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Formula:
     """`plain(x) + factor(x) * function(argument(x))`: polynomials by their coefficients, and one function at most."""
 

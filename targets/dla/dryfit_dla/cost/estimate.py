@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.target.cost import CostEstimate, CostQuestion, Energy, TransferQuestion, combined_error
 from dryfit.target.power_mode import PowerMode
 from dryfit_dla.cost.formula import step_cost
@@ -25,7 +24,7 @@ LAUNCH_SECONDS = 5e-6
 """Of the kernel that copies; as the GPU's own estimate has it."""
 
 
-@attrs.frozen
+@frozen
 class CopyPower:
     """What the GPU draws while it copies.
 

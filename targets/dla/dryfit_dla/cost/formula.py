@@ -13,15 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit.target.cost import StepCost
 from dryfit.target.power_mode import PowerMode
 from dryfit_dla.cost.parameters import ArrayRate, CostParameters
 
 
-@attrs.frozen
+@frozen
 class FeatureMap:
     """A tensor that a step reads or writes.
 
@@ -43,7 +42,7 @@ class FeatureMap:
         return self.dtype.bytes_of(self.batch * channels * self.positions)
 
 
-@attrs.frozen
+@frozen
 class Kernels:
     """What a step multiplies with.
 
@@ -92,7 +91,7 @@ class Kernels:
         return dtype.bytes_of(self.height * self.width * channels * rounded_up(self.maps, block))
 
 
-@attrs.frozen
+@frozen
 class CostStep:
     """What a device runs as one.
 

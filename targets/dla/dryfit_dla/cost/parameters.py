@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import attrs
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.data_types import DataType
 from dryfit_dla.sparsity import LARGEST_WEIGHTS
 
@@ -19,7 +20,7 @@ FITTED_ON = (
 )
 
 
-@attrs.frozen
+@frozen
 class ArrayRate:
     """How the multipliers work on one data type.
 
@@ -40,7 +41,7 @@ class ArrayRate:
     source: str
 
 
-@attrs.frozen
+@frozen
 class CostParameters:
     """The parameters of one board.
 

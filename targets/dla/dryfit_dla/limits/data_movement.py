@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.target.checks import Quantity, at_least, check, each, equals, one_of, parameter, software_is_at_least
 from dryfit.target.limits import Finding, Question, rule, rules
 from dryfit_dla import quantities
@@ -22,7 +21,7 @@ _SHUFFLE = f"{LAYERS}: Shuffle layer"
 _JOINING = ("concatenation", "slice")
 
 
-@attrs.frozen
+@frozen
 class Part:
     """One of the steps that a shuffle is decomposed into.
 

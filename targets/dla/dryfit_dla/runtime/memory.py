@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit_dla.loadable import Loadable, LoadableTensor
 from dryfit_dla.runtime.status import DlaError, Status
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RegisteredMemory:
     """A buffer that tasks of one core can use. Made by `Device.register`.
 

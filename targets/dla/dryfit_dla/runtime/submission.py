@@ -9,8 +9,7 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from dryfit.attrs_classes import frozen
 from dryfit.errors import UnknownNameError
 from dryfit_dla.loadable import LoadableTensor
 from dryfit_dla.runtime.event import RUNTIME_LOCK, Event
@@ -26,7 +25,7 @@ Memories = Sequence[RegisteredMemory] | Mapping[str, RegisteredMemory]
 """One memory for each input or output, in the module's order or by name."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Task:
     """One run of a module.
 
@@ -41,7 +40,7 @@ class Task:
     outputs: Memories
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class BoundTask:
     """A task that was checked against its core.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.network.layers.resize import ResizeCoordinateTransformation
 from dryfit.network.tensor import Array
 from dryfit.quantization.methods.call import OperatorCall
@@ -24,7 +24,7 @@ _KIND = ResizeCoordinateTransformation
 _SPATIAL = (2, 3)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Blend:
     """What an output index takes of an axis.
 
