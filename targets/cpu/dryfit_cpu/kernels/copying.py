@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
+from dryfit.attrs_classes import frozen
 from dryfit.target.kernels import Array
 from dryfit_cpu.codes import FIRST, NONE
 from dryfit_cpu.compiler.native import NativeFunction, Work
@@ -19,7 +19,7 @@ from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.descriptors import Elements, Extents, Function, Lines, TransposedTiles
 from dryfit_cpu.kernels.operands import element_code, require_extents
 
-_POINTWISE = NativeFunction("pointwise", "pointwise")
+_POINTWISE, _COPY = NativeFunction("pointwise", "pointwise"), NativeFunction("pointwise", "copy")
 TRANSPOSE = NativeFunction("transposition", "transpose")
 _AXES = 4
 _SHORT_ROW = 8
@@ -42,6 +42,8 @@ def pointwise_work(
     inner: Function = NO_FUNCTION,
 ) -> list[Work]:
     """Work that computes `outer(operation(inner(first operand), others))`; operands broadcast to the output."""
+    if operation == FIRST and inner == outer == NO_FUNCTION:
+        return copy_work(operands[0], output, threads)
     values = [np.broadcast_to(operand, output.shape) for operand in operands]
     arrays = {"output": output, **{name: values[min(place, len(values) - 1)] for place, name in enumerate("abc")}}
     return [
@@ -60,17 +62,9 @@ def copy_work(source: Array, destination: Array, threads: int) -> list[Work]:
     turned = transposition_work(np.broadcast_to(source, destination.shape), destination, threads)
     if turned is not None:
         return [turned]
-    arrays = {"output": destination, "a": np.broadcast_to(source, destination.shape)}
+    arrays = {"output": destination, "source": np.broadcast_to(source, destination.shape)}
     return [
-        _POINTWISE.work(
-            chunks,
-            operation=FIRST,
-            inner=NO_FUNCTION,
-            outer=NO_FUNCTION,
-            **arguments,
-            b=arguments["a"],
-            c=arguments["a"],
-        )
+        _COPY.work(chunks, **arguments)
         for chunks, arguments in placed_arguments(arrays, threads, has_long_rows=source.dtype == destination.dtype)
     ]
 
@@ -220,7 +214,7 @@ _LONGEST_PIXEL_BYTES = 256
 """What is written past the cache is written a pixel at once, or not so."""
 
 
-@attrs.frozen
+@frozen
 class TileShape:
     """What is transposed.
 

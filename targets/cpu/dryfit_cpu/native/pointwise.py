@@ -59,18 +59,15 @@ def pointwise(
     # Step by step over a piece, and not all steps for a vector: so there is a loop for each step, which LLVM unrolls
     # and keeps free of branches, in place of one for each combination of type, operation and function.
     scratch, scratch_b, scratch_c = stack_memory(), stack_memory(), stack_memory()
-    is_copy = operation == FIRST and inner.kind == NONE and outer.kind == NONE
     is_dense = a.kind == FP32 and a.stride3 == 4
     is_plain = output.kind == FP32 and output.stride3 == 4
     has_function = inner.kind != NONE or outer.kind != NONE
-    # One function, or one operation, of what lies together has no steps to share a piece: nor has a copy.
+    # One function, or one operation, of what lies together has no steps to share a piece.
     is_function = operation == FIRST and is_dense and is_plain and NONE in (inner.kind, outer.kind)
     is_operation = (
         operation != FIRST and is_dense and is_plain and not has_function and _is_simple(b)
         and (operation not in (MULTIPLY_ADD, SELECT) or _is_simple(c))
     )  # fmt: skip
-    if is_copy and a.kind == output.kind and _copy_pieces(chunk, extents, a, output):
-        return
     blocks = (extents.axis3 + LANES - 1) // LANES
     block, stop = share(chunk, blocks_of(extents, LANES))
     row, first = block // blocks, block % blocks
@@ -78,16 +75,13 @@ def pointwise(
     while block < stop:
         if first == blocks:
             first, (i0, i1, i2) = 0, _next_row(i0, i1, i2, extents)
-        is_whole = is_copy or is_function or is_operation
+        is_whole = is_function or is_operation
         last = min(blocks, first + stop - block, blocks if is_whole else first + _PIECE_BLOCKS)
         i3 = first * LANES
         count = min(last * LANES, extents.axis3) - i3
         from_a, from_b = element(a, i0, i1, i2, i3), element(b, i0, i1, i2, i3)
         from_c, to = element(c, i0, i1, i2, i3), element(output, i0, i1, i2, i3)
         block, first = block + last - first, last
-        if is_copy:
-            _copy(from_a, a.stride3, a.kind, to, output.stride3, output.kind, count)
-            continue
         if is_function:
             _apply_one(inner, outer, from_a, to, count)
             continue
@@ -109,6 +103,25 @@ def pointwise(
         apply_to_run(outer, source, piece, count)
         if not is_plain:
             _copy(piece, 4, FP32, to, output.stride3, output.kind, count)
+
+
+@native
+def copy(chunk: Chunk, source: Elements, output: Elements, extents: Extents) -> None:
+    """Copy values between types and layouts, over four axes; FP32 to a narrow type rounds to nearest even."""
+    # Not a part of `pointwise`: most networks copy something, and this compiles in a fraction of its time.
+    if source.kind == output.kind and _copy_pieces(chunk, extents, source, output):
+        return
+    blocks = (extents.axis3 + LANES - 1) // LANES
+    block, stop = share(chunk, blocks_of(extents, LANES))
+    row, first = block // blocks, block % blocks
+    i0, i1, i2 = indices(row, extents.axis1, extents.axis2)
+    while block < stop:
+        last, i3 = min(blocks, first + stop - block), first * LANES
+        count = min(last * LANES, extents.axis3) - i3
+        at, to = element(source, i0, i1, i2, i3), element(output, i0, i1, i2, i3)
+        _copy(at, source.stride3, source.kind, to, output.stride3, output.kind, count)
+        block, first = block + last - first, 0
+        i0, i1, i2 = _next_row(i0, i1, i2, extents)
 
 
 @inlined
