@@ -43,7 +43,7 @@ FEWEST_SAMPLES = 5
 """Two to learn from, two to select by, one to report."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Verdict:
     """What a quantized network is worth on some samples.
 
