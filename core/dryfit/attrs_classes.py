@@ -84,7 +84,8 @@ class _Later:
                 generate(self._class)
                 for name in [name for name, member in vars(self._class).items() if isinstance(member, _Later)]:
                     delattr(self._class, name)
-        for cls in owner.__mro__[owner.__mro__.index(self._class) :]:
+        line = owner.__mro__ if self._class in owner.__mro__ else self._class.__mro__  # `inspect` passes a metaclass
+        for cls in line[line.index(self._class) :]:
             member = vars(cls).get(self._name, self)
             if member is not self:
                 bind = getattr(type(member), "__get__", None)
