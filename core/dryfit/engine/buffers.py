@@ -64,13 +64,15 @@ def arena_arrays(
     """
     specs = [spec for spec, _, _, _ in tensors.values()]
     buffers: list[Buffer] = [(size_of(spec), first, last) for spec, _, first, last in tensors.values()]
-    buffers += [(size + SLACK if size else 0, step, step) for step, size in enumerate(workspaces)]
     offsets, total = plan_memory(buffers, ALIGNMENT)
     if is_watched():
         pieces = [aligned_bytes(size) for size in (*map(size_of, specs), *workspaces)]
     else:
-        arena = aligned_bytes(total)
+        # Workspaces begin at the same address in all steps, and share memory with nothing else: each thread then mostly
+        # finds its part in its own cache, and not in that of another core.
+        arena, workspace = aligned_bytes(total), aligned_bytes(max(workspaces, default=0) + SLACK)
         pieces = [arena[offset : offset + size] for offset, (size, _, _) in zip(offsets, buffers, strict=True)]
+        pieces += [workspace[:size] for size in workspaces]
     arrays = {
         name: _array(piece, spec, layout)
         for (name, (spec, layout, _, _)), piece in zip(tensors.items(), pieces, strict=False)
