@@ -1,6 +1,6 @@
 """Matrix products with INT4 weights, at the shapes of a small language model, beside FP32 and ONNX Runtime.
 
-Usage: python benchmarks/narrow_weights.py [--threads 1 2] [--rows 1 16 64] [--seconds 0.5] [--write]
+Usage: python benchmarks/narrow_weights.py [--threads 1 2] [--rows 1 16 64] [--seconds 3] [--write]
 
 Weights have FP32 scales in blocks of 32 along K. ONNX Runtime runs its operator MatMulNBits: with FP32 activations,
 which is the same arithmetic, and with activations that it quantizes to INT8, which is less exact and faster. All sides

@@ -102,10 +102,16 @@ def test_a_buffer_that_cannot_be_is_refused_by_its_number(buffer):
         plan_memory([(8, 0, 1), buffer])
 
 
-def test_workspaces_of_all_steps_begin_at_one_address_apart_from_tensors():
+def test_workspaces_of_several_threads_begin_at_one_address_apart_from_tensors():
     spec = TensorSpec((100,), DataType.FLOAT)
     tensors = {name: (spec, HostLayout.LINEAR, step, step + 1) for step, name in enumerate("abc")}
-    arrays, workspaces = arena_arrays(tensors, [100, 0, 5000])
+    arrays, workspaces = arena_arrays(tensors, [100, 0, 5000], num_threads=2)
     assert [len(one) for one in workspaces] == [100, 0, 5000]
     assert len({one.ctypes.data for one in workspaces if len(one)}) == 1
     assert not any(np.shares_memory(array, one) for array in arrays.values() for one in workspaces)
+
+
+def test_the_workspace_of_one_thread_takes_the_memory_of_tensors_that_are_not_live():
+    spec = TensorSpec((2000,), DataType.FLOAT)
+    arrays, workspaces = arena_arrays({"a": (spec, HostLayout.LINEAR, 0, 1)}, [0, 0, 5000])
+    assert np.shares_memory(arrays["a"], workspaces[2])
