@@ -1,6 +1,6 @@
 """Matrix products with INT4 weights, at the shapes of a small language model, beside FP32 and ONNX Runtime.
 
-Usage: python benchmarks/narrow_weights.py [--threads 1 2] [--rows 1 16 64] [--seconds 0.5] [--write]
+Usage: python benchmarks/narrow_weights.py [--threads 1 2] [--rows 1 16 64] [--seconds 3] [--write]
 
 Weights have FP32 scales in blocks of 32 along K. ONNX Runtime runs its operator MatMulNBits: with FP32 activations,
 which is the same arithmetic, and with activations that it quantizes to INT8, which is less exact and faster. All sides
@@ -15,7 +15,7 @@ import time
 from itertools import product
 
 import dryfit
-from kernels import PAUSE_SECONDS, LayerTime, require_equal
+from kernels import LayerTime, require_equal
 from measuring.machine import machine_text, versions_text
 from measuring.narrow_models import NarrowProduct
 from measuring.page import plain_table, table, write_section
@@ -43,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 16, 64])
-    parser.add_argument("--seconds", type=float, default=0.5, help="about how long each product may take")
+    parser.add_argument("--seconds", type=float, default=3.0, help="about how long each product may take")
     parser.add_argument("--write", action="store_true", help="write the table to the page in docs")
     arguments = parser.parse_args()
     rows = []
@@ -72,8 +72,8 @@ def compare(case: NarrowProduct, threads: int, budget: float) -> tuple[object, .
         str(level): timed(lambda session=session: session.run(None, inputs)) for level, session in sessions.items()
     }
     start = time.perf_counter()
-    take_turns(sides, 1, PAUSE_SECONDS)
-    seconds = take_turns(sides, rounds_within(time.perf_counter() - start, budget), PAUSE_SECONDS)
+    take_turns(sides, 1)
+    seconds = take_turns(sides, rounds_within(time.perf_counter() - start, budget))
     best = {side: min(times) for side, times in seconds.items()}
     return (
         threads,

@@ -183,7 +183,7 @@ class BoundEngine:
             resolved.workspace_bytes(self.specs, self._num_threads) if self._has_kernel(resolved) else 0
             for resolved in running
         ]
-        arrays, workspaces = arena_arrays(tensors, sizes)
+        arrays, workspaces = arena_arrays(tensors, sizes, self._num_threads)
         self._arrays.update(arrays)
         return workspaces
 

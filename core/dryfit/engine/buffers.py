@@ -51,26 +51,34 @@ def new_array(spec: TensorSpec, layout: HostLayout = HostLayout.LINEAR) -> Array
 
 
 def arena_arrays(
-    tensors: Mapping[str, tuple[TensorSpec, HostLayout, int, int]], workspaces: Sequence[int]
+    tensors: Mapping[str, tuple[TensorSpec, HostLayout, int, int]], workspaces: Sequence[int], num_threads: int = 1
 ) -> tuple[dict[str, Array], list[Array]]:
     """Allocate arrays in one arena; tensors that are never live at the same time share memory.
 
     Args:
         tensors: (static spec, layout, first step, last step) by tensor name.
         workspaces: bytes of scratch memory per step.
+        num_threads: that use it. With several, the workspaces of all steps are the same memory, apart from the tensors.
 
     Returns:
         The array of each tensor, and the workspace of each step.
     """
     specs = [spec for spec, _, _, _ in tensors.values()]
     buffers: list[Buffer] = [(size_of(spec), first, last) for spec, _, first, last in tensors.values()]
-    buffers += [(size + SLACK if size else 0, step, step) for step, size in enumerate(workspaces)]
+    # Memory that a dead tensor had is still in the cache of one thread. Several threads would find much of it in the
+    # caches of each other; a workspace in the same place has mostly been used by the same thread in the step before.
+    are_apart = num_threads > 1
+    if not are_apart:
+        buffers += [(size + SLACK if size else 0, step, step) for step, size in enumerate(workspaces)]
     offsets, total = plan_memory(buffers, ALIGNMENT)
     if is_watched():
         pieces = [aligned_bytes(size) for size in (*map(size_of, specs), *workspaces)]
     else:
         arena = aligned_bytes(total)
         pieces = [arena[offset : offset + size] for offset, (size, _, _) in zip(offsets, buffers, strict=True)]
+        if are_apart:
+            shared = aligned_bytes(max(workspaces, default=0) + SLACK)
+            pieces += [shared[:size] for size in workspaces]
     arrays = {
         name: _array(piece, spec, layout)
         for (name, (spec, layout, _, _)), piece in zip(tensors.items(), pieces, strict=False)

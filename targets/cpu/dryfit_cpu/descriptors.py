@@ -185,20 +185,30 @@ class SampleSteps(NamedTuple):
 
 
 class TileGrid(NamedTuple):
-    """Winograd's output tiles: rows and columns of them in an image, and those that a strip has of all."""
+    """Winograd's output tiles: rows and columns of them in an image, how many there are, and which are in a strip.
+
+    Each of the `parts` has `tiles` of them in the strip. Those of the first part begin at `first`, those of each other
+    part `tile_step` behind the ones before; the last part may end before. With a `channel_step` all parts have the same
+    tiles, and so many output channels each.
+    """
 
     rows: int
     columns: int
+    end: int
     first: int
     tiles: int
+    parts: int
+    tile_step: int
+    channel_step: int
 
 
 class Positions(NamedTuple):
-    """Tiles position by position, `[positions, tiles, channels]`: bytes from tile to tile, and between positions."""
+    """Tiles position by position, `[parts, positions, tiles, channels]`: bytes between tiles, positions and parts."""
 
     address: int
     tile_pitch: int
     position_bytes: int
+    part_bytes: int
 
 
 class Scales(NamedTuple):

@@ -254,3 +254,58 @@ def test_slices_grow_where_images_get_small():
         assert slices == expected
         for name, array in whole.items():
             np.testing.assert_array_equal(found[name], array)
+
+
+def test_quantized_networks_are_cut_although_their_weights_are_dequantized(monkeypatch):
+    generator, network = np.random.default_rng(0), dryfit.Network("batch")
+    x = network.add_input("x", dryfit.DataType.FLOAT, (BATCH, 32, 6, 6))
+    scale = network.add_constant((), np.float32(1 / 32)).get_output(0)
+    scales = network.add_constant((32,), np.full(32, 1 / 256, np.float32)).get_output(0)
+    data = network.add_dequantize(network.add_quantize(x, scale).get_output(0), scale).get_output(0)
+    # Larger than what shape inference evaluates: nobody knows their values before the run.
+    codes = network.add_constant((32, 32, 3, 3), generator.integers(-127, 128, (32, 32, 3, 3)).astype(np.int8))
+    weights = network.add_dequantize(codes.get_output(0), scales)
+    weights.axis = 0
+    convolved = network.add_convolution_nd(data, 32, (3, 3))
+    convolved.set_input(1, weights.get_output(0))
+    convolved.padding_nd = (1, 1)
+    codes_out = network.add_quantize(convolved.get_output(0), scale).get_output(0)
+    network.mark_output(network.add_dequantize(codes_out, scale).get_output(0))
+    engine = engine_of(network)
+    image = generator.standard_normal((BATCH, 32, 6, 6)).astype(np.float32)
+    whole, _ = run(engine, image, monkeypatch, 1 << 30)
+    monkeypatch.setattr(batch_slices, "SLICE_BYTES", 1)
+    context = engine.create_execution_context(num_threads=2)
+    (result,) = context.run({"x": image}).values()
+    np.testing.assert_array_equal(result, whole)
+    (bound,) = context._bindings.values()
+    assert [len(one.slices) for one in bound.stretches] == [BATCH]
+
+
+def test_constants_that_are_computed_in_the_run_are_not_cut(monkeypatch):
+    network = dryfit.Network("batch")
+    x = network.add_input("x", dryfit.DataType.FLOAT, (BATCH, 8, 32, 32))
+    values = np.random.default_rng(0).integers(-127, 128, (BATCH, 1, 32, 32)).astype(np.int8)
+    codes = network.add_constant(values.shape, values)
+    scale = network.add_constant((), np.float32(1 / 8)).get_output(0)
+    bias = network.add_dequantize(codes.get_output(0), scale).get_output(0)
+    network.mark_output(network.add_elementwise(x, bias, ElementWiseOperation.SUM).get_output(0))
+    image = np.random.default_rng(1).standard_normal((BATCH, 8, 32, 32)).astype(np.float32)
+    result, _ = run(engine_of(network), image, monkeypatch, 1, threads=2)
+    np.testing.assert_allclose(result, image + values / 8, rtol=1e-6)
+
+
+def test_each_thread_has_a_slice_of_a_batch_that_is_cut(monkeypatch):
+    generator, network = np.random.default_rng(0), dryfit.Network("batch")
+    x = network.add_input("x", dryfit.DataType.FLOAT, (8, 8, 16, 16))
+    pooled = network.add_pooling_nd(x, dryfit.PoolingType.MAX, (4, 4))
+    pooled.stride_nd = (4, 4)
+    weights = generator.standard_normal((8, 8, 1, 1)).astype(np.float32)
+    network.mark_output(network.add_convolution_nd(pooled.get_output(0), 8, (1, 1), weights).get_output(0))
+    monkeypatch.setattr(batch_slices, "SLICE_BYTES", 13000)
+    engine, image = engine_of(network), generator.standard_normal((8, 8, 16, 16)).astype(np.float32)
+    for threads, expected in ((1, [8, 1]), (2, [8, 2]), (3, [8, 1]), (4, [8]), (16, [8])):
+        context = engine.create_execution_context(num_threads=threads)
+        context.run({"x": image})
+        (bound,) = context._bindings.values()
+        assert [len(one.slices) for one in bound.stretches] == expected, threads

@@ -6,8 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dryfit.engine import memory_planner
+from dryfit.engine.buffers import arena_arrays
 from dryfit.engine.memory_planner import largest_live_set, plan_memory
 from dryfit.errors import BuildError
+from dryfit.network.data_types import DataType
+from dryfit.network.tensor import TensorSpec
+from dryfit.target.kernels import HostLayout
 
 
 @st.composite
@@ -96,3 +100,18 @@ def test_a_single_buffer_is_aligned_up():
 def test_a_buffer_that_cannot_be_is_refused_by_its_number(buffer):
     with pytest.raises(BuildError, match="buffer 1"):
         plan_memory([(8, 0, 1), buffer])
+
+
+def test_workspaces_of_several_threads_begin_at_one_address_apart_from_tensors():
+    spec = TensorSpec((100,), DataType.FLOAT)
+    tensors = {name: (spec, HostLayout.LINEAR, step, step + 1) for step, name in enumerate("abc")}
+    arrays, workspaces = arena_arrays(tensors, [100, 0, 5000], num_threads=2)
+    assert [len(one) for one in workspaces] == [100, 0, 5000]
+    assert len({one.ctypes.data for one in workspaces if len(one)}) == 1
+    assert not any(np.shares_memory(array, one) for array in arrays.values() for one in workspaces)
+
+
+def test_the_workspace_of_one_thread_takes_the_memory_of_tensors_that_are_not_live():
+    spec = TensorSpec((2000,), DataType.FLOAT)
+    arrays, workspaces = arena_arrays({"a": (spec, HostLayout.LINEAR, 0, 1)}, [0, 0, 5000])
+    assert np.shares_memory(arrays["a"], workspaces[2])

@@ -100,7 +100,7 @@ def _workspace_bytes(group: LayerGroup, specs: Specs, num_threads: int) -> int:
 
 
 def _tiling(window: WindowGeometry, threads: int) -> Tiling:
-    return Tiling(WHOLE_TILE, window, window.input[1] // PAIR, threads)
+    return Tiling(WHOLE_TILE, window, window.input[1] // PAIR, threads, may_cut_channels=True)
 
 
 def _scratch_shape(window: WindowGeometry, threads: int) -> tuple[int, int, int, int]:
@@ -158,7 +158,7 @@ def _bind(binding: Binding, window: WindowGeometry, panels: Array) -> NativeStep
     work += dense.before
     for strip in tiling.strips():
         work.append(tiling.input_work(_TRANSFORM_INPUT, read, transformed, strip, source.zero_point))
-        product, tables = _multiply_work(strip[1], transformed, panels, scratch, products)
+        product, tables = _multiply_work(tiling, strip[1], transformed, panels, scratch, products)
         work.append(product)
         keeps += tables
         work.append(tiling.output_work(_TRANSFORM_OUTPUT, products, strip, results))
@@ -167,7 +167,7 @@ def _bind(binding: Binding, window: WindowGeometry, panels: Array) -> NativeStep
 
 
 def _multiply_work(
-    tiles: int, transformed: Array, panels: Array, scratch: Array, products: Array
+    tiling: Tiling, tiles: int, transformed: Array, panels: Array, scratch: Array, products: Array
 ) -> tuple[Work, Sequence[Array]]:
     """Work that multiplies the tiles of a strip by the weights at each position, and the tables for it."""
     blocks, segments = block_table(tiles), np.zeros(1, np.int64)
@@ -179,6 +179,8 @@ def _multiply_work(
         pairs=scratch.shape[2] - 1,
         windows=panels.ctypes.data,
         panels=panels.shape[1],
+        part_panels=panels.shape[1] // tiling.channel_parts,
+        groups=panels.shape[1] * tiling.tile_parts,
         scratch=scratch.ctypes.data,
         products=positions_of(products),
     )

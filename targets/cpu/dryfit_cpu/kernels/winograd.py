@@ -40,6 +40,7 @@ from dryfit_cpu.kernels.window_products import stage_work
 from dryfit_cpu.kernels.windows import WindowGeometry
 from dryfit_cpu.kernels.winograd_tiling import Tiling
 from dryfit_cpu.native.winograd_matrices import KERNEL_TRANSFORMS
+from dryfit_cpu.tactics import PANELS
 
 CHANNEL_MULTIPLE = 16
 """Channels come in whole vectors of every tier."""
@@ -68,7 +69,7 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     transformed, products = map(workspace.take, tiling.plane_shapes)
     panels = binding.weight("positions", (tiling.positions, -(-K // PANEL_CHANNELS), C, PANEL_CHANNELS))
     # Each position is a matrix product of its own, with the register block of the direct convolution: 16 or 36 groups
-    # of one product, in one call, so that threads share positions and tiles alike.
+    # of one product for each part of a strip, in one call.
     # The sums at each position begin at nothing: the bias is added behind the transform.
     zeros = aligned_empty((panels.shape[1] * PANEL_CHANNELS,), np.float32)
     zeros[...] = 0
@@ -84,7 +85,7 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
     results = {"bias": bias.ctypes.data, "output": output.image, "residual": added, "finish": finish}
     for strip in tiling.strips():
         work.append(tiling.input_work(functions[0], source, transformed, strip))
-        product, tables = _multiply_positions(strip[1], transformed, (panels, zeros), products, K).work(threads)
+        product, tables = _multiply_positions(tiling, strip[1], transformed, (panels, zeros), products).work(threads)
         work.append(product)
         keeps += tables
         work.append(tiling.output_work(functions[1], products, strip, results))
@@ -93,22 +94,30 @@ def _convolve(size: int, functions: tuple[NativeFunction, NativeFunction], bindi
 
 
 def _multiply_positions(
-    tiles: int, transformed: Array, weights: tuple[Array, Array], products: Array, outputs: int
+    tiling: Tiling, tiles: int, transformed: Array, weights: tuple[Array, Array], products: Array
 ) -> MatrixProduct:
-    """`[positions, tiles, C] x [positions, C, outputs]`: a position is a group, its tiles are the pixels."""
+    """`[positions, tiles, C] x [positions, C, K]`: a position of a part is a group, its tiles are the pixels."""
     panels, zeros = weights
     return MatrixProduct(
-        axes=[Axis(tiles, transformed.strides[1], products.strides[1])],
+        axes=[Axis(tiles, transformed.strides[2], products.strides[2])],
         input=transformed.ctypes.data,
         output=pixels_at(products),
         segment_length=panels.shape[2],
         weights=panels.ctypes.data,
         bias=zeros.ctypes.data,
-        group_outputs=outputs,
+        group_outputs=tiling.window.output[1],
         group_offsets=[
-            (at * panels.strides[0], 0, at * transformed.strides[0], at * products.strides[0], 0)
+            (
+                at * panels.strides[0],
+                0,
+                part * transformed.strides[0] + at * transformed.strides[1],
+                part * products.strides[0] + at * products.strides[1],
+                0,
+            )
+            for part in range(tiling.parts)
             for at in range(panels.shape[0])
         ],
+        tactic=PANELS if tiling.parts > 1 else "",
     )
 
 

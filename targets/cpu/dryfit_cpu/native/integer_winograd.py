@@ -37,7 +37,7 @@ from dryfit_cpu.descriptors import (
 )
 from dryfit_cpu.native.indices import pixel, share
 from dryfit_cpu.native.requantization import channels_from, finish_rows, numbers_of
-from dryfit_cpu.native.winograd import input_tiles, tile_place
+from dryfit_cpu.native.winograd import input_tiles, part_and_tile, part_channels, tile_place
 from dryfit_cpu.native.winograd_matrices import (
     WHOLE_INPUT_TRANSFORM,
     WHOLE_KERNEL_TRANSFORM,
@@ -79,10 +79,15 @@ def multiply(
     pairs: int,
     windows: int,
     panels: int,
+    part_panels: int,
+    groups: int,
     scratch: int,
     products: Positions,
 ) -> None:
     """Sums over `pairs` of channels at each position: `[tiles, C] x [C, panels * 32]`, INT32.
+
+    Of the parts of a strip each multiplies by `part_panels`, and all together by so many `groups`: each part by all
+    panels, one after the other, or by panels of its own.
 
     Windows are weights, INT8 `[panels, pairs, 3 * 3, 32, 2]`. They are transformed here, for two rows of positions at
     a time, to scratch memory of each chunk: what they become is eight times as large, and would come from memory more
@@ -94,9 +99,10 @@ def multiply(
     weights = scratch + chunk.number * 2 * _EXTENT * column_bytes
     # The unit is a panel and a third of its positions: few panels are enough for several threads, and what is
     # transformed at a time, two rows of positions, stays in the cache of the thread that multiplies by it.
-    for index in range(*share(chunk, panels * _HALF)):
-        panel = index // _HALF
-        two = index - panel * _HALF
+    for index in range(*share(chunk, groups * _HALF)):
+        group = index // _HALF
+        two = index - group * _HALF
+        part, panel = group // part_panels, group % panels
         panel_windows = windows + panel * pairs * _WINDOW_BYTES
         _window_rows(two, panel_windows, pairs, weights, column_bytes)
         for column in range(2 * _EXTENT):
@@ -104,8 +110,9 @@ def multiply(
             row = weights + column * column_bytes
             # The next panel's windows are asked for, a part at each position.
             ahead = panel_windows + pairs * _WINDOW_BYTES + position * (pairs * _WINDOW_BYTES // _EXTENT**2)
-            read = transformed.address + position * transformed.position_bytes
-            to = products.address + position * products.position_bytes + panel * PANEL_ROW_BYTES
+            read = transformed.address + part * transformed.part_bytes + position * transformed.position_bytes
+            to = products.address + part * products.part_bytes + position * products.position_bytes
+            to += panel * PANEL_ROW_BYTES
             for channel in range(0, PANEL_CHANNELS, _CHANNELS):
                 for block in range(blocks.rows):
                     row_of = blocks.address + block * 16
@@ -131,27 +138,31 @@ def transform_output(
     ending: int,
     steps: RequantizationSteps,
 ) -> None:
-    """Transform `[positions, tiles, channels]` to sums, and requantize these as `native/integer_convolution.py` does.
+    """Transform `[parts, positions, tiles, channels]` to sums, and requantize them as `integer_convolution.py` does.
 
-    Channels are a multiple of 32. A block of sums goes through the stack.
+    Channels of a part are a multiple of 32. A block of sums goes through the stack.
     """
     scratch = stack_memory()
     held = held_arguments(
         0, 0, scales.starts, scales.multipliers, scales.real_bias, 0, 0, 0, 0, 0, ending, scratch, 0,
         output.pixel_stride, residual.pixel_stride, *numbers_of(steps),
     )  # fmt: skip
-    for index in range(*share(chunk, tiles.tiles)):
-        image, y, x = tile_place(tiles.first + index, tiles.rows, tiles.columns, _SIZE)
+    for turn in range(*share(chunk, tiles.parts * tiles.tiles)):
+        part, index, tile = part_and_tile(turn, tiles)
+        if tile >= tiles.end:
+            continue
+        image, y, x = tile_place(tile, tiles.rows, tiles.columns, _SIZE)
+        first = products.address + part * products.part_bytes + index * products.tile_pitch
         corner, added = pixel(output, image, y, x), pixel(residual, image, y, x)
         height, width = min(_SIZE, output.rows - y), min(_SIZE, output.columns - x)
-        for channel in range(0, output.channels, _CHANNELS):
+        for channel in range(*part_channels(part, tiles, output.channels), _CHANNELS):
             at_channel = channel * 4
             # Two vectors, since a register block's ending takes the channels of two: as wide as it packs to bytes.
-            for part in range(0, 2 * VECTOR_BYTES, VECTOR_BYTES):
+            for vector in range(0, 2 * VECTOR_BYTES, VECTOR_BYTES):
                 _output_tile(
-                    products.address + index * products.tile_pitch + at_channel + part,
-                    _EXTENT * products.position_bytes, products.position_bytes, scratch + part,
-                    _SIZE * BLOCK_ROW_BYTES, BLOCK_ROW_BYTES, scales.starts + at_channel + part,
+                    first + at_channel + vector,
+                    _EXTENT * products.position_bytes, products.position_bytes, scratch + vector,
+                    _SIZE * BLOCK_ROW_BYTES, BLOCK_ROW_BYTES, scales.starts + at_channel + vector,
                 )  # fmt: skip
             # A tile has rows and columns beyond the image where its size is no multiple of 4: they are computed, as all
             # tiles are computed alike, and left out here.

@@ -27,6 +27,21 @@ from dryfit_cpu.native.winograd_matrices import INPUT_TRANSFORMS, OUTPUT_TRANSFO
 
 
 @inlined
+def part_and_tile(turn: int, tiles: TileGrid) -> tuple[int, int, int]:
+    """The part of a strip that a turn is in, which of the part's tiles it is, and which of all."""
+    part = turn // tiles.tiles
+    index = turn - part * tiles.tiles
+    return part, index, tiles.first + part * tiles.tile_step + index
+
+
+@inlined
+def part_channels(part: int, tiles: TileGrid, channels: int) -> tuple[int, int]:
+    """The first channel of a part of a strip, and the end of its channels."""
+    first = part * tiles.channel_step
+    return first, first + tiles.channel_step if tiles.channel_step != 0 else channels
+
+
+@inlined
 def tile_place(tile: int, tile_rows: int, tile_columns: int, size: int) -> tuple[int, int, int]:
     """The image, row and column at which a tile of size x size begins."""
     line = tile // tile_columns
@@ -51,17 +66,20 @@ def input_tiles(size: int, transform: Any, *, together: int, value_bytes: int, t
         tiles: TileGrid,
         transformed: Positions,
     ) -> None:
-        """Transform `tiles` tiles to `[positions, tiles, channels]`; bytes of `fill` surround the source's images.
+        """Transform tiles to `[parts, positions, tiles, channels]`; bytes of `fill` surround the source's images.
 
         Channels are a multiple of those that are transformed at once. A tile that reaches beyond its image is first
         copied to the stack.
         """
         scratch = stack_memory()
-        for index in range(*share(chunk, tiles.tiles)):
-            image, y, x = tile_place(tiles.first + index, tiles.rows, tiles.columns, size)
+        for turn in range(*share(chunk, tiles.parts * tiles.tiles)):
+            part, index, tile = part_and_tile(turn, tiles)
+            if tile >= tiles.end:
+                continue
+            image, y, x = tile_place(tile, tiles.rows, tiles.columns, size)
             y, x = y - top, x - left
             corner = pixel(source, image, y, x)
-            to = transformed.address + index * transformed.tile_pitch
+            to = transformed.address + part * transformed.part_bytes + index * transformed.tile_pitch
             is_inside = y >= 0 and x >= 0 and y + extent <= source.rows and x + extent <= source.columns
             for channel in range(0, source.channels, together):
                 start, row_step, pixel_step = corner + channel * value_bytes, source.row_stride, source.pixel_stride
@@ -102,21 +120,26 @@ def _transform_output(size: int) -> Any:
         residual: Image,
         finish: Finish,
     ) -> None:
-        """Transform `[positions, tiles, channels]` to pixels, plus bias, residual and activation.
+        """Transform `[parts, positions, tiles, channels]` to pixels, plus bias, residual and activation.
 
-        Channels are a multiple of the lanes. Where the finish is not bypassing the limits are all that follows the
-        bias; else they are infinite. Such tiles, and those that reach beyond the image, go through the stack.
+        Channels of a part are a multiple of the lanes. Where the finish is not bypassing, the limits are all that
+        follows the bias; else they are infinite. Such tiles, and those that reach beyond the image, go through the
+        stack.
         """
         # A vector of channels at a time, all positions of it: 36 loads that are a position apart. Their distance is
         # padded by the kernel, as they would lie in one set of the first-level cache otherwise.
         scratch = stack_memory()
         row_bytes = extent * products.position_bytes
-        for index in range(*share(chunk, tiles.tiles)):
-            image, y, x = tile_place(tiles.first + index, tiles.rows, tiles.columns, size)
+        for turn in range(*share(chunk, tiles.parts * tiles.tiles)):
+            part, index, tile = part_and_tile(turn, tiles)
+            if tile >= tiles.end:
+                continue
+            image, y, x = tile_place(tile, tiles.rows, tiles.columns, size)
+            first = products.address + part * products.part_bytes + index * products.tile_pitch
             corner, added = pixel(output, image, y, x), pixel(residual, image, y, x)
             is_direct = finish.bypasses == 0 and y + size <= output.rows and x + size <= output.columns
-            for channel in range(0, output.channels, LANES):
-                start, offsets = products.address + index * products.tile_pitch + channel * 4, bias + channel * 4
+            for channel in range(*part_channels(part, tiles, output.channels), LANES):
+                start, offsets = first + channel * 4, bias + channel * 4
                 if is_direct:
                     transform(
                         start, row_bytes, products.position_bytes, corner + channel * 4, output.row_stride,

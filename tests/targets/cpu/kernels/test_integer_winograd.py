@@ -70,9 +70,10 @@ def test_the_same_kernel_rounds_as_each_device_does(rounding):
     assert_like_definition(chain, convolve_integers_in_tiles, exact_convolution(chain), rounding)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_strips_and_threads_change_no_bit(threads, monkeypatch):
-    chain = convolution((2, 64, 23, 21), 96, (3, 3), **SAME)
+@pytest.mark.parametrize("threads", [1, 2, 4, 5])
+@pytest.mark.parametrize("channels", [96, 128])
+def test_strips_and_threads_change_no_bit(channels, threads, monkeypatch):
+    chain = convolution((2, 64, 23, 21), channels, (3, 3), **SAME)
     chain.residual(0.05, rounds_first=False, operation=ElementWiseOperation.SUM)
     chain.quantize(0.03)
     feeds = chain.feeds()
