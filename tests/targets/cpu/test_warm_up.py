@@ -33,7 +33,9 @@ def test_every_native_function_is_compiled_ahead_of_time():
         if callable(value) and getattr(value, "__hash__", None) and value in compilation._NATIVE
     }
     assert written
-    assert set(warm_up.native_names()) == written
+    staged = tier.current_tier().staged_bytes
+    unused = {"staging.stage_pairs"} if staged == 1 else set()  # pairs are for processors without products of bytes
+    assert set(warm_up.native_names()) == written - unused
 
 
 def test_what_is_kept_is_not_compiled_again(monkeypatch):
