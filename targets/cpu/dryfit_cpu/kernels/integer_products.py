@@ -34,7 +34,14 @@ from dryfit_cpu.kernels.integer_staging import (
     without_steps,
 )
 from dryfit_cpu.kernels.integer_weights import REAL_BIAS, REPEATED, UNIT, accepted_weights
-from dryfit_cpu.kernels.matrix_products import chunks_of, joined, order_of, panel_table, tile_table, whole_blocks
+from dryfit_cpu.kernels.matrix_products import (
+    chunks_and_parts,
+    joined,
+    order_of,
+    panel_table,
+    tile_table,
+    whole_blocks,
+)
 from dryfit_cpu.kernels.operands import ImageOperand, Workspace, fp32_bytes, pixels_at, require_extents
 from dryfit_cpu.kernels.requantization import GroupRequantization, bound_requantization
 from dryfit_cpu.kernels.window_products import gather_work, pixel_axes
@@ -308,8 +315,10 @@ def bind_integer_product(
     if read.size != current_tier().staged_bytes:
         convolve, marks = _CONVOLVE_UNSIGNED, joined_words(panels)
         product_argument = marks.ctypes.data - panels.ctypes.data // _BLOCK_BYTES if marks is not None else 0
+    outer, inner = (tiles, table) if order == codes.TILES_OUTSIDE else (table, tiles)
+    chunks, inner_parts = chunks_and_parts(len(outer), len(inner), threads)
     main = convolve.work(
-        chunks_of(len(tiles if order == codes.TILES_OUTSIDE else table), threads),
+        chunks,
         input=Pixels(read.address, axes[2].input),
         weights=panels.ctypes.data,
         output=pixels_at(output)._replace(stride=axes[2].output),
@@ -318,6 +327,7 @@ def bind_integer_product(
         tiles=WordTable(tiles.ctypes.data, len(tiles)),
         panels=WordTable(table.ctypes.data, len(table)),
         order=order,
+        inner_parts=inner_parts,
         product_argument=product_argument,
         **numbers.arguments(steps, output, residual, depth * UNIT * _LARGEST_PRODUCT),
     )

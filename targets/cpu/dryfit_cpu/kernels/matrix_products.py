@@ -217,11 +217,6 @@ def order_of(tactic: str, tiles: Array, panels: Array, depth: int) -> int:
     return codes.TILES_OUTSIDE if by_tiles else codes.PANELS_OUTSIDE
 
 
-def chunks_of(outer: int, threads: int) -> int:
-    """Chunks of an outer loop of so many turns."""
-    return 1 if threads == 1 else min(outer, _CHUNKS_A_THREAD * threads)
-
-
 @frozen(eq=False)
 class MatrixProduct:
     """A matrix product in all its strides.
@@ -293,7 +288,7 @@ class MatrixProduct:
             panels = wide
         segments = np.array(runs, np.int64)
         outer, inner = (len(tiles), len(panels)) if tiles_outside else (len(panels), len(tiles))
-        chunks, inner_parts = _chunks(outer, inner, threads)
+        chunks, inner_parts = chunks_and_parts(outer, inner, threads)
         work = _CONVOLVE.work(
             chunks,
             input=Pixels(self.input, axes[2].input),
@@ -313,7 +308,7 @@ class MatrixProduct:
         return work, [segments, tiles, panels]
 
 
-def _chunks(outer: int, inner: int, threads: int) -> tuple[int, int]:
+def chunks_and_parts(outer: int, inner: int, threads: int) -> tuple[int, int]:
     """(chunks, parts of the inner loop): the outer loop is cut, and the inner one too where it has too few turns.
 
     Five panels for two threads are three rounds; ten halves are five, each half with all of its panel's weights.

@@ -51,15 +51,25 @@ def _block_of(product: IntegerProduct) -> Any:
 
 
 @inlined
-def _turns(order: int, chunk: Chunk, tiles: int, panels: int, tile_bytes: int) -> tuple[int, int, int]:
-    """How many turns the outer loop has, and how many tiles and panels each; a tile reads and writes so many bytes."""
+def _turns(
+    order: int, chunk: Chunk, inner_parts: int, tiles: int, panels: int, tile_bytes: int
+) -> tuple[int, int, int, int, int]:
+    """A chunk's turns of the outer loop, from one to the one behind the last, and in each: tiles, panels, the first.
+
+    The first is the tile or panel where the inner loop begins. A tile reads and writes so many bytes.
+    """
+    parts = min(inner_parts, chunk.chunks)
+    part, inner_part, outer_parts = chunk.number // parts, chunk.number % parts, chunk.chunks // parts
+    inner = panels if order == TILES_OUTSIDE else tiles
+    first, last = inner * inner_part // parts, inner * (inner_part + 1) // parts
+    outer, span, across = panels, last - first, 1
     # The larger operand is gone through once, outside; the smaller one is read again for each of its pieces, and stays
     # in the second-level cache meanwhile. `goes_by_tiles` says from which size of the weights on it is theirs. Then
     # some tiles go by together, which stay in the first-level cache.
-    if order != TILES_OUTSIDE:
-        return panels, tiles, 1
-    span = max(1, min(_TOGETHER_BYTES // tile_bytes, tiles // chunk.chunks))
-    return (tiles + span - 1) // span, span, panels
+    if order == TILES_OUTSIDE:
+        span = max(1, min(_TOGETHER_BYTES // tile_bytes, tiles // outer_parts))
+        outer, across = (tiles + span - 1) // span, last - first
+    return outer * part // outer_parts, outer * (part + 1) // outer_parts, span, across, first
 
 
 @inlined
@@ -90,15 +100,16 @@ def _convolver(product: IntegerProduct) -> Any:
         tiles: WordTable,
         panels: WordTable,
         order: int,
+        inner_parts: int,
         product_argument: int,
         ending: int,
         steps: RequantizationSteps,
     ) -> None:
         """Exact sums over k of input and weights, requantized, for tiles x panels.
 
-        Tile and panel tables are those of `native/convolution.py`; what belongs to the channels has a word a channel,
-        as the bias has there. What happens to a sum stands in `kernels/requantization.py`, step by step, under the same
-        names.
+        Tile and panel tables, chunks and inner parts are those of `native/convolution.py`; what belongs to the channels
+        has a word a channel, as the bias has there. What happens to a sum stands in `kernels/requantization.py`, step
+        by step, under the same names.
         """
         scratch = stack_memory()
         # A block that its channels do not fill reads and writes pieces of stack, which have room for all of them:
@@ -111,7 +122,8 @@ def _convolver(product: IntegerProduct) -> Any:
         for side in (24, 40):
             store_int32(piece_tile + side, _HALF * _CHANNELS)
         words = segments.runs * segments.length
-        outer, span, across = _turns(order, chunk, tiles.rows, panels.rows, _ROWS * (4 * words + output.stride))
+        tile_bytes = _ROWS * (4 * words + output.stride)
+        start, stop, span, across, first = _turns(order, chunk, inner_parts, tiles.rows, panels.rows, tile_bytes)
         # What is the same for all blocks is written to memory once, and a block gets its address: handing over some
         # thirty arguments for each block took longer than the products of the shortest blocks.
         read = (
@@ -120,11 +132,11 @@ def _convolver(product: IntegerProduct) -> Any:
         )  # fmt: skip
         for_blocks = held_arguments(*read, output.stride, residual.stride, *numbers_of(steps))
         for_pieces = held_arguments(*read, _CHANNELS, _CHANNELS, *numbers_of(steps))
-        for i in range(*share(chunk, outer)):
+        for i in range(start, stop):
             # What the next turn begins with is asked for, in pieces, while the blocks of this one are computed: the
             # processor foresees what lies behind a run, not the next panel or tile. On images of 7 x 7, whose weights
             # come from memory, that took 20 to 29 % off the time.
-            first_tile, first_panel = (i * span, 0) if order == TILES_OUTSIDE else (0, i)
+            first_tile, first_panel = (i * span, first) if order == TILES_OUTSIDE else (first, i)
             if order == TILES_OUTSIDE:
                 behind = min(first_tile + span, tiles.rows - 1)
                 next_ahead = input.address + load_int(tiles.address + behind * _TILE_BYTES)

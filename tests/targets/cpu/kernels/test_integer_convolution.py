@@ -32,6 +32,7 @@ from dryfit_cpu.kernels.dilated_windows import rectangles
 from dryfit_cpu.kernels.integer_endings import ending_of, without_needless_rounding
 from dryfit_cpu.kernels.integer_products import joined_words
 from dryfit_cpu.kernels.integer_weights import REPEATED, UNIT, in_bytes, integer_weights
+from dryfit_cpu.kernels.matrix_products import chunks_and_parts
 from dryfit_cpu.kernels.requantization import requantization_of
 from dryfit_cpu.kernels.windows import WindowGeometry
 
@@ -358,6 +359,23 @@ def test_channels_that_do_not_fill_a_block_are_computed_with_a_residual(channels
     chain.residual(0.05, rounds_first=rounds_first)
     chain.quantize(0.03)
     assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+
+
+@pytest.mark.parametrize("order", [codes.TILES_OUTSIDE, codes.PANELS_OUTSIDE])
+@pytest.mark.parametrize("channels", [24, 96, 160])
+def test_threads_share_the_pixels_where_there_are_few_channels(order, channels, monkeypatch):
+    shared = []
+
+    def noted(outer, inner, threads):
+        shared.append((threads, chunks_and_parts(outer, inner, threads)[0]))
+        return chunks_and_parts(outer, inner, threads)
+
+    monkeypatch.setattr(integer_products, "order_of", lambda *_: order)
+    monkeypatch.setattr(integer_products, "chunks_and_parts", noted)
+    chain = convolution((1, 20, 14, 30), channels, (1, 1))
+    chain.quantize(0.03)
+    assert_like_definition(chain, convolve_integers, exact_convolution(chain))
+    assert all(chunks >= threads for threads, chunks in shared)
 
 
 @pytest.mark.parametrize("limits", [None, (-0.4, 0.9), (0.05, 0.07)])
