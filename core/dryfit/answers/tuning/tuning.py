@@ -39,6 +39,7 @@ from dryfit.answers.tuning.weights import (
     biases_corrected_in_sequence,
     corrected_biases,
     rounded_by_effect,
+    rounded_by_effect_in_sequence,
     with_corrections,
 )
 from dryfit.atomic_file import write_atomically
@@ -513,12 +514,14 @@ class _Proposal:
         what: what was done, or why nothing.
         tries: number of networks that this one was chosen from by the samples that select.
         origin: what the candidate's model must compute the same as, if weights are rounded; None for the original.
+        alone: the same with corrections that are right whichever other layers are in INT8; None for none.
     """
 
     candidate: Candidate | None
     what: str
     tries: int = 1
     origin: ModelProto | None = None
+    alone: Candidate | None = None
 
 
 @attrs.frozen(eq=False)
@@ -580,7 +583,7 @@ class _Tuner:
         self.steps: list[TuningStep] = []
         self.segments = 0
         self._calibrator = ""
-        self._uncorrected: Candidate | None = None
+        self._alone: Candidate | None = None
         self._unshifted: Candidate | None = None
         self._shifting: frozenset[str] = frozenset()
 
@@ -622,7 +625,7 @@ class _Tuner:
             "centering": self._centered,
             "input-centering": lambda: self._with_centered_inputs(self.now),
             "scales": self._scaled,
-            "weight-rounding": self._with_rounded_weights,
+            "weight-rounding": lambda: self._with_rounded_weights(self.now),
             "bias-correction": lambda: self._corrected(self.now),
             "mixed-precision": self._mixed,
             "channel-splitting": self._split,
@@ -646,13 +649,11 @@ class _Tuner:
             is_taken = step not in EXACT_STEPS or worst_sqnr_db(origin, real) >= LEAST_EXACT_DB
         if is_taken:
             if step == "input-centering" and candidate.half != self.now.half:
-                self._unshifted, self._shifting = self._uncorrected or self.now, candidate.half - self.now.half
-            # Centering counts where it rounds weights first, which stay so in FP16.
-            rounds = step == "centering" and proposed.origin is not None
-            if (step in ("weight-rounding", "bias-correction") or rounds) and self._uncorrected is None:
-                self._uncorrected = self.now
-            elif step == "input-centering" and self._uncorrected is not None:
-                self._uncorrected = self._with_centered_inputs(self._uncorrected).candidate or self._uncorrected
+                self._unshifted, self._shifting = self._alone or self.now, candidate.half - self.now.half
+            if step in ("weight-rounding", "bias-correction") and self._alone is None:
+                self._alone = proposed.alone or self.now
+            elif step == "input-centering" and self._alone is not None:
+                self._alone = self._with_centered_inputs(self._alone).candidate or self._alone
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
         if is_taken and step in ("mixed-precision", "channel-splitting") and not self._is_reached(verdict):
@@ -670,15 +671,15 @@ class _Tuner:
         return brought.is_convincing and self._is_harmless(self._verdict, verdict)
 
     def _is_harmless(self, before: Verdict, after: Verdict) -> bool:
-        """Return whether the metric over all samples stays, which the mean of the samples does not tell.
+        """Return whether the metric over all samples and copies stays, which the mean of the samples does not tell.
 
         SQNR, by the logits of probabilities, may fall by `TOLERATED_LOSS_DB`, another metric by its standard error.
         """
         if self._judge.metric.name == "sqnr":
             return after.logit_db >= before.logit_db - TOLERATED_LOSS_DB
         # Of a share, one sample is just its standard error.
-        error = max(before.metric_error, after.metric_error)
-        return after.metric >= before.metric or before.metric - after.metric <= error * (1 + ROUNDING)
+        error = max(before.copies_error, after.copies_error)
+        return before.copies_metric - after.copies_metric <= error * (1 + ROUNDING)
 
     def _report(
         self,
@@ -765,6 +766,7 @@ class _Tuner:
             return _Proposal(None, "no channels can be shifted")
         ends = judge.ends_per_channel(model, names)
         variants: list[tuple[Centering, str, ModelProto | None]] = []
+        real: ModelProto | None = None
         for activations in (True, False):
             for rounds in (False, True):
                 found = center(model, judge.external, *ends, activations=activations, rounds=rounds)
@@ -774,6 +776,7 @@ class _Tuner:
                 what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
                 variants.append((found, f"{what}ranges by ", found.origin if rounds else None))
             if variants:
+                real = variants[0][0].model
                 break
         sets = judge.range_sets([each.model for each, _, _ in variants])
         tried = [
@@ -784,6 +787,7 @@ class _Tuner:
                     ranges={**ranges, **each.ranges},
                     statistics=shifted(self.now.statistics, each.shifts),
                     fixed=each.ranges,
+                    real=None if origin is None else real,
                 ),
                 what + name,
                 origin=origin,
@@ -796,7 +800,7 @@ class _Tuner:
 
     def _with_centered_inputs(self, now: Candidate) -> _Proposal:
         judge = self._judge
-        refused, extents = "no input that convolutions read lies on one side of zero", judge.input_extents()
+        refused, extents = "no shift of an input makes its codes much finer", judge.input_extents()
         for pads_below_kernel in (False, True):
             found = center_inputs(now.model, judge.external, extents, pads_below_kernel=pads_below_kernel)
             if not found.layers:
@@ -806,9 +810,13 @@ class _Tuner:
             if share > self._max_macs:
                 refused = "the layers that shift in FP16 exceed the limit of multiply-accumulates"
                 break
+            real = (
+                now.real and center_inputs(now.real, judge.external, extents, pads_below_kernel=pads_below_kernel).model
+            )
             candidate = attrs.evolve(
                 now,
                 model=found.model,
+                real=real,
                 ranges={**now.ranges, **found.ranges},
                 half=now.half | found.layers,
                 fixed={**now.fixed, **found.ranges},
@@ -859,19 +867,29 @@ class _Tuner:
             return _Proposal(None, f"no range is better, {len(roundings)} tried")
         return _Proposal(now, what, len(counts))
 
-    def _with_rounded_weights(self) -> _Proposal:
-        probe = self._judge.probe(self.now)
-        network = self._judge.network(self.now.model)
-        found = rounded_by_effect(network, probe, self._judge.collected[: 2 * MOST_LOOKED_AT])
-        if not found.kernels:
-            return _Proposal(None, "the nearest codes are the best ones")
-        model = with_corrections(self.now.model, self._judge.external, found)
-        candidate = attrs.evolve(self.now, model=model)
-        what = f"weights of {len(found.kernels)} layers rounded by their effect"
-        # Codes that are chosen for the energy of the error may leave a mean, which biases take back.
-        corrected = [attrs.evolve(one, what=f"{what}, and {one.what}") for one in self._corrections(candidate)]
-        tried = [_Proposal(candidate, what), *corrected]
-        return self._best(tried, prefers_first=True) or tried[0]
+    def _with_rounded_weights(self, candidate: Candidate) -> _Proposal:
+        """Return a network with weights rounded by their effect, and biases for these, from those as they were."""
+        judge, start = self._judge, candidate.uncorrected
+        network, real = judge.network(start.model), judge.probe(start)
+        probe = real if candidate is start else judge.probe(candidate)
+        fits = {
+            "": rounded_by_effect(network, real, judge.collected),
+            " in sequence": rounded_by_effect_in_sequence(network, probe, judge.collected, real),
+        }
+        # Layers that have gone to FP16 since get what they had.
+        base = judge.with_half(candidate, candidate.half)
+        tried = [
+            _Proposal(
+                base.with_corrected(with_corrections(base.model, judge.external, found)),
+                f"weights of {count_text(len(found.kernels), 'layer')} rounded by their effect{where}, with biases",
+            )
+            for where, found in fits.items()
+            if found.kernels
+        ]
+        found = self._best(tried, prefers_first=True)
+        if found is None:
+            return _Proposal(None, "no weights can be rounded by their effect")
+        return attrs.evolve(found, alone=tried[0].candidate)
 
     def _corrected(self, candidate: Candidate) -> _Proposal:
         """Return a network with corrected biases: each layer alone, unless another way convinces on what selects."""
@@ -883,14 +901,15 @@ class _Tuner:
         judge = self._judge
         samples = judge.collected[: 2 * MOST_LOOKED_AT]
         network, probe = judge.network(candidate.model), judge.probe(candidate)
+        real = None if candidate.real is None else judge.probe(candidate.uncorrected)
         found = {
-            "by data, each layer alone": corrected_biases(network, probe, samples),
+            "by data, each layer alone": corrected_biases(network, probe, samples, real),
             "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
-            "by data, in sequence": biases_corrected_in_sequence(network, probe, samples),
+            "by data, in sequence": biases_corrected_in_sequence(network, probe, samples, real),
         }
         return [
             _Proposal(
-                attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, one)),
+                candidate.with_corrected(with_corrections(candidate.model, judge.external, one)),
                 f"biases of {count_text(len(one.biases), 'layer')} corrected {name}",
             )
             for name, one in found.items()
@@ -900,14 +919,13 @@ class _Tuner:
     def _mixed(self) -> _Proposal:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
-        found, half = self._mixed_from(self.now), self.now.half
-        # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
-        if not self._is_reached(found.verdict) and self._uncorrected is not None:
-            other = self._mixed_from(self._uncorrected)
+        found, start = self._mixed_from(self.now), self.now
+        # Corrections of what layers before do in INT8 are errors where these leave it.
+        if not self._is_reached(found.verdict) and self._alone is not None and self._alone.digest != self.now.digest:
+            other = self._mixed_from(self._alone)
             # By the samples' mean, which tells more than a share of few samples does.
             if other.verdict.score > found.verdict.score:
-                found = other.after(found, "without rounded weights and corrected biases")
-                half = self._uncorrected.half
+                found, start = other.after(found, "without corrections for other layers in INT8"), self._alone
         # What layers that shift inputs take of the limit may be worth more elsewhere.
         if not self._is_reached(found.verdict) and self._unshifted is not None:
             other = self._mixed_from(self._unshifted)
@@ -915,12 +933,12 @@ class _Tuner:
             if "bias-correction" in self._steps:  # as both end, since only the first one may be corrected already
                 ends = (self._corrected_mixture(found), self._corrected_mixture(other))
             if ends[1].verdict.score > ends[0].verdict.score:
-                found, half = other.after(found, "without shifted inputs"), self._unshifted.half
+                found, start = other.after(found, "without shifted inputs"), self._unshifted
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
         if not self._is_reached(found.verdict):
             candidate, name, count = self._ranged_anew(found.candidate, found.verdict)
             if name:
-                other = self._mixed_from(attrs.evolve(candidate, half=half))
+                other = self._mixed_from(attrs.evolve(start, ranges=candidate.ranges))
                 other = attrs.evolve(other, tries=other.tries + count)
                 if gain(found.verdict, other.verdict, other.tries).is_convincing:
                     found = other.after(found, f"ranges by {name}")
@@ -930,6 +948,7 @@ class _Tuner:
         """Return a mixture with what is tried at its end, one after the other until the metric is reached."""
         for step, changed in (
             ("mixed-precision", self._with_real_sums),
+            ("weight-rounding", self._rounded_mixture),
             ("bias-correction", self._corrected_mixture),
             ("mixed-precision", self._with_real_outputs),
         ):
@@ -965,7 +984,7 @@ class _Tuner:
 
     def _with_more_half(self, found: _Mixture, layers: frozenset[str], what: str) -> _Mixture:
         """Return the mixture with more layers in FP16, if that convinces."""
-        candidate = attrs.evolve(found.candidate, half=found.candidate.half | layers)
+        candidate = self._judge.with_half(found.candidate, found.candidate.half | layers)
         if not layers or not self._keeps_segments(candidate):
             return found
         verdict = self._judge.verdict(candidate)
@@ -975,9 +994,16 @@ class _Tuner:
 
     def _corrected_mixture(self, found: _Mixture) -> _Mixture:
         """Return the mixture with the mean errors taken back that its INT8 layers leave, if that convinces."""
+        return self._with_corrections(found, self._corrected)
+
+    def _rounded_mixture(self, found: _Mixture) -> _Mixture:
+        """Return the mixture with the weights of its INT8 layers rounded by their effect, if that convinces."""
+        return self._with_corrections(found, self._with_rounded_weights)
+
+    def _with_corrections(self, found: _Mixture, correct: Callable[[Candidate], _Proposal]) -> _Mixture:
         corrected = _Proposal(None, "")
         if self._judge.has_int8(found.candidate):
-            corrected = self._corrected(found.candidate)
+            corrected = correct(found.candidate)
         if corrected.candidate is None:
             return found
         verdict = self._judge.verdict(corrected.candidate)
@@ -991,9 +1017,9 @@ class _Tuner:
             return _Proposal(None, "the metric is reached without")
         found = self._split_from(self.now)
         # Corrections take back errors that divided channels do not have.
-        start = self._uncorrected if self._shifting <= self.now.half else self._unshifted
+        start = self._alone if self._shifting <= self.now.half else self._unshifted
         if start is not None and not (found and self._is_reached(found.verdict)):
-            other = self._split_from(attrs.evolve(start, half=self.now.half))
+            other = self._split_from(self._judge.with_half(start, self.now.half))
             if found is None or (other is not None and other.verdict.score > found.verdict.score):
                 found = other and (other if found is None else other.after(found, "without corrections"))
         if found is None:
@@ -1098,8 +1124,8 @@ class _Tuner:
                 break
         else:
             ordered = sorted(verdicts, key=lambda half: -verdicts[half].score)
-            whole = (half for half in ordered if self._keeps_segments(attrs.evolve(found, half=half)))
-            found = attrs.evolve(found, half=next(whole, ordered[0]))
+            whole = (half for half in ordered if self._keeps_segments(judge.with_half(start, half)))
+            found = judge.with_half(start, next(whole, ordered[0]))
         share = sum(macs.get(name, 0) for name in found.half) / max(1, sum(macs.values()))
         what = f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates"
         return _Mixture(found, what, len(verdicts), verdicts[found.half])
@@ -1108,11 +1134,12 @@ class _Tuner:
 def divided_candidate(start: Candidate, pieces: Mapping[str, int], external: ExternalData) -> Candidate:
     """Return a quantized network with divided channels, all else as it was."""
     found = split(start.model, external, pieces, start.ranges)
+    real = start.real and split(start.real, external, pieces, start.ranges).model
     ranges = {**start.ranges, **{name: start.ranges[one] for name, one in found.likenesses.items()}, **found.ranges}
     half = start.half.union(name for name, one in found.origins.items() if one in start.half)
     fixed = {**start.fixed, **found.ranges}
     said = {**start.said, **{name: start.said[one] for name, one in found.origins.items() if one in start.said}}
-    return attrs.evolve(start, model=found.model, ranges=ranges, half=half, fixed=fixed, said=said)
+    return attrs.evolve(start, model=found.model, real=real, ranges=ranges, half=half, fixed=fixed, said=said)
 
 
 _PLANNED_OPTIONS = ("device", "precision", "precision_constraints", "calibration_cache", "ranges", "layer_precisions")
