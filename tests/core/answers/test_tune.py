@@ -915,6 +915,26 @@ def test_divided_channels_bring_accuracy_in_int8(device, activation, tmp_path):
         assert not dryfit.tune(path, samples, max_added_macs=0.0, **options).steps[-1].is_taken
 
 
+def test_more_layers_are_in_fp16_where_divided_channels_leave_room(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.3)
+    tuner.begin()
+    first = tuner._verdict
+    better = attrs.evolve(first, by_sample=first.by_sample + 1)
+    found = tuning._Mixture(tuner.now, "channels of 1 tensor divided", 3, first)
+    more = tuning._Mixture(tuner._judge.with_half(tuner.now, frozenset({"node_of_e"})), "1 layer in FP16", 2, better)
+    monkeypatch.setattr(tuner, "_split_from", lambda _: found)
+    monkeypatch.setattr(tuner, "_mixed_from", lambda start: more if start is tuner.now else None)
+    monkeypatch.setattr(tuner, "_ended", lambda mixture: mixture)
+    assert tuner._split().what == "1 layer in FP16, channels of 1 tensor divided"
+    assert tuner._split().tries == 5
+    more = attrs.evolve(more, verdict=first)
+    assert tuner._split() is found, "it brings nothing"
+    tuner._steps = ["channel-splitting"]
+    more = None
+    assert tuner._split() is found, "the user wants no layers in FP16"
+
+
 def test_divided_channels_are_not_tried_where_the_metric_is_reached(tmp_path):
     path, samples = tmp_path / "small.onnx", tmp_path / "samples.npy"
     onnx.save(divisible(), path)

@@ -1024,7 +1024,17 @@ class _Tuner:
                 found = other and (other if found is None else other.after(found, "without corrections"))
         if found is None:
             return _Proposal(None, "no channels can be divided")
+        if self._max_macs and "mixed-precision" in self._steps and not self._is_reached(found.verdict):
+            found = self._mixed_further(found)
         return self._ended(found)
+
+    def _mixed_further(self, found: _Mixture) -> _Mixture:
+        """Return the mixture with more layers in FP16, for which divided channels leave room in the limit."""
+        more = self._mixed_from(found.candidate)
+        is_convincing = gain(found.verdict, more.verdict, more.tries).is_convincing
+        if more.candidate.half == found.candidate.half or not is_convincing:
+            return found
+        return more.after(found, found.what) if self._is_harmless(found.verdict, more.verdict) else found
 
     def _split_from(self, start: Candidate) -> _Mixture | None:
         """Return a network with divided channels: the fewest pieces that reach the metric, the best if none do.
