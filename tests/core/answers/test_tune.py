@@ -935,6 +935,30 @@ def test_more_layers_are_in_fp16_where_divided_channels_leave_room(samples, monk
     assert tuner._split() is found, "the user wants no layers in FP16"
 
 
+def test_tensors_whose_division_cuts_segments_are_left_out(monkeypatch):
+    small = divisible()
+    judge = judge_of(small, np.random.default_rng(3).standard_normal((6, 3, 6, 6)).astype(np.float32))
+    tuner = tuning._Tuner(judge, small, 99.0, 0.0, max_added_macs=3.0)
+    tuner.begin()
+    start = tuner.now
+    sites = divisible_tensors(small, HERE, start.ranges)
+    noise = {name: np.array([share]) for name, share in zip(sites, (4.0, 2.0, 1.0), strict=True)}
+    macs = multiply_accumulates(judge.network(small))
+    every = tuner._divisions(start, sites, noise, np.array([9.0]), macs)
+    assert {"s", "t"} <= set(every[-1])
+
+    def keeps(candidate):
+        before, now = (parameters(one).kernels["node_of_e"].shape[1] for one in (small, candidate.model))
+        return before == now  # whether `s`, which this layer reads, is in one piece
+
+    monkeypatch.setattr(tuner, "_keeps_segments", keeps)
+    found = tuner._divisions(start, sites, noise, np.array([9.0]), macs)
+    assert "s" not in found[-1]
+    assert found[-1]["t"] > 1
+    monkeypatch.setattr(tuner, "_keeps_segments", lambda _: False)
+    assert tuner._divisions(start, sites, noise, np.array([9.0]), macs) == []
+
+
 def test_divided_channels_are_not_tried_where_the_metric_is_reached(tmp_path):
     path, samples = tmp_path / "small.onnx", tmp_path / "samples.npy"
     onnx.save(divisible(), path)

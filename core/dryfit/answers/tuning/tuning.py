@@ -33,7 +33,7 @@ from dryfit.answers.tuning.normalization import (
     scaled,
     shifted,
 )
-from dryfit.answers.tuning.splitting import divisible_tensors, next_division, split
+from dryfit.answers.tuning.splitting import Site, divisible_tensors, next_division, split
 from dryfit.answers.tuning.trials import Trials, digest
 from dryfit.answers.tuning.weights import (
     biases_corrected_in_sequence,
@@ -52,6 +52,7 @@ from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.estimate_text import two_digits
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
+from dryfit.network.tensor import Array
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.model_file import read_model, write_model
 from dryfit.plugins import registry
@@ -1052,11 +1053,7 @@ class _Tuner:
         noise = noise_of(probe, samples, judge.probabilities)
         is_left = [not one or not one <= start.half for one in noise.readers]
         by_name = {name: row for name, row, left in zip(probe.tensors, noise.ratios, is_left, strict=False) if left}
-        others = noise.ratios[is_left].sum(axis=0) - sum(row for name, row in by_name.items() if name in sites)
-        pieces: list[dict[str, int]] = []
-        limits: dict[str, Any] = {"most_added": self._max_added_macs, "half": start.half, "most_half": self._max_macs}
-        while found := next_division(sites, by_name, others, macs, pieces[-1] if pieces else {}, **limits):
-            pieces.append(found)
+        pieces = self._divisions(start, sites, by_name, noise.ratios[is_left].sum(axis=0), macs)
         best: _Mixture | None = None
         exact = judge.real_outputs(start.model)
         counts = sorted({len(pieces), *(1 << power for power in range(len(pieces).bit_length()))}) if pieces else []
@@ -1076,6 +1073,40 @@ class _Tuner:
             if self._is_reached(verdict):
                 break
         return best
+
+    def _divisions(
+        self,
+        start: Candidate,
+        sites: Mapping[str, Site],
+        noise: Mapping[str, Array],
+        total: Array,
+        macs: Mapping[str, int],
+    ) -> list[dict[str, int]]:
+        """Return the pieces of tensors as one division follows another, but for tensors that cut segments.
+
+        Args:
+            start: the undivided network.
+            sites: tensors that can be divided, by name.
+            noise: what the rounding of each tensor causes at the outputs, by name.
+            total: what all roundings cause.
+            macs: multiply-accumulates of each layer.
+        """
+        limits: dict[str, Any] = {"most_added": self._max_added_macs, "half": start.half, "most_half": self._max_macs}
+
+        def keeps_segments(pieces: Mapping[str, int]) -> bool:
+            return self._keeps_segments(divided_candidate(start, pieces, self._judge.external))
+
+        while True:
+            others = total - sum(row for name, row in noise.items() if name in sites)
+            found: list[dict[str, int]] = []
+            while one := next_division(sites, noise, others, macs, found[-1] if found else {}, **limits):
+                found.append(one)
+            if not found or keeps_segments(found[-1]):
+                return found
+            kept = {name: site for name, site in sites.items() if name not in found[-1] or keeps_segments({name: 2})}
+            if len(kept) == len(sites):
+                return found
+            sites = kept
 
     def _latencies(self, candidate: Candidate) -> str:
         """Return the estimated latencies before and after, in words; empty where a target estimates none."""
