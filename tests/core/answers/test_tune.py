@@ -653,7 +653,7 @@ def test_fp16_is_tried_without_corrections_for_other_layers(samples, monkeypatch
     small = four("Relu(a)")
     tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1, ["weight-rounding"])
     tuner.begin()
-    first = tuner._verdict
+    before, first = tuner.now, tuner._verdict
     alone, corrected = (attrs.evolve(tuner.now, ranges={**tuner.now.ranges, "y": end}) for end in (1.0, 2.0))
     monkeypatch.setattr(tuner, "_with_rounded_weights", lambda _: tuning._Proposal(corrected, "rounded", alone=alone))
     better = Verdict(first.sqnr_db, first.metric, first.by_sample + 1)
@@ -663,10 +663,12 @@ def test_fp16_is_tried_without_corrections_for_other_layers(samples, monkeypatch
     monkeypatch.setattr(tuner, "_mixed_from", lambda start: tuning._Mixture(start, "none", 1, worth[id(start)]))
     monkeypatch.setattr(tuner, "_ranged_anew", lambda candidate, _: (candidate, "", 0))
     monkeypatch.setattr(tuner, "_ended", lambda found: found)
-    worth = {id(corrected): better, id(alone): attrs.evolve(better, by_sample=first.by_sample + 2)}
+    worth = {id(corrected): better, id(before): better, id(alone): attrs.evolve(better, by_sample=first.by_sample + 2)}
     found = tuner._mixed()
     assert (found.candidate, found.tries) == (alone, 2)
     assert found.what == "none, without corrections for other layers in INT8"
+    worth[id(before)] = attrs.evolve(better, by_sample=first.by_sample + 3)
+    assert tuner._mixed().candidate is before, "nor with any"
 
 
 def test_large_networks_are_judged_on_fewer_samples(samples):

@@ -19,7 +19,7 @@ from dryfit.answers.asked import EXAMPLE_INPUTS, Asked, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import NetworkOptions, Options, option_name, shape_text
-from dryfit.answers.sample_gains import Gain, SampleParts, Verdict, divided, gain
+from dryfit.answers.sample_gains import CHANCE, Gain, SampleParts, Verdict, divided, gain, student_quantile
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
@@ -301,8 +301,8 @@ def tune(
     One sample in five, at most 16, reports what to expect; of the others one in three, at most 32, selects, and the
     rest is learned from. A step is taken if the mean gain of the selecting samples' SQNR, in the device's integer
     arithmetic, is more than chance: a t-test of the paired gains at 5 %, divided by the number of variants tried;
-    and if the SQNR over all of them together does not fall by more than half a dB, or another metric by more than its
-    standard error. A sample's SQNR is the mean over it and copies with moved pictures, if it has pictures.
+    and if the SQNR over all of them together does not fall by more than half a dB, or another metric by more than
+    chance. A sample's SQNR is the mean over it and copies with moved pictures, if it has pictures.
 
     Args:
         model: a path or an ONNX model.
@@ -585,6 +585,7 @@ class _Tuner:
         self.segments = 0
         self._calibrator = ""
         self._alone: Candidate | None = None
+        self._uncorrected: Candidate | None = None
         self._unshifted: Candidate | None = None
         self._shifting: frozenset[str] = frozenset()
 
@@ -650,11 +651,14 @@ class _Tuner:
             is_taken = step not in EXACT_STEPS or worst_sqnr_db(origin, real) >= LEAST_EXACT_DB
         if is_taken:
             if step == "input-centering" and candidate.half != self.now.half:
-                self._unshifted, self._shifting = self._alone or self.now, candidate.half - self.now.half
-            if step in ("weight-rounding", "bias-correction") and self._alone is None:
-                self._alone = proposed.alone or self.now
-            elif step == "input-centering" and self._alone is not None:
-                self._alone = self._with_centered_inputs(self._alone).candidate or self._alone
+                self._unshifted, self._shifting = self._uncorrected or self.now, candidate.half - self.now.half
+            if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
+                self._alone, self._uncorrected = proposed.alone, self.now
+            elif step == "input-centering":
+                self._alone, self._uncorrected = (
+                    one and (self._with_centered_inputs(one).candidate or one)
+                    for one in (self._alone, self._uncorrected)
+                )
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
         if is_taken and step in ("mixed-precision", "channel-splitting") and not self._is_reached(verdict):
@@ -674,12 +678,13 @@ class _Tuner:
     def _is_harmless(self, before: Verdict, after: Verdict) -> bool:
         """Return whether the metric over all samples and copies stays, which the mean of the samples does not tell.
 
-        SQNR, by the logits of probabilities, may fall by `TOLERATED_LOSS_DB`, another metric by its standard error.
+        SQNR, by the logits of probabilities, may fall by `TOLERATED_LOSS_DB`, another metric by what is chance.
         """
         if self._judge.metric.name == "sqnr":
             return after.logit_db >= before.logit_db - TOLERATED_LOSS_DB
-        # Of a share, one sample is just its standard error.
         error = max(before.copies_error, after.copies_error)
+        if len(after.by_sample) > 1:  # what chance reaches once in twenty
+            error *= student_quantile(1 - CHANCE, len(after.by_sample) - 1)
         return before.copies_metric - after.copies_metric <= error * (1 + ROUNDING)
 
     def _report(
@@ -917,16 +922,27 @@ class _Tuner:
             if one.biases
         ]
 
+    @property
+    def _less_corrected(self) -> dict[Candidate, str]:
+        """The plan with fewer corrections, and what is said of it."""
+        found = {}
+        if self._alone is not None and self._alone.digest != self.now.digest:
+            found[self._alone] = "without corrections for other layers in INT8"
+        if self._uncorrected is not None:
+            found[self._uncorrected] = "without rounded weights and corrected biases"
+        return found
+
     def _mixed(self) -> _Proposal:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
         found, start = self._mixed_from(self.now), self.now
         # Corrections of what layers before do in INT8 are errors where these leave it.
-        if not self._is_reached(found.verdict) and self._alone is not None and self._alone.digest != self.now.digest:
-            other = self._mixed_from(self._alone)
-            # By the samples' mean, which tells more than a share of few samples does.
-            if other.verdict.score > found.verdict.score:
-                found, start = other.after(found, "without corrections for other layers in INT8"), self._alone
+        for one, what in self._less_corrected.items():
+            if not self._is_reached(found.verdict):
+                other = self._mixed_from(one)
+                # By the samples' mean, which tells more than a share of few samples does.
+                if other.verdict.score > found.verdict.score:
+                    found, start = other.after(found, what), one
         # What layers that shift inputs take of the limit may be worth more elsewhere.
         if not self._is_reached(found.verdict) and self._unshifted is not None:
             other = self._mixed_from(self._unshifted)
@@ -1018,11 +1034,12 @@ class _Tuner:
             return _Proposal(None, "the metric is reached without")
         found = self._split_from(self.now)
         # Corrections take back errors that divided channels do not have.
-        start = self._alone if self._shifting <= self.now.half else self._unshifted
-        if start is not None and not (found and self._is_reached(found.verdict)):
-            other = self._split_from(self._judge.with_half(start, self.now.half))
-            if found is None or (other is not None and other.verdict.score > found.verdict.score):
-                found = other and (other if found is None else other.after(found, "without corrections"))
+        starts = self._less_corrected if self._shifting <= self.now.half else {self._unshifted: "without corrections"}
+        for start, what in starts.items():
+            if start is not None and not (found and self._is_reached(found.verdict)):
+                other = self._split_from(self._judge.with_half(start, self.now.half))
+                if found is None or (other is not None and other.verdict.score > found.verdict.score):
+                    found = other and (other if found is None else other.after(found, what))
         if found is None:
             return _Proposal(None, "no channels can be divided")
         if self._max_macs and "mixed-precision" in self._steps and not self._is_reached(found.verdict):
