@@ -53,7 +53,6 @@ from dryfit.answers.tuning.weights import (
     corrected_biases,
     parameters_of,
     rounded_by_effect,
-    rounded_by_effect_in_sequence,
     with_corrections,
 )
 from dryfit.calibration.jobs import SampleCount
@@ -610,15 +609,11 @@ def test_layers_in_fp16_have_the_weights_and_biases_of_before(samples):
     assert exact > tuning.LEAST_EXACT_DB > worst_sqnr_db(judge.exact, judge.real_outputs(candidate.model))
 
 
-@pytest.mark.parametrize("in_sequence", [False, True])
-def test_weights_are_rounded_by_their_effect_behind_centering_too(in_sequence, samples):
+def test_weights_are_rounded_by_their_effect_behind_centering_too(samples):
     judge, candidate = rounded_centering(samples)
     start = candidate.uncorrected
     network, real = judge.network(start.model), judge.probe(start)
-    if in_sequence:
-        found = rounded_by_effect_in_sequence(network, judge.probe(candidate), judge.collected, real)
-    else:
-        found = rounded_by_effect(network, real, judge.collected)
+    found = rounded_by_effect(network, real, judge.collected)
     assert set(found.kernels) == set(found.biases) == {f"node_of_{name}" for name in "ade"}
     rounded = candidate.with_corrected(with_corrections(candidate.model, HERE, found))
     assert rounded.real is candidate.real

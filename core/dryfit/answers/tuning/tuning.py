@@ -39,7 +39,6 @@ from dryfit.answers.tuning.weights import (
     biases_corrected_in_sequence,
     corrected_biases,
     rounded_by_effect,
-    rounded_by_effect_in_sequence,
     with_corrections,
 )
 from dryfit.atomic_file import write_atomically
@@ -876,26 +875,14 @@ class _Tuner:
     def _with_rounded_weights(self, candidate: Candidate) -> _Proposal:
         """Return a network with weights rounded by their effect, and biases for these, from those as they were."""
         judge, start = self._judge, candidate.uncorrected
-        network, real = judge.network(start.model), judge.probe(start)
-        probe = real if candidate is start else judge.probe(candidate)
-        fits = {
-            "": rounded_by_effect(network, real, judge.collected),
-            " in sequence": rounded_by_effect_in_sequence(network, probe, judge.collected, real),
-        }
+        found = rounded_by_effect(judge.network(start.model), judge.probe(start), judge.collected)
+        if not found.kernels:
+            return _Proposal(None, "no weights can be rounded by their effect")
         # Layers that have gone to FP16 since get what they had.
         base = judge.with_half(candidate, candidate.half)
-        tried = [
-            _Proposal(
-                base.with_corrected(with_corrections(base.model, judge.external, found)),
-                f"weights of {count_text(len(found.kernels), 'layer')} rounded by their effect{where}, with biases",
-            )
-            for where, found in fits.items()
-            if found.kernels
-        ]
-        found = self._best(tried, prefers_first=True)
-        if found is None:
-            return _Proposal(None, "no weights can be rounded by their effect")
-        return attrs.evolve(found, alone=tried[0].candidate)
+        rounded = base.with_corrected(with_corrections(base.model, judge.external, found))
+        what = f"weights of {count_text(len(found.kernels), 'layer')} rounded by their effect, with biases"
+        return _Proposal(rounded, what, alone=rounded)
 
     def _corrected(self, candidate: Candidate) -> _Proposal:
         """Return a network with corrected biases: each layer alone, unless another way convinces on what selects."""

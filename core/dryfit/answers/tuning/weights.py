@@ -106,44 +106,6 @@ def rounded_by_effect(network: Network, probe: LayerProbe, samples: Sequence[Fee
     return _fitted(fits)
 
 
-def rounded_by_effect_in_sequence(
-    network: Network, probe: LayerProbe, samples: Sequence[Feeds], real: LayerProbe
-) -> Corrections:
-    """Return weights and biases like `rounded_by_effect`, for the inputs that the quantized network gives each layer.
-
-    The layers before have their new weights already. So codes are also chosen by how their inputs are wrong.
-
-    Args:
-        network: the network with weights and biases as they are.
-        probe: engines of the quantized network, with `sums_of(network)` as taps; layers that are left out keep what
-            they have there.
-        samples: inputs.
-        real: the same of the network with weights and biases as they are.
-    """
-    fits = {layer.name: _Fit(one) for one, layer in _convolutions(network, probe).values()}
-    targets: list[dict[str, Array]] = []
-    for feeds in samples:
-        real.run(feeds)
-        targets.append({name: fit.targets(real.exact(fit.sums)) for name, fit in fits.items()})
-    last = _last_readers(network, probe)
-    now: list[dict[str, Array]] = [dict(feeds) for feeds in samples]
-    for index, layer in enumerate(probe.layers):
-        inputs = [_inputs_of(layer, one, probe) for one in now]
-        fit = fits.get(layer.name)
-        if fit is not None:
-            for one, target in zip(inputs, targets, strict=True):
-                fit.add(one[fit.source], target.pop(layer.name))
-            fit.solve()
-            inputs = [{**one, fit.sums: fit.run(one[fit.source])} for one in inputs]
-        for one, given in zip(now, inputs, strict=True):
-            found = given.get(layer.output)
-            found = probe.with_rounded_weights(given, layer.output) if found is None else found
-            one[layer.output] = rounded(found, layer.output_scale) if layer.output_scale else found
-            for name in [each for each in one if last.get(each, len(probe.layers)) <= index]:
-                del one[name]
-    return _fitted({fit.layer.name: fit for fit in fits.values()})
-
-
 def _fitted(fits: Mapping[str, _Fit]) -> Corrections:
     """Return what layers are given by name."""
     kernels, biases = {}, {}
@@ -161,19 +123,15 @@ class _Fit:
 
     Attributes:
         layer: the same.
-        source: name of its input.
-        sums: name of its output.
         kernel: weights on the grid of their codes, once solved.
         bias: biases, likewise.
     """
 
     def __init__(self, layer: Convolution) -> None:
         self.layer = layer
-        self.source, self.sums = layer.connected_input(0).name, layer.get_output(0).name
         assert layer.kernel is not None  # noqa: S101  such layers are left out
         self.kernel: Array = layer.kernel
         self.bias: Array = np.zeros(layer.num_output_maps, layer.kernel.dtype) if layer.bias is None else layer.bias
-        self._is_solved = False
         self._count = 0
         self._sums: list[Array] = []
 
@@ -184,7 +142,7 @@ class _Fit:
 
     def add(self, inputs: Array, targets: Array) -> None:
         """Add the inputs of a sample, and what the sums should be."""
-        columns = _columns(self.layer, inputs, POSITIONS).astype(np.float32)
+        columns = _columns(self.layer, inputs).astype(np.float32)
         turned = columns.transpose(0, 2, 1)
         found = [columns.sum(axis=2), targets.sum(axis=2), columns @ turned, targets @ turned]
         found = [one.astype(np.float64) for one in found]
@@ -192,28 +150,16 @@ class _Fit:
         self._count += columns.shape[2]
 
     def solve(self) -> None:
-        """Find the weights and biases, once."""
-        if self._is_solved:
-            return
-        self._is_solved = True
-        layer = self.layer
+        """Find the weights and biases."""
         x, t, xx, tx = (one / self._count for one in self._sums)
         # A bias takes back what the means do, so that only what differs from them counts.
         covariance = xx - x[:, :, None] * x[:, None, :]
         wanted = tx - t[:, :, None] * x[:, None, :]
-        groups = layer.num_groups
+        groups = self.layer.num_groups
         rows = _descended(self.kernel.astype(np.float64), covariance, groups, wanted)
         found = rows.reshape(groups, -1, covariance.shape[1])
         bias = t - (found @ x[:, :, None])[..., 0]
         self.kernel, self.bias = rows.astype(self.kernel.dtype), bias.reshape(-1).astype(self.bias.dtype)
-        self._sums = []
-
-    def run(self, inputs: Array) -> Array:
-        """Return the sums of a sample in FP32."""
-        columns = _columns(self.layer, inputs).astype(np.float32)
-        found = self.kernel.reshape(len(columns), -1, columns.shape[1]).astype(np.float32) @ columns
-        shape = (1, len(self.bias), *self.layer.get_output(0).shape[2:])
-        return np.asarray(found.reshape(shape) + self.bias.astype(np.float32).reshape(1, -1, 1, 1))
 
 
 def corrected_biases(
@@ -359,8 +305,8 @@ def _convolutions(
     return found
 
 
-def _columns(layer: Convolution, values: Array, positions: int = 0) -> Array:
-    """Return the inputs of a convolution's sums: [groups, C / groups * R * S, positions], of about so many or all."""
+def _columns(layer: Convolution, values: Array) -> Array:
+    """Return the inputs of a convolution's sums: [groups, C / groups * R * S, positions], of about `POSITIONS` of them."""
     before, after = layer.pre_padding, layer.post_padding
     padded = np.pad(values[0], [(0, 0), *zip(before, after, strict=True)])
     extents = [(size - 1) * step + 1 for size, step in zip(layer.kernel_size_nd, layer.dilation_nd, strict=True)]
@@ -368,11 +314,8 @@ def _columns(layer: Convolution, values: Array, positions: int = 0) -> Array:
     windows = windows[:, :: layer.stride_nd[0], :: layer.stride_nd[1]]
     windows = windows[..., :: layer.dilation_nd[0], :: layer.dilation_nd[1]]
     C, P, Q, R, S = windows.shape
-    if positions:
-        chosen = np.arange(P * Q)[:: max(1, P * Q // positions)]
-        flat = windows[:, chosen // Q, chosen % Q].transpose(0, 2, 3, 1)
-    else:
-        flat = windows.reshape(C, P * Q, R, S).transpose(0, 2, 3, 1)
+    chosen = np.arange(P * Q)[:: max(1, P * Q // POSITIONS)]
+    flat = windows[:, chosen // Q, chosen % Q].transpose(0, 2, 3, 1)
     return flat.reshape(layer.num_groups, C // layer.num_groups * R * S, -1)
 
 
