@@ -306,7 +306,7 @@ def _convolutions(
 
 
 def _columns(layer: Convolution, values: Array) -> Array:
-    """Return the inputs of a convolution's sums: [groups, C / groups * R * S, positions], of about `POSITIONS` of them."""
+    """Return the inputs of a convolution's sums: [groups, C / groups * R * S, positions], of some of them."""
     before, after = layer.pre_padding, layer.post_padding
     padded = np.pad(values[0], [(0, 0), *zip(before, after, strict=True)])
     extents = [(size - 1) * step + 1 for size, step in zip(layer.kernel_size_nd, layer.dilation_nd, strict=True)]
