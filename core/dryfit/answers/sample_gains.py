@@ -54,6 +54,8 @@ class Verdict:
             it and its copies: float64[N].
         metric_error: standard error of the metric, by the jackknife.
         logit_db: SQNR like `sqnr_db`, with logits in the place of probabilities, over copies too.
+        copies_metric: the user's metric over samples and copies.
+        copies_error: its standard error, by the jackknife over samples with their copies.
     """
 
     sqnr_db: float
@@ -61,6 +63,8 @@ class Verdict:
     by_sample: Array
     metric_error: float = 0.0
     logit_db: float = attrs.field(default=attrs.Factory(lambda self: self.sqnr_db, takes_self=True))
+    copies_metric: float = attrs.field(default=attrs.Factory(lambda self: self.metric, takes_self=True))
+    copies_error: float = attrs.field(default=attrs.Factory(lambda self: self.metric_error, takes_self=True))
 
     @property
     def score(self) -> float:

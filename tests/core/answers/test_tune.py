@@ -51,6 +51,8 @@ from dryfit.answers.tuning.weights import (
     _descended,
     biases_corrected_in_sequence,
     corrected_biases,
+    parameters_of,
+    rounded_by_effect,
     with_corrections,
 )
 from dryfit.calibration.jobs import SampleCount
@@ -60,6 +62,7 @@ from dryfit.onnx.external_data import ExternalData
 from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.cache_forms import read_ranges
 from dryfit.quantization.int8_weights import int8_weights, rounded_by_output_channel
+from dryfit.quantization.metric import worst_sqnr_db
 from dryfit.quantization.rounding import RoundingMode
 
 HERE = ExternalData(None)
@@ -464,6 +467,26 @@ def test_a_sample_counts_by_the_mean_over_its_copies_and_the_metric_without_them
     np.testing.assert_allclose(verdict.by_sample, np.mean([without.by_sample, *copies], axis=0))
 
 
+def test_a_metric_falls_by_what_copies_show_too():
+    """A step changes the class of one sample out of three, and of none of its nine copies."""
+    small = four("Relu(a)", extent=40)
+    judge = judge_of(small, np.random.default_rng(3).standard_normal((3, 8, 40, 40)).astype(np.float32))
+    count = len(judge.held)
+    metric = attrs.evolve(
+        metric_of("sqnr"), name="least", measure=lambda found, _: float(found["y"].min(axis=(1, 2, 3)).mean())
+    )
+    judge = attrs.evolve(judge, metric=metric, exact=judge.exact, moved_exact=judge.moved_exact)
+    outputs = [{"y": np.full((1, 8, 40, 40), float(index), np.float32)} for index in range(4 * count)]
+    assert judge.measured(outputs[:count]) == 1.0
+    assert judge.measured(outputs) == pytest.approx(5.5)
+    # Without sample 0 and its copies 3, 6 and 9 the mean is 6, then 5.5 and 5.
+    assert judge._error(outputs) == pytest.approx(jackknife_error([6.0, 5.5, 5.0]))
+    tuner = tuning._Tuner(judge, small, 97.0, 0.1)
+    before, after = Verdict(20.0, 100.0, np.zeros(3)), Verdict(20.0, 66.7, np.zeros(3), copies_metric=95.0)
+    assert not tuner._is_harmless(before, attrs.evolve(after, copies_metric=60.0))
+    assert tuner._is_harmless(before, attrs.evolve(after, copies_error=6.0))
+
+
 def residual():
     return model(
         "a = Conv(x, k) b = Conv(a, l) c = Add(a, b) d = Relu(c) e = Conv(d, l) f = Add(d, e) y = Conv(f, k)",
@@ -554,19 +577,93 @@ def test_inputs_are_tried_again_where_fp16_does_not_reach_the_metric(samples, mo
     assert tuner.steps[-1].step == "channel-splitting", "what was taken is not tried again"
 
 
-@pytest.mark.parametrize("rounds", [False, True])
-def test_weights_that_centering_rounds_are_a_correction_that_fp16_is_tried_without(rounds, samples, monkeypatch):
+def parameters(small):
+    """Weights and biases by name of the convolution."""
+    return parameters_of(small, HERE, {node.name or f"node_of_{node.output[0]}" for node in small.graph.node})
+
+
+def rounded_centering(samples, *, device="GPU"):
+    """A network whose convolutions absorb shifts with rounded weights, and its judge."""
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.1)
+    judge = judge_of(small, np.load(samples), device=device)
+    ends = judge.ends_per_channel(small, centered_tensors(small, HERE))
+    real, found = (center(small, HERE, *ends, rounds=rounds) for rounds in (False, True))
+    ranges = {**judge.range_sets([found.model])[0]["minmax"], **found.ranges}
+    return judge, Candidate(found.model, ranges, fixed=found.ranges, real=real.model)
+
+
+def test_layers_in_fp16_have_the_weights_and_biases_of_before(samples):
+    judge, candidate = rounded_centering(samples)
+    real, now = parameters(candidate.real), parameters(candidate.model)
+    half = judge.with_half(candidate, frozenset({"node_of_e"}))
+    found = parameters(half.model)
+    for kind in ("kernels", "biases"):
+        for name, values in getattr(found, kind).items():
+            expected = getattr(real if name == "node_of_e" else now, kind)[name]
+            np.testing.assert_array_equal(values, expected, err_msg=f"{kind} of {name}")
+    assert (real.kernels["node_of_e"] != now.kernels["node_of_e"]).any()
+    assert not parameters(four("Relu(a)")).biases["node_of_y"].any(), "it has none"
+    assert half.half == {"node_of_e"}
+    whole = judge.with_half(candidate, frozenset(real.kernels))
+    exact = worst_sqnr_db(judge.exact, judge.real_outputs(whole.model))
+    assert exact > tuning.LEAST_EXACT_DB > worst_sqnr_db(judge.exact, judge.real_outputs(candidate.model))
+
+
+def test_weights_are_rounded_by_their_effect_behind_centering_too(samples):
+    judge, candidate = rounded_centering(samples)
+    start = candidate.uncorrected
+    network, real = judge.network(start.model), judge.probe(start)
+    found = rounded_by_effect(network, real, judge.collected)
+    assert set(found.kernels) == set(found.biases) == {f"node_of_{name}" for name in "ade"}
+    rounded = candidate.with_corrected(with_corrections(candidate.model, HERE, found))
+    assert rounded.real is candidate.real
+    kernels = parameters(candidate.real).kernels
+    for name, values in found.kernels.items():
+        largest = np.abs(kernels[name]).max(axis=(1, 2, 3), keepdims=True)
+        codes = values.astype(np.float64) / (largest / 127)
+        np.testing.assert_allclose(codes, np.rint(codes), atol=1e-3)
+        assert np.abs(values - kernels[name]).max() < 1.01 * (largest / 127).max(), (
+            "no code is further than its neighbor"
+        )
+    assert judge.verdict(rounded).score > judge.verdict(candidate).score
+
+
+def test_what_is_done_to_a_model_with_corrections_is_done_to_the_one_before_too(samples):
+    """Pixels that are all positive, and a padded convolution between activations that can be divided."""
+    small = divisible()
+    x = np.abs(np.random.default_rng(3).standard_normal((6, 3, 6, 6))).astype(np.float32)
+    judge = judge_of(small, x)
+    other = Corrections({"node_of_e": parameters(small).kernels["node_of_e"] * 1.5}, {})
+    start = Candidate(small, judge.range_sets([small])[0]["minmax"])
+    start = start.with_corrected(with_corrections(small, HERE, other))
+    tuner = tuning._Tuner(judge, small, 99.0, 1.0)
+    tuner.now, tuner._verdict, tuner.segments = start, judge.verdict(start), 9
+    shifted = tuner._with_centered_inputs(start).candidate
+    found = tuning.divided_candidate(shifted, {"r": 2, "s": 2}, HERE)
+    assert worst_sqnr_db(judge.exact, judge.real_outputs(found.model)) < 20
+    assert worst_sqnr_db(judge.exact, judge.real_outputs(found.real)) > tuning.LEAST_EXACT_DB
+
+
+def test_fp16_is_tried_without_corrections_for_other_layers(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1, ["weight-rounding"])
     tuner.begin()
-    before = tuner.now
-    proposed = tuning._Proposal(attrs.evolve(before), "centered", origin=small if rounds else None)
-    better = Verdict(30.0, 30.0, tuner._verdict.by_sample + 2)
-    monkeypatch.setattr(tuner, "_centered", lambda: proposed)
+    before, first = tuner.now, tuner._verdict
+    alone, corrected = (attrs.evolve(tuner.now, ranges={**tuner.now.ranges, "y": end}) for end in (1.0, 2.0))
+    monkeypatch.setattr(tuner, "_with_rounded_weights", lambda _: tuning._Proposal(corrected, "rounded", alone=alone))
+    better = Verdict(first.sqnr_db, first.metric, first.by_sample + 1)
     monkeypatch.setattr(Judge, "verdict", lambda *_: better)
-    tuner.take("centering")
-    assert tuner.now is proposed.candidate
-    assert tuner._uncorrected is (before if rounds else None)
+    tuner.take("weight-rounding")
+    assert tuner.now is corrected
+    monkeypatch.setattr(tuner, "_mixed_from", lambda start: tuning._Mixture(start, "none", 1, worth[id(start)]))
+    monkeypatch.setattr(tuner, "_ranged_anew", lambda candidate, _: (candidate, "", 0))
+    monkeypatch.setattr(tuner, "_ended", lambda found: found)
+    worth = {id(corrected): better, id(before): better, id(alone): attrs.evolve(better, by_sample=first.by_sample + 2)}
+    found = tuner._mixed()
+    assert (found.candidate, found.tries) == (alone, 2)
+    assert found.what == "none, without corrections for other layers in INT8"
+    worth[id(before)] = attrs.evolve(better, by_sample=first.by_sample + 3)
+    assert tuner._mixed().candidate is before, "nor with any"
 
 
 def test_large_networks_are_judged_on_fewer_samples(samples):
@@ -586,7 +683,7 @@ def test_weights_rounded_by_effect_are_those_that_the_device_quantizes_them_to()
     kernel = rng.standard_normal((6, 5, 1, 1)) * 0.1
     inputs = rng.standard_normal((5, 2)) @ rng.standard_normal((2, 300))  # five channels that hold two signals
     products = (inputs @ inputs.T)[np.newaxis]
-    found = _descended(kernel, products, 1)
+    found = _descended(kernel, products, 1, kernel.reshape(1, 6, 5) @ products)
     network = dryfit.Network()
     x = network.add_input("x", dryfit.DataType.FLOAT, (1, 5, 3, 3))
     layer = network.add_convolution_nd(x, 6, (1, 1), found.astype(np.float32))
@@ -813,6 +910,50 @@ def test_divided_channels_bring_accuracy_in_int8(device, activation, tmp_path):
     assert f"add {100 * answer.added_macs:.1f} % to the multiply-accumulates" in str(answer)
     if device == "GPU":
         assert not dryfit.tune(path, samples, max_added_macs=0.0, **options).steps[-1].is_taken
+
+
+def test_more_layers_are_in_fp16_where_divided_channels_leave_room(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.3)
+    tuner.begin()
+    first = tuner._verdict
+    better = attrs.evolve(first, by_sample=first.by_sample + 1)
+    found = tuning._Mixture(tuner.now, "channels of 1 tensor divided", 3, first)
+    more = tuning._Mixture(tuner._judge.with_half(tuner.now, frozenset({"node_of_e"})), "1 layer in FP16", 2, better)
+    monkeypatch.setattr(tuner, "_split_from", lambda _: found)
+    monkeypatch.setattr(tuner, "_mixed_from", lambda start: more if start is tuner.now else None)
+    monkeypatch.setattr(tuner, "_ended", lambda mixture: mixture)
+    assert tuner._split().what == "1 layer in FP16, channels of 1 tensor divided"
+    assert tuner._split().tries == 5
+    more = attrs.evolve(more, verdict=first)
+    assert tuner._split() is found, "it brings nothing"
+    tuner._steps = ["channel-splitting"]
+    more = None
+    assert tuner._split() is found, "the user wants no layers in FP16"
+
+
+def test_tensors_whose_division_cuts_segments_are_left_out(monkeypatch):
+    small = divisible()
+    judge = judge_of(small, np.random.default_rng(3).standard_normal((6, 3, 6, 6)).astype(np.float32))
+    tuner = tuning._Tuner(judge, small, 99.0, 0.0, max_added_macs=3.0)
+    tuner.begin()
+    start = tuner.now
+    sites = divisible_tensors(small, HERE, start.ranges)
+    noise = {name: np.array([share]) for name, share in zip(sites, (4.0, 2.0, 1.0), strict=True)}
+    macs = multiply_accumulates(judge.network(small))
+    every = tuner._divisions(start, sites, noise, np.array([9.0]), macs)
+    assert {"s", "t"} <= set(every[-1])
+
+    def keeps(candidate):
+        before, now = (parameters(one).kernels["node_of_e"].shape[1] for one in (small, candidate.model))
+        return before == now  # whether `s`, which this layer reads, is in one piece
+
+    monkeypatch.setattr(tuner, "_keeps_segments", keeps)
+    found = tuner._divisions(start, sites, noise, np.array([9.0]), macs)
+    assert "s" not in found[-1]
+    assert found[-1]["t"] > 1
+    monkeypatch.setattr(tuner, "_keeps_segments", lambda _: False)
+    assert tuner._divisions(start, sites, noise, np.array([9.0]), macs) == []
 
 
 def test_divided_channels_are_not_tried_where_the_metric_is_reached(tmp_path):

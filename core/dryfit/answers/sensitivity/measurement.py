@@ -192,7 +192,7 @@ class LayerProbe:
         plan: plan of its INT8 engine.
         feeds: a sample; all others have its shapes.
         keeps_outputs: see `MeasurementTask`.
-        taps: names of more tensors that `exact` and `by_inputs_and_weights` give, such as sums inside a layer.
+        taps: names of more tensors that `exact` and `with_rounded_weights` give, such as sums inside a layer.
         num_threads: number of threads; None for one per CPU.
 
     Attributes:
@@ -262,23 +262,15 @@ class LayerProbe:
         """Return what the INT8 kernel of a layer gives for its FP32 inputs of the last sample, as real values."""
         return self._quantized(layer, self._operations[self.layers.index(layer)])
 
-    def by_inputs_and_weights(self, layer: MeasuredLayer, tensor: str) -> Array:
-        """Return a tensor inside a layer, in FP32 from the codes of the layer's inputs and weights.
+    def with_rounded_weights(self, given: Mapping[str, Array], tensor: str) -> Array:
+        """Return a tensor in FP32, by the codes of the weights, from the contents of all that it depends on.
 
         Other than `quantized`, it has no rounding of the output, and no end of a range or activation behind it.
 
         Args:
-            layer: the layer; its inputs are those of the last sample.
-            tensor: name of its output, or of one of the `taps`.
+            given: contents by tensor name.
+            tensor: name of a layer's output, or of one of the `taps`.
         """
-        inputs = {
-            name: rounded(self.exact(name), scale) if scale else self.exact(name)
-            for name, scale in layer.inputs.items()
-        }
-        return self.with_rounded_weights(inputs, tensor)
-
-    def with_rounded_weights(self, given: Mapping[str, Array], tensor: str) -> Array:
-        """Return a tensor in FP32, by the codes of the weights, from the contents of all that it depends on."""
         self._begin()
         return self._rounded_weights.run_after(given, [tensor])[tensor]
 

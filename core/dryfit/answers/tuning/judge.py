@@ -27,7 +27,7 @@ from dryfit.answers.sample_gains import (
 )
 from dryfit.answers.sensitivity.measurement import LayerProbe
 from dryfit.answers.tuning.trials import Arrays, Trials, digest
-from dryfit.answers.tuning.weights import sums_of
+from dryfit.answers.tuning.weights import parameters_of, sums_of, with_corrections
 from dryfit.attrs_classes import frozen
 from dryfit.builder.build import build_plan
 from dryfit.builder.config.builder_config import BuilderConfig
@@ -83,6 +83,7 @@ class Candidate:
         statistics: mean and standard deviation of channels that batch normalizations told, by tensor name.
         fixed: ranges that the model was made for, and that other calibrators do not replace.
         said: precisions that the user set, by layer name; layers of FP16 are in `half` too.
+        real: the model before weights were rounded and biases corrected; None where none were.
     """
 
     model: ModelProto
@@ -91,6 +92,16 @@ class Candidate:
     statistics: Mapping[str, tuple[Array, Array]] = attrs.field(factory=dict)
     fixed: Mapping[str, float] = attrs.field(factory=dict)
     said: Mapping[str, DataType] = attrs.field(factory=dict)
+    real: ModelProto | None = None
+
+    @property
+    def uncorrected(self) -> Candidate:
+        """The same with weights and biases as they were before any were rounded or corrected."""
+        return self if self.real is None else attrs.evolve(self, model=self.real, real=None)
+
+    def with_corrected(self, model: ModelProto) -> Candidate:
+        """Return the same with a model that has other weights or biases."""
+        return attrs.evolve(self, model=model, real=self.uncorrected.model)
 
     @property
     def digest(self) -> str:
@@ -258,6 +269,13 @@ class Judge:
         """Return the device's engine of a quantized network."""
         return self.runs.engine(candidate)
 
+    def with_half(self, candidate: Candidate, layers: frozenset[str]) -> Candidate:
+        """Return the same with just these layers in FP16, whose weights and biases are then as they were."""
+        model = candidate.model
+        if candidate.real is not None:
+            model = with_corrections(model, self.external, parameters_of(candidate.real, self.external, layers))
+        return attrs.evolve(candidate, model=model, half=layers)
+
     def added_microseconds(
         self, candidate: Candidate, groups: Mapping[str, Collection[str]]
     ) -> dict[str, float] | None:
@@ -301,7 +319,10 @@ class Judge:
         every = [*self.held, *self.moved]
         samples = samples_digest(every)
         trials = [
-            (digest("verdict, with copies", one.digest, samples), partial(self.away.outputs, one, every))
+            (
+                digest("verdict, metric with copies", one.digest, samples),
+                partial(self.away.outputs, attrs.evolve(one, real=None), every),
+            )
             for one in candidates
         ]
 
@@ -311,35 +332,39 @@ class Judge:
             by_sample = by_sample_db(exact, found, self.probabilities).reshape(-1, len(self.held)).mean(axis=0)
             logit_db = whole_db(exact, found, self.probabilities)
             own = found[: len(self.held)]
-            error = jackknife_error(self._measured_without_each(own))
-            whole = np.array([worst_sqnr_db(self.exact, own), self.measured(own), error, logit_db])
+            metrics = [self.measured(own), self._error(own), self.measured(found), self._error(found)]
+            whole = np.array([worst_sqnr_db(self.exact, own), logit_db, *metrics])
             return {"whole": whole, "by sample": by_sample}
 
-        found = self.trials.found(trials, kept)
-        return [
-            Verdict(float(sqnr), float(metric), one["by sample"], float(error), float(logit_db))
-            for one in found
-            for sqnr, metric, error, logit_db in [one["whole"]]
-        ]
+        verdicts = []
+        for one in self.trials.found(trials, kept):
+            sqnr_db, logit_db, metric, error, copies_metric, copies_error = one["whole"].tolist()
+            verdicts.append(Verdict(sqnr_db, metric, one["by sample"], error, logit_db, copies_metric, copies_error))
+        return verdicts
 
     def measured(self, outputs: Sequence[Mapping[str, Array]]) -> float:
-        """Return the metric of outputs for the samples held back."""
+        """Return the metric of outputs for the samples held back, and for the copies of these if there are more."""
         return self._measured(outputs, range(len(outputs)))
 
-    def _measured_without_each(self, outputs: Sequence[Mapping[str, Array]]) -> list[float]:
+    def _error(self, outputs: Sequence[Mapping[str, Array]]) -> float:
+        """Return the standard error of `measured`, from leaving out one sample with its copies after the other."""
+        count = len(self.held)
         every = range(len(outputs))
-        if len(every) < 2:
-            return []
-        return [self._measured(outputs, [index for index in every if index != one]) for one in every]
+        if count < 2:
+            return 0.0
+        return jackknife_error(
+            [self._measured(outputs, [index for index in every if index % count != one]) for one in range(count)]
+        )
 
     def _measured(self, outputs: Sequence[Mapping[str, Array]], chosen: Sequence[int]) -> float:
-        """Return the metric of the chosen samples of those held back."""
-        found, exact = (
+        """Return the metric of the chosen ones of the samples held back and their copies."""
+        exact = [*self.exact, *self.moved_exact]
+        found, real = (
             {name: np.concatenate([each[index][name] for index in chosen]) for name in each[0]}
-            for each in (outputs, self.exact)
+            for each in (outputs, exact)
         )
-        labels = None if self.labels is None else [self.labels[index] for index in chosen]
-        return self.metric.value(found, exact, labels)
+        labels = None if self.labels is None else [self.labels[index % len(self.held)] for index in chosen]
+        return self.metric.value(found, real, labels)
 
     # Learning from the other samples --------------------------------------------------------------------------------
 
@@ -413,10 +438,17 @@ class Judge:
                 highest[name] = np.maximum(highest.get(name, -np.inf), most)
         return lowest, highest
 
-    def input_extents(self) -> dict[str, tuple[float, float]]:
-        """Return the smallest and the largest value of each input."""
-        every = {name: [one[name] for one in self.collected] for name in self.collected[0]}
-        return {name: (float(min(map(np.min, all_))), float(max(map(np.max, all_)))) for name, all_ in every.items()}
+    def input_extents(self) -> dict[str, tuple[Array, Array]]:
+        """Return the smallest and the largest value of each channel of each input: float64[C]."""
+        found = {}
+        for name in self.collected[0]:
+            every = [one[name].astype(np.float64) for one in self.collected]
+            axes = tuple(axis for axis in range(every[0].ndim) if axis != 1)
+            found[name] = (
+                np.min([one.min(axis=axes) for one in every], axis=0),
+                np.max([one.max(axis=axes) for one in every], axis=0),
+            )
+        return found
 
     def input_grids(self) -> dict[str, float]:
         """Return the range of each input whose values are multiples of one step, as 8-bit pixels may be: 127 steps."""

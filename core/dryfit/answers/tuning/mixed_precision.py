@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import attrs
 import numpy as np
 
 from dryfit.answers.sample_gains import Probability, signal_and_noise
@@ -220,7 +219,7 @@ def mixed(
 
     def with_first(count: int) -> Candidate:
         layers = start.half.union(*(one.layers for one in affordable[:count]))
-        return attrs.evolve(start, half=layers)
+        return judge.with_half(start, layers)
 
     count = 1
     while count < len(affordable) and not is_enough(with_first(count)):
@@ -243,7 +242,7 @@ def _without_cuts(judge: Judge, start: Candidate, kept: Sequence[Choice], segmen
     """Return the network with those choices that leave the number of segments alone."""
     found = start
     for one in kept:
-        tried = attrs.evolve(found, half=found.half | one.layers)
+        tried = judge.with_half(found, found.half | one.layers)
         if len(judge.engine(tried).plan.segments) <= segments:
             found = tried
     return found

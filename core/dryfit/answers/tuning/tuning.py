@@ -19,7 +19,7 @@ from dryfit.answers.asked import EXAMPLE_INPUTS, Asked, Model, asked
 from dryfit.answers.defaults import with_defaults
 from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import NetworkOptions, Options, option_name, shape_text
-from dryfit.answers.sample_gains import Gain, SampleParts, Verdict, divided, gain
+from dryfit.answers.sample_gains import CHANCE, Gain, SampleParts, Verdict, divided, gain, student_quantile
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
 from dryfit.answers.tuning.centering import Centering, center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
@@ -33,7 +33,7 @@ from dryfit.answers.tuning.normalization import (
     scaled,
     shifted,
 )
-from dryfit.answers.tuning.splitting import divisible_tensors, next_division, split
+from dryfit.answers.tuning.splitting import Site, divisible_tensors, next_division, split
 from dryfit.answers.tuning.trials import Trials, digest
 from dryfit.answers.tuning.weights import (
     biases_corrected_in_sequence,
@@ -52,6 +52,7 @@ from dryfit.errors import ConfigError, UnknownNameError
 from dryfit.estimate_text import two_digits
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
+from dryfit.network.tensor import Array
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.model_file import read_model, write_model
 from dryfit.plugins import registry
@@ -300,8 +301,8 @@ def tune(
     One sample in five, at most 16, reports what to expect; of the others one in three, at most 32, selects, and the
     rest is learned from. A step is taken if the mean gain of the selecting samples' SQNR, in the device's integer
     arithmetic, is more than chance: a t-test of the paired gains at 5 %, divided by the number of variants tried;
-    and if the SQNR over all of them together does not fall by more than half a dB, or another metric by more than its
-    standard error. A sample's SQNR is the mean over it and copies with moved pictures, if it has pictures.
+    and if the SQNR over all of them together does not fall by more than half a dB, or another metric by more than
+    chance. A sample's SQNR is the mean over it and copies with moved pictures, if it has pictures.
 
     Args:
         model: a path or an ONNX model.
@@ -514,12 +515,14 @@ class _Proposal:
         what: what was done, or why nothing.
         tries: number of networks that this one was chosen from by the samples that select.
         origin: what the candidate's model must compute the same as, if weights are rounded; None for the original.
+        alone: the same with corrections that are right whichever other layers are in INT8; None for none.
     """
 
     candidate: Candidate | None
     what: str
     tries: int = 1
     origin: ModelProto | None = None
+    alone: Candidate | None = None
 
 
 @frozen(eq=False)
@@ -581,6 +584,7 @@ class _Tuner:
         self.steps: list[TuningStep] = []
         self.segments = 0
         self._calibrator = ""
+        self._alone: Candidate | None = None
         self._uncorrected: Candidate | None = None
         self._unshifted: Candidate | None = None
         self._shifting: frozenset[str] = frozenset()
@@ -623,7 +627,7 @@ class _Tuner:
             "centering": self._centered,
             "input-centering": lambda: self._with_centered_inputs(self.now),
             "scales": self._scaled,
-            "weight-rounding": self._with_rounded_weights,
+            "weight-rounding": lambda: self._with_rounded_weights(self.now),
             "bias-correction": lambda: self._corrected(self.now),
             "mixed-precision": self._mixed,
             "channel-splitting": self._split,
@@ -648,12 +652,13 @@ class _Tuner:
         if is_taken:
             if step == "input-centering" and candidate.half != self.now.half:
                 self._unshifted, self._shifting = self._uncorrected or self.now, candidate.half - self.now.half
-            # Centering counts where it rounds weights first, which stay so in FP16.
-            rounds = step == "centering" and proposed.origin is not None
-            if (step in ("weight-rounding", "bias-correction") or rounds) and self._uncorrected is None:
-                self._uncorrected = self.now
-            elif step == "input-centering" and self._uncorrected is not None:
-                self._uncorrected = self._with_centered_inputs(self._uncorrected).candidate or self._uncorrected
+            if step in ("weight-rounding", "bias-correction") and self._uncorrected is None:
+                self._alone, self._uncorrected = proposed.alone, self.now
+            elif step == "input-centering":
+                self._alone, self._uncorrected = (
+                    one and (self._with_centered_inputs(one).candidate or one)
+                    for one in (self._alone, self._uncorrected)
+                )
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
         if is_taken and step in ("mixed-precision", "channel-splitting") and not self._is_reached(verdict):
@@ -671,15 +676,16 @@ class _Tuner:
         return brought.is_convincing and self._is_harmless(self._verdict, verdict)
 
     def _is_harmless(self, before: Verdict, after: Verdict) -> bool:
-        """Return whether the metric over all samples stays, which the mean of the samples does not tell.
+        """Return whether the metric over all samples and copies stays, which the mean of the samples does not tell.
 
-        SQNR, by the logits of probabilities, may fall by `TOLERATED_LOSS_DB`, another metric by its standard error.
+        SQNR, by the logits of probabilities, may fall by `TOLERATED_LOSS_DB`, another metric by what is chance.
         """
         if self._judge.metric.name == "sqnr":
             return after.logit_db >= before.logit_db - TOLERATED_LOSS_DB
-        # Of a share, one sample is just its standard error.
-        error = max(before.metric_error, after.metric_error)
-        return after.metric >= before.metric or before.metric - after.metric <= error * (1 + ROUNDING)
+        error = max(before.copies_error, after.copies_error)
+        if len(after.by_sample) > 1:  # what chance reaches once in twenty
+            error *= student_quantile(1 - CHANCE, len(after.by_sample) - 1)
+        return before.copies_metric - after.copies_metric <= error * (1 + ROUNDING)
 
     def _report(
         self,
@@ -766,6 +772,7 @@ class _Tuner:
             return _Proposal(None, "no channels can be shifted")
         ends = judge.ends_per_channel(model, names)
         variants: list[tuple[Centering, str, ModelProto | None]] = []
+        real: ModelProto | None = None
         for activations in (True, False):
             for rounds in (False, True):
                 found = center(model, judge.external, *ends, activations=activations, rounds=rounds)
@@ -775,6 +782,7 @@ class _Tuner:
                 what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
                 variants.append((found, f"{what}ranges by ", found.origin if rounds else None))
             if variants:
+                real = variants[0][0].model
                 break
         sets = judge.range_sets([each.model for each, _, _ in variants])
         tried = [
@@ -785,6 +793,7 @@ class _Tuner:
                     ranges={**ranges, **each.ranges},
                     statistics=shifted(self.now.statistics, each.shifts),
                     fixed=each.ranges,
+                    real=None if origin is None else real,
                 ),
                 what + name,
                 origin=origin,
@@ -797,7 +806,7 @@ class _Tuner:
 
     def _with_centered_inputs(self, now: Candidate) -> _Proposal:
         judge = self._judge
-        refused, extents = "no input that convolutions read lies on one side of zero", judge.input_extents()
+        refused, extents = "no shift of an input makes its codes much finer", judge.input_extents()
         for pads_below_kernel in (False, True):
             found = center_inputs(now.model, judge.external, extents, pads_below_kernel=pads_below_kernel)
             if not found.layers:
@@ -807,9 +816,13 @@ class _Tuner:
             if share > self._max_macs:
                 refused = "the layers that shift in FP16 exceed the limit of multiply-accumulates"
                 break
+            real = (
+                now.real and center_inputs(now.real, judge.external, extents, pads_below_kernel=pads_below_kernel).model
+            )
             candidate = attrs.evolve(
                 now,
                 model=found.model,
+                real=real,
                 ranges={**now.ranges, **found.ranges},
                 half=now.half | found.layers,
                 fixed={**now.fixed, **found.ranges},
@@ -860,19 +873,17 @@ class _Tuner:
             return _Proposal(None, f"no range is better, {len(roundings)} tried")
         return _Proposal(now, what, len(counts))
 
-    def _with_rounded_weights(self) -> _Proposal:
-        probe = self._judge.probe(self.now)
-        network = self._judge.network(self.now.model)
-        found = rounded_by_effect(network, probe, self._judge.collected[: 2 * MOST_LOOKED_AT])
+    def _with_rounded_weights(self, candidate: Candidate) -> _Proposal:
+        """Return a network with weights rounded by their effect, and biases for these, from those as they were."""
+        judge, start = self._judge, candidate.uncorrected
+        found = rounded_by_effect(judge.network(start.model), judge.probe(start), judge.collected)
         if not found.kernels:
-            return _Proposal(None, "the nearest codes are the best ones")
-        model = with_corrections(self.now.model, self._judge.external, found)
-        candidate = attrs.evolve(self.now, model=model)
-        what = f"weights of {len(found.kernels)} layers rounded by their effect"
-        # Codes that are chosen for the energy of the error may leave a mean, which biases take back.
-        corrected = [attrs.evolve(one, what=f"{what}, and {one.what}") for one in self._corrections(candidate)]
-        tried = [_Proposal(candidate, what), *corrected]
-        return self._best(tried, prefers_first=True) or tried[0]
+            return _Proposal(None, "no weights can be rounded by their effect")
+        # Layers that have gone to FP16 since get what they had.
+        base = judge.with_half(candidate, candidate.half)
+        rounded = base.with_corrected(with_corrections(base.model, judge.external, found))
+        what = f"weights of {count_text(len(found.kernels), 'layer')} rounded by their effect, with biases"
+        return _Proposal(rounded, what, alone=rounded)
 
     def _corrected(self, candidate: Candidate) -> _Proposal:
         """Return a network with corrected biases: each layer alone, unless another way convinces on what selects."""
@@ -884,31 +895,42 @@ class _Tuner:
         judge = self._judge
         samples = judge.collected[: 2 * MOST_LOOKED_AT]
         network, probe = judge.network(candidate.model), judge.probe(candidate)
+        real = None if candidate.real is None else judge.probe(candidate.uncorrected)
         found = {
-            "by data, each layer alone": corrected_biases(network, probe, samples),
+            "by data, each layer alone": corrected_biases(network, probe, samples, real),
             "by batch normalization": analytic_biases(candidate.model, judge.external, candidate.statistics),
-            "by data, in sequence": biases_corrected_in_sequence(network, probe, samples),
+            "by data, in sequence": biases_corrected_in_sequence(network, probe, samples, real),
         }
         return [
             _Proposal(
-                attrs.evolve(candidate, model=with_corrections(candidate.model, judge.external, one)),
+                candidate.with_corrected(with_corrections(candidate.model, judge.external, one)),
                 f"biases of {count_text(len(one.biases), 'layer')} corrected {name}",
             )
             for name, one in found.items()
             if one.biases
         ]
 
+    @property
+    def _less_corrected(self) -> dict[Candidate, str]:
+        """The plan with fewer corrections, and what is said of it."""
+        found = {}
+        if self._alone is not None and self._alone.digest != self.now.digest:
+            found[self._alone] = "without corrections for other layers in INT8"
+        if self._uncorrected is not None:
+            found[self._uncorrected] = "without rounded weights and corrected biases"
+        return found
+
     def _mixed(self) -> _Proposal:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
-        found, half = self._mixed_from(self.now), self.now.half
-        # Corrections that take back errors of INT8 are errors themselves in layers that leave it.
-        if not self._is_reached(found.verdict) and self._uncorrected is not None:
-            other = self._mixed_from(self._uncorrected)
-            # By the samples' mean, which tells more than a share of few samples does.
-            if other.verdict.score > found.verdict.score:
-                found = other.after(found, "without rounded weights and corrected biases")
-                half = self._uncorrected.half
+        found, start = self._mixed_from(self.now), self.now
+        # Corrections of what layers before do in INT8 are errors where these leave it.
+        for one, what in self._less_corrected.items():
+            if not self._is_reached(found.verdict):
+                other = self._mixed_from(one)
+                # By the samples' mean, which tells more than a share of few samples does.
+                if other.verdict.score > found.verdict.score:
+                    found, start = other.after(found, what), one
         # What layers that shift inputs take of the limit may be worth more elsewhere.
         if not self._is_reached(found.verdict) and self._unshifted is not None:
             other = self._mixed_from(self._unshifted)
@@ -916,12 +938,12 @@ class _Tuner:
             if "bias-correction" in self._steps:  # as both end, since only the first one may be corrected already
                 ends = (self._corrected_mixture(found), self._corrected_mixture(other))
             if ends[1].verdict.score > ends[0].verdict.score:
-                found, half = other.after(found, "without shifted inputs"), self._unshifted.half
+                found, start = other.after(found, "without shifted inputs"), self._unshifted
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
         if not self._is_reached(found.verdict):
             candidate, name, count = self._ranged_anew(found.candidate, found.verdict)
             if name:
-                other = self._mixed_from(attrs.evolve(candidate, half=half))
+                other = self._mixed_from(attrs.evolve(start, ranges=candidate.ranges))
                 other = attrs.evolve(other, tries=other.tries + count)
                 if gain(found.verdict, other.verdict, other.tries).is_convincing:
                     found = other.after(found, f"ranges by {name}")
@@ -931,6 +953,7 @@ class _Tuner:
         """Return a mixture with what is tried at its end, one after the other until the metric is reached."""
         for step, changed in (
             ("mixed-precision", self._with_real_sums),
+            ("weight-rounding", self._rounded_mixture),
             ("bias-correction", self._corrected_mixture),
             ("mixed-precision", self._with_real_outputs),
         ):
@@ -966,7 +989,7 @@ class _Tuner:
 
     def _with_more_half(self, found: _Mixture, layers: frozenset[str], what: str) -> _Mixture:
         """Return the mixture with more layers in FP16, if that convinces."""
-        candidate = attrs.evolve(found.candidate, half=found.candidate.half | layers)
+        candidate = self._judge.with_half(found.candidate, found.candidate.half | layers)
         if not layers or not self._keeps_segments(candidate):
             return found
         verdict = self._judge.verdict(candidate)
@@ -976,9 +999,16 @@ class _Tuner:
 
     def _corrected_mixture(self, found: _Mixture) -> _Mixture:
         """Return the mixture with the mean errors taken back that its INT8 layers leave, if that convinces."""
+        return self._with_corrections(found, self._corrected)
+
+    def _rounded_mixture(self, found: _Mixture) -> _Mixture:
+        """Return the mixture with the weights of its INT8 layers rounded by their effect, if that convinces."""
+        return self._with_corrections(found, self._with_rounded_weights)
+
+    def _with_corrections(self, found: _Mixture, correct: Callable[[Candidate], _Proposal]) -> _Mixture:
         corrected = _Proposal(None, "")
         if self._judge.has_int8(found.candidate):
-            corrected = self._corrected(found.candidate)
+            corrected = correct(found.candidate)
         if corrected.candidate is None:
             return found
         verdict = self._judge.verdict(corrected.candidate)
@@ -992,14 +1022,25 @@ class _Tuner:
             return _Proposal(None, "the metric is reached without")
         found = self._split_from(self.now)
         # Corrections take back errors that divided channels do not have.
-        start = self._uncorrected if self._shifting <= self.now.half else self._unshifted
-        if start is not None and not (found and self._is_reached(found.verdict)):
-            other = self._split_from(attrs.evolve(start, half=self.now.half))
-            if found is None or (other is not None and other.verdict.score > found.verdict.score):
-                found = other and (other if found is None else other.after(found, "without corrections"))
+        starts = self._less_corrected if self._shifting <= self.now.half else {self._unshifted: "without corrections"}
+        for start, what in starts.items():
+            if start is not None and not (found and self._is_reached(found.verdict)):
+                other = self._split_from(self._judge.with_half(start, self.now.half))
+                if found is None or (other is not None and other.verdict.score > found.verdict.score):
+                    found = other and (other if found is None else other.after(found, what))
         if found is None:
             return _Proposal(None, "no channels can be divided")
+        if self._max_macs and "mixed-precision" in self._steps and not self._is_reached(found.verdict):
+            found = self._mixed_further(found)
         return self._ended(found)
+
+    def _mixed_further(self, found: _Mixture) -> _Mixture:
+        """Return the mixture with more layers in FP16, for which divided channels leave room in the limit."""
+        more = self._mixed_from(found.candidate)
+        is_convincing = gain(found.verdict, more.verdict, more.tries).is_convincing
+        if more.candidate.half == found.candidate.half or not is_convincing:
+            return found
+        return more.after(found, found.what) if self._is_harmless(found.verdict, more.verdict) else found
 
     def _split_from(self, start: Candidate) -> _Mixture | None:
         """Return a network with divided channels: the fewest pieces that reach the metric, the best if none do.
@@ -1017,11 +1058,7 @@ class _Tuner:
         noise = noise_of(probe, samples, judge.probabilities)
         is_left = [not one or not one <= start.half for one in noise.readers]
         by_name = {name: row for name, row, left in zip(probe.tensors, noise.ratios, is_left, strict=False) if left}
-        others = noise.ratios[is_left].sum(axis=0) - sum(row for name, row in by_name.items() if name in sites)
-        pieces: list[dict[str, int]] = []
-        limits: dict[str, Any] = {"most_added": self._max_added_macs, "half": start.half, "most_half": self._max_macs}
-        while found := next_division(sites, by_name, others, macs, pieces[-1] if pieces else {}, **limits):
-            pieces.append(found)
+        pieces = self._divisions(start, sites, by_name, noise.ratios[is_left].sum(axis=0), macs)
         best: _Mixture | None = None
         exact = judge.real_outputs(start.model)
         counts = sorted({len(pieces), *(1 << power for power in range(len(pieces).bit_length()))}) if pieces else []
@@ -1041,6 +1078,40 @@ class _Tuner:
             if self._is_reached(verdict):
                 break
         return best
+
+    def _divisions(
+        self,
+        start: Candidate,
+        sites: Mapping[str, Site],
+        noise: Mapping[str, Array],
+        total: Array,
+        macs: Mapping[str, int],
+    ) -> list[dict[str, int]]:
+        """Return the pieces of tensors as one division follows another, but for tensors that cut segments.
+
+        Args:
+            start: the undivided network.
+            sites: tensors that can be divided, by name.
+            noise: what the rounding of each tensor causes at the outputs, by name.
+            total: what all roundings cause.
+            macs: multiply-accumulates of each layer.
+        """
+        limits: dict[str, Any] = {"most_added": self._max_added_macs, "half": start.half, "most_half": self._max_macs}
+
+        def keeps_segments(pieces: Mapping[str, int]) -> bool:
+            return self._keeps_segments(divided_candidate(start, pieces, self._judge.external))
+
+        while True:
+            others = total - sum(row for name, row in noise.items() if name in sites)
+            found: list[dict[str, int]] = []
+            while one := next_division(sites, noise, others, macs, found[-1] if found else {}, **limits):
+                found.append(one)
+            if not found or keeps_segments(found[-1]):
+                return found
+            kept = {name: site for name, site in sites.items() if name not in found[-1] or keeps_segments({name: 2})}
+            if len(kept) == len(sites):
+                return found
+            sites = kept
 
     def _latencies(self, candidate: Candidate) -> str:
         """Return the estimated latencies before and after, in words; empty where a target estimates none."""
@@ -1099,8 +1170,8 @@ class _Tuner:
                 break
         else:
             ordered = sorted(verdicts, key=lambda half: -verdicts[half].score)
-            whole = (half for half in ordered if self._keeps_segments(attrs.evolve(found, half=half)))
-            found = attrs.evolve(found, half=next(whole, ordered[0]))
+            whole = (half for half in ordered if self._keeps_segments(judge.with_half(start, half)))
+            found = judge.with_half(start, next(whole, ordered[0]))
         share = sum(macs.get(name, 0) for name in found.half) / max(1, sum(macs.values()))
         what = f"{len(found.half)} layers in FP16, {100 * share:.1f} % of the multiply-accumulates"
         return _Mixture(found, what, len(verdicts), verdicts[found.half])
@@ -1109,11 +1180,12 @@ class _Tuner:
 def divided_candidate(start: Candidate, pieces: Mapping[str, int], external: ExternalData) -> Candidate:
     """Return a quantized network with divided channels, all else as it was."""
     found = split(start.model, external, pieces, start.ranges)
+    real = start.real and split(start.real, external, pieces, start.ranges).model
     ranges = {**start.ranges, **{name: start.ranges[one] for name, one in found.likenesses.items()}, **found.ranges}
     half = start.half.union(name for name, one in found.origins.items() if one in start.half)
     fixed = {**start.fixed, **found.ranges}
     said = {**start.said, **{name: start.said[one] for name, one in found.origins.items() if one in start.said}}
-    return attrs.evolve(start, model=found.model, ranges=ranges, half=half, fixed=fixed, said=said)
+    return attrs.evolve(start, model=found.model, real=real, ranges=ranges, half=half, fixed=fixed, said=said)
 
 
 _PLANNED_OPTIONS = ("device", "precision", "precision_constraints", "calibration_cache", "ranges", "layer_precisions")
