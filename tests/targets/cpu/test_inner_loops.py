@@ -90,6 +90,13 @@ EXPECTED_WINDOWS = {
 its bytes. With byte products 12 of them are sums and 4 scale, with products of 16-bit integers 36 are sums. Measured
 with LLVM 22."""
 
+EXPECTED_FUNCTIONS = {
+    "avx512-vnni": {("vscalefps",): (7, 17), ("vdivps", "vpternlogd"): (9, 23)},
+    "avx512": {("vscalefps",): (7, 17), ("vdivps", "vpternlogd"): (9, 23)},
+}
+"""Tier -> what stands once a vector in the loop of a function, of the exponential and of the hyperbolic tangent ->
+(products, instructions) of a vector. Moves between registers count, for which such a processor has no work."""
+
 FAMILIES = {tier.name: tier.name.split("-")[0] for tier in TIERS}
 
 READ = {
@@ -98,6 +105,7 @@ READ = {
     "integer_convolution.convolve_unsigned": EXPECTED_UNSIGNED,
     "integer_depthwise.depthwise": EXPECTED_WINDOWS,
     "narrow_products.multiply": EXPECTED_NARROW,
+    "pointwise.pointwise": EXPECTED_FUNCTIONS,
 }
 """Native function -> the tiers for which its loops are read."""
 
@@ -211,6 +219,19 @@ def test_narrow_weights_are_decoded_without_a_detour_through_memory(tier):
         assert loop.products == products, name
         assert len(loop.instructions) <= SLACK * instructions, f"{name}: {loop.instructions}"
         assert loop.stack_references == 0, f"{name} spills: {loop.instructions}"
+
+
+@pytest.mark.parametrize("tier", tiers(EXPECTED_FUNCTIONS))
+def test_an_exponential_and_a_hyperbolic_tangent_take_few_instructions(tier):
+    loops = read_loops(tier, "pointwise.pointwise")
+    for marks, (products, instructions) in EXPECTED_FUNCTIONS[tier].items():
+        counted = [(min([name for name, _ in loop.instructions].count(mark) for mark in marks), loop) for loop in loops]
+        # Of a run's loops the unrolled one; operations of two operands have marks too.
+        vectors, loop = max((one for one in counted if "apply_to_run" in one[1].function), key=lambda one: one[0])
+        assert vectors, marks
+        assert loop.products == vectors * products, marks
+        assert len(loop.instructions) <= SLACK * vectors * instructions, f"{marks}: {loop.instructions}"
+        assert loop.stack_references == 0, f"{marks} spills: {loop.instructions}"
 
 
 # The reader itself ----------------------------------------------------------------------------------------------------

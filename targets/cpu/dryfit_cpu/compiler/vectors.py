@@ -154,7 +154,7 @@ def reduction(combine: Callable[[Builder, Value, Value], Value]) -> Callable[...
 sum_of = operation(types.float32, VECTOR)(reduction(lambda builder, a, b: builder.fadd(a, b)))
 """The sum of the lanes, halves first."""
 largest_of = operation(types.float32, VECTOR)(
-    reduction(lambda builder, a, b: builder.select(builder.fcmp_unordered("ult", a, b), b, a))
+    reduction(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 )
 """The largest lane."""
 
