@@ -97,10 +97,14 @@ EXPECTED_FUNCTIONS = {
 """Tier -> what stands once a vector in the loop of a function, of the exponential and of the hyperbolic tangent ->
 (products, instructions) of a vector. Moves between registers count, for which such a processor has no work."""
 
+EXPECTED_COLLECTION = {"avx512-vnni": 8, "avx512": 8, "avx2": 8}
+"""Tier -> instructions of a turn of a depthwise deconvolution's innermost loop: one term of an output's sum."""
+
 FAMILIES = {tier.name: tier.name.split("-")[0] for tier in TIERS}
 
 READ = {
     "convolution.convolve": FAMILIES,
+    "convolution.collect": EXPECTED_COLLECTION,
     "integer_convolution.convolve": EXPECTED_INTEGER,
     "integer_convolution.convolve_unsigned": EXPECTED_UNSIGNED,
     "integer_depthwise.depthwise": EXPECTED_WINDOWS,
@@ -232,6 +236,19 @@ def test_an_exponential_and_a_hyperbolic_tangent_take_few_instructions(tier):
         assert loop.products == vectors * products, marks
         assert len(loop.instructions) <= SLACK * vectors * instructions, f"{marks}: {loop.instructions}"
         assert loop.stack_references == 0, f"{marks} spills: {loop.instructions}"
+
+
+@pytest.mark.parametrize("tier", tiers(EXPECTED_COLLECTION))
+def test_a_term_of_a_deconvolution_is_a_product_and_a_sum_and_asks_for_no_border(tier):
+    loops = [loop for loop in read_loops(tier, "convolution.collect") if loop.products == 1]
+    loop = min(loops, key=lambda loop: len(loop.instructions))
+    assert len(loop.instructions) <= SLACK * EXPECTED_COLLECTION[tier], loop.instructions
+    assert loop.stack_references == 0, loop.instructions
+
+
+@pytest.mark.parametrize("tier", tiers(EXPECTED_COLLECTION))
+def test_the_first_lanes_of_a_vector_are_stored_without_a_call_where_a_mask_is_quick(tier):
+    assert ("store_first" in assemblies(tier)["convolution.collect"]) == (tier == "avx2")
 
 
 # The reader itself ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,18 @@ from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.emit import FLOAT, INT, WORD, Builder, Value, operation
 from dryfit_cpu.compiler.half_precision import narrowed, widened
 from dryfit_cpu.compiler.tier import is_arm
-from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECTOR, WORDS, first_mask, store_first
+from dryfit_cpu.compiler.vectors import (
+    BYTES,
+    FLOATS,
+    HAS_MASKED_STORES,
+    INTS,
+    LANES,
+    SHORTS,
+    VECTOR,
+    WORDS,
+    first_mask,
+    store_first,
+)
 
 VECTOR_BYTES = 4 * LANES
 # On the stack and not in memory that kernels bring: it is in the first-level cache whenever it is used, each thread has
@@ -124,7 +135,7 @@ def _storer(kind: Any) -> tuple[Any, Any, Any]:
 
     @operation(types.void, types.int64, VECTOR, types.int64, *codes)
     def part(builder: Builder, address: Value, value: Value, count: Value, *code: Value) -> None:
-        if kind is FLOATS:
+        if kind is FLOATS and not HAS_MASKED_STORES:
             emit.outlined(builder, "store_first", [address, value, count], _store_first)
             return
         pointer = builder.inttoptr(address, kind.as_pointer())
