@@ -246,11 +246,6 @@ def test_a_term_of_a_deconvolution_is_a_product_and_a_sum_and_asks_for_no_border
     assert loop.stack_references == 0, loop.instructions
 
 
-@pytest.mark.parametrize("tier", tiers(EXPECTED_COLLECTION))
-def test_the_first_lanes_of_a_vector_are_stored_without_a_call_where_a_mask_is_quick(tier):
-    assert ("store_first" in assemblies(tier)["convolution.collect"]) == (tier == "avx2")
-
-
 # The reader itself ----------------------------------------------------------------------------------------------------
 
 NESTED = """

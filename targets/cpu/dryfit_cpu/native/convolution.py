@@ -12,7 +12,7 @@ from numba import float32
 from dryfit_cpu.codes import FP32, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.line_copies import CACHE_LINE
-from dryfit_cpu.compiler.memory import copy_bytes, load, load_int, read, stack_memory, store_int, write
+from dryfit_cpu.compiler.memory import copy_bytes, load, load_int, read, stack_memory, store_int, store_some, write
 from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES, UNROLL, held_arguments, micro_kernel
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
@@ -288,7 +288,11 @@ def collect(
                         at, factor, beside = at + along, factor + weight_along, beside + column_hop
                     place, weight, below = place + down, weight + weight_down, below + row_hop
                 value = activate(function, value)
-                write(to + column * output.pixel_stride, output.channel_stride, output.kind, value, count)
+                place = to + column * output.pixel_stride
+                if count < LANES and output.kind == FP32 and output.channel_stride == 4:
+                    store_some(place, value, count)
+                else:
+                    write(place, output.channel_stride, output.kind, value, count)
                 column, source_column = column + column_step, source_column + 1
 
 
