@@ -90,14 +90,26 @@ EXPECTED_WINDOWS = {
 its bytes. With byte products 12 of them are sums and 4 scale, with products of 16-bit integers 36 are sums. Measured
 with LLVM 22."""
 
+EXPECTED_FUNCTIONS = {
+    "avx512-vnni": {("vscalefps",): (7, 17), ("vdivps", "vpternlogd"): (9, 23)},
+    "avx512": {("vscalefps",): (7, 17), ("vdivps", "vpternlogd"): (9, 23)},
+}
+"""Tier -> what stands once a vector in the loop of a function, of the exponential and of the hyperbolic tangent ->
+(products, instructions) of a vector. Moves between registers count, for which such a processor has no work."""
+
+EXPECTED_COLLECTION = {"avx512-vnni": 8, "avx512": 8, "avx2": 8}
+"""Tier -> instructions of a turn of a depthwise deconvolution's innermost loop: one term of an output's sum."""
+
 FAMILIES = {tier.name: tier.name.split("-")[0] for tier in TIERS}
 
 READ = {
     "convolution.convolve": FAMILIES,
+    "convolution.collect": EXPECTED_COLLECTION,
     "integer_convolution.convolve": EXPECTED_INTEGER,
     "integer_convolution.convolve_unsigned": EXPECTED_UNSIGNED,
     "integer_depthwise.depthwise": EXPECTED_WINDOWS,
     "narrow_products.multiply": EXPECTED_NARROW,
+    "pointwise.pointwise": EXPECTED_FUNCTIONS,
 }
 """Native function -> the tiers for which its loops are read."""
 
@@ -211,6 +223,27 @@ def test_narrow_weights_are_decoded_without_a_detour_through_memory(tier):
         assert loop.products == products, name
         assert len(loop.instructions) <= SLACK * instructions, f"{name}: {loop.instructions}"
         assert loop.stack_references == 0, f"{name} spills: {loop.instructions}"
+
+
+@pytest.mark.parametrize("tier", tiers(EXPECTED_FUNCTIONS))
+def test_an_exponential_and_a_hyperbolic_tangent_take_few_instructions(tier):
+    loops = read_loops(tier, "pointwise.pointwise")
+    for marks, (products, instructions) in EXPECTED_FUNCTIONS[tier].items():
+        counted = [(min([name for name, _ in loop.instructions].count(mark) for mark in marks), loop) for loop in loops]
+        # Of a run's loops the unrolled one; operations of two operands have marks too.
+        vectors, loop = max((one for one in counted if "apply_to_run" in one[1].function), key=lambda one: one[0])
+        assert vectors, marks
+        assert loop.products == vectors * products, marks
+        assert len(loop.instructions) <= SLACK * vectors * instructions, f"{marks}: {loop.instructions}"
+        assert loop.stack_references == 0, f"{marks} spills: {loop.instructions}"
+
+
+@pytest.mark.parametrize("tier", tiers(EXPECTED_COLLECTION))
+def test_a_term_of_a_deconvolution_is_a_product_and_a_sum_and_asks_for_no_border(tier):
+    loops = [loop for loop in read_loops(tier, "convolution.collect") if loop.products == 1]
+    loop = min(loops, key=lambda loop: len(loop.instructions))
+    assert len(loop.instructions) <= SLACK * EXPECTED_COLLECTION[tier], loop.instructions
+    assert loop.stack_references == 0, loop.instructions
 
 
 # The reader itself ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,18 @@ from dryfit_cpu.compiler.compilation import inlined
 from dryfit_cpu.compiler.emit import FLOAT, INT, WORD, Builder, Value, operation
 from dryfit_cpu.compiler.half_precision import narrowed, widened
 from dryfit_cpu.compiler.tier import is_arm
-from dryfit_cpu.compiler.vectors import BYTES, FLOATS, INTS, LANES, SHORTS, VECTOR, WORDS, first_mask, store_first
+from dryfit_cpu.compiler.vectors import (
+    BYTES,
+    FLOATS,
+    HAS_MASKED_STORES,
+    INTS,
+    LANES,
+    SHORTS,
+    VECTOR,
+    WORDS,
+    first_mask,
+    store_first,
+)
 
 VECTOR_BYTES = 4 * LANES
 # On the stack and not in memory that kernels bring: it is in the first-level cache whenever it is used, each thread has
@@ -145,6 +156,19 @@ _load_byte, _load_byte_part, _load_byte_strided = _loader(BYTES)
 store, _store_part, _store_strided = _storer(FLOATS)
 _store_half, _store_half_part, _store_half_strided = _storer(SHORTS)
 _store_byte, _store_byte_part, _store_byte_strided = _storer(BYTES)
+
+
+@operation(types.void, types.int64, VECTOR, types.int64)
+def store_some(builder: Builder, address: Value, value: Value, count: Value) -> None:
+    """Store the first `count` lanes, one at least and not all, where that is done often.
+
+    A mask takes no call. But where all lanes are stored mostly, `write` is better: LLVM would make one masked store of
+    it and of the plain one, and a mask for each vector. Functions of one operand took up to a tenth longer so.
+    """
+    if HAS_MASKED_STORES:
+        store_first(builder, [value], [address], count)
+    else:
+        emit.outlined(builder, "store_first", [address, value, count], _store_first)
 
 
 @operation(VECTOR, types.int64, types.int64)

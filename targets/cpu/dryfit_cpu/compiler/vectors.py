@@ -154,7 +154,7 @@ def reduction(combine: Callable[[Builder, Value, Value], Value]) -> Callable[...
 sum_of = operation(types.float32, VECTOR)(reduction(lambda builder, a, b: builder.fadd(a, b)))
 """The sum of the lanes, halves first."""
 largest_of = operation(types.float32, VECTOR)(
-    reduction(lambda builder, a, b: builder.select(builder.fcmp_unordered("ult", a, b), b, a))
+    reduction(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 )
 """The largest lane."""
 
@@ -165,13 +165,13 @@ def first_mask(builder: Builder, count: Value) -> Value:
     return builder.icmp_signed("<", lanes, emit.splat(builder, count, LANES))
 
 
-_HAS_MASKED_STORES = current_tier().lanes > 8
+HAS_MASKED_STORES = current_tier().lanes > 8
 """Whether the machine stores some lanes by an instruction as quick as any other: AVX512."""
 
 
 def store_first(builder: Builder, values: Sequence[Value], addresses: Sequence[Value], count: Value) -> None:
     """Store the first `count` lanes of FP32 vectors, one at least."""
-    if _HAS_MASKED_STORES:
+    if HAS_MASKED_STORES:
         mask = first_mask(builder, count)
         for value, address in zip(values, addresses, strict=True):
             emit.masked_store(builder, value, builder.inttoptr(address, value.type.as_pointer()), mask)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 
@@ -26,7 +27,8 @@ from dryfit_cpu.compiler.emit import INT, SHORT, WORD, Builder, Value, operation
 from dryfit_cpu.compiler.tier import is_x86
 from dryfit_cpu.compiler.vectors import FLOATS, INTS, LANES, VECTOR, WORDS
 
-_HAS_SCALING = is_x86() and LANES == 16
+HAS_TABLES = is_x86() and LANES == 16
+"""Whether a register can be a table for another, and an instruction multiplies with powers of two: AVX512."""
 _LOWEST = -87.3
 _HIGHEST = 88.72283172607422
 """The largest FP32 number with a finite exponential."""
@@ -36,11 +38,12 @@ _HIGHEST = 88.72283172607422
 def scaled_exponential(builder: Builder, p: Value, n: Value, x: Value) -> Value:
     """`p * 2**n`, which is e to the power of x: 0 where x is below -87.3, infinity above 88.7, NaN for NaN.
 
-    p is between 1/2 and 2, n a whole number up to 129; where x is below -87.3, they may be anything.
+    p is between 1/2 and 2, n a whole number up to 129; where x is below -87.3, they may be anything. With tables the
+    largest whole number that is not above n counts.
     """
     below = builder.fcmp_ordered("<", x, emit.constant(FLOATS, _LOWEST))
     zero = emit.constant(FLOATS, 0.0)
-    if _HAS_SCALING:
+    if HAS_TABLES:
         arguments = [p, n, zero, ir.Constant(SHORT, -1), ir.Constant(INT, 4)]
         scaled = emit.call(builder, f"llvm.x86.avx512.mask.scalef.ps.{32 * LANES}", FLOATS, arguments)
         return builder.select(below, zero, scaled)
@@ -50,6 +53,16 @@ def scaled_exponential(builder: Builder, p: Value, n: Value, x: Value) -> Value:
     beyond = builder.fcmp_unordered(">", x, emit.constant(FLOATS, _HIGHEST))
     infinite = builder.fadd(x, emit.constant(FLOATS, math.inf))
     return builder.select(below, zero, builder.select(beyond, infinite, builder.bitcast(moved, FLOATS)))
+
+
+@operation(VECTOR, VECTOR)
+def power_of_sixteenths(builder: Builder, value: Value) -> Value:
+    """2 to the fraction of n, from 0 to 15/16, of `1.5 * 2**19 + n`: the last bits of such a number count sixteenths.
+
+    For machines with tables.
+    """
+    table = ir.Constant(FLOATS, [float(np.float32(2 ** (j / 16))) for j in range(16)])
+    return emit.call(builder, "llvm.x86.avx512.permvar.sf.512", FLOATS, [table, builder.bitcast(value, INTS)])
 
 
 _DOUBLE = ir.DoubleType()

@@ -12,7 +12,7 @@ from numba import float32
 from dryfit_cpu.codes import FP32, PANEL_WORDS, TILE_WORDS, TILES_OUTSIDE
 from dryfit_cpu.compiler.compilation import inlined, native
 from dryfit_cpu.compiler.line_copies import CACHE_LINE
-from dryfit_cpu.compiler.memory import copy_bytes, load, load_int, read, stack_memory, store_int, write
+from dryfit_cpu.compiler.memory import copy_bytes, load, load_int, read, stack_memory, store_int, store_some, write
 from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES, UNROLL, held_arguments, micro_kernel
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.compiler.vectors import LANES
@@ -249,6 +249,9 @@ def collect(
     rows_back = window_rows.dilation * row_hop // window_rows.step
     columns_back = window_columns.dilation * column_hop // window_columns.step
     column_step = window_columns.step
+    along = column_hop * tap_bytes - columns_back * pixel_bytes
+    down = row_hop * window_columns.extent * tap_bytes - rows_back * source_columns * pixel_bytes
+    weight_along, weight_down = column_hop * weight_bytes, row_hop * window_columns.extent * weight_bytes
     blocks = (output.channels + LANES - 1) // LANES
     for index in range(*share(chunk, output.images * output.rows * blocks)):
         line = index // blocks
@@ -258,33 +261,57 @@ def collect(
         count = output.channels - channel
         first = products + image * source_rows * source_columns * pixel_bytes + channel * 4
         to = pixel(output, image, row, 0) + channel * output.channel_stride
-        first_y, first_row = _first_place(row, window_rows, row_hop)
+        y, source_row = _first_place(row, window_rows, row_hop)
+        skipped, terms_down = _inside(source_row, rows_back, source_rows, _places(y, window_rows, row_hop))
+        y, source_row = y + skipped * row_hop, source_row - skipped * rows_back
         # Outputs a step apart read the same places of the window, of neighbouring pixels.
         for phase in range(min(column_step, output.columns)):
-            first_x, first_column = _first_place(phase, window_columns, column_hop)
+            x, source_column = _first_place(phase, window_columns, column_hop)
+            places, tap = _places(x, window_columns, column_hop), y * window_columns.extent + x
             column = phase
             while column < output.columns:
+                # Which places fall inside the input is found once for all of them: asked for each, it would take twice
+                # as long as the sum.
+                skipped, terms_along = _inside(source_column, columns_back, source_columns, places)
+                source = source_row * source_columns + source_column - skipped * columns_back
+                place = first + source * pixel_bytes + (tap + skipped * column_hop) * tap_bytes
+                weight = weights + (tap + skipped * column_hop) * weight_bytes + channel * 4
                 value = load(bias + channel * 4)
-                source_row, y = first_row, first_y
-                while y < window_rows.extent:
-                    if 0 <= source_row < source_rows:
-                        source_column, x = first_column, first_x
-                        at = first + (source_row * source_columns + source_column) * pixel_bytes
-                        tap = y * window_columns.extent + x
-                        while x < window_columns.extent:
-                            if 0 <= source_column < source_columns:
-                                place = at + tap * tap_bytes
-                                product = load(place) if count >= LANES else read(place, 4, FP32, count)
-                                if weights != 0:
-                                    product = product * load(weights + tap * weight_bytes + channel * 4)
-                                value = value + product
-                            x, tap = x + column_hop, tap + column_hop
-                            source_column, at = source_column - columns_back, at - columns_back * pixel_bytes
-                    y += row_hop
-                    source_row -= rows_back
+                below, end_below, end = 0, terms_down * row_hop, terms_along * column_hop
+                while below < end_below:
+                    at, factor, beside = place, weight, 0
+                    while beside < end:
+                        product = load(at) if count >= LANES else read(at, 4, FP32, count)
+                        if weights != 0:
+                            product = product * load(factor)
+                        value = value + product
+                        at, factor, beside = at + along, factor + weight_along, beside + column_hop
+                    place, weight, below = place + down, weight + weight_down, below + row_hop
                 value = activate(function, value)
-                write(to + column * output.pixel_stride, output.channel_stride, output.kind, value, count)
-                column, first_column = column + column_step, first_column + 1
+                place = to + column * output.pixel_stride
+                if count < LANES and output.kind == FP32 and output.channel_stride == 4:
+                    store_some(place, value, count)
+                else:
+                    write(place, output.channel_stride, output.kind, value, count)
+                column, source_column = column + column_step, source_column + 1
+
+
+@inlined
+def _places(first: int, window: WindowAxis, hop: int) -> int:
+    """How many places of a window there are from the first one on, each so many behind the one before."""
+    return max(0, (window.extent - first + hop - 1) // hop)
+
+
+@inlined
+def _inside(first: int, back: int, extent: int, places: int) -> tuple[int, int]:
+    """Which of places are of inputs inside an extent: how many come before, and how many there are.
+
+    The first is of the input `first`, each other one of the input that lies so many back.
+    """
+    if first < extent and first >= (places - 1) * back:
+        return 0, places
+    skipped = max(0, (first - extent) // back + 1)
+    return skipped, max(0, min(places, first // back + 1) - skipped)
 
 
 @inlined
