@@ -11,13 +11,14 @@ smaller.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-__all__ = ["define", "frozen", "generate_later"]
+__all__ = ["AnyClass", "define", "frozen", "generate_later"]
 
 AnyClass = TypeVar("AnyClass", bound=type)
 
@@ -97,3 +98,9 @@ _GENERATORS: dict[type, Callable[[Any], object]] = {}
 """What generates the members of a class that has stand-ins."""
 _GENERATING = threading.RLock()
 """Held by the thread that generates the members of a class; its base classes come first."""
+
+if hasattr(os, "register_at_fork"):
+    # A fork waits: its child would have a class that is generated in part, and no thread that goes on.
+    os.register_at_fork(
+        before=_GENERATING.acquire, after_in_parent=_GENERATING.release, after_in_child=_GENERATING.release
+    )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import attrs
 import pytest
 
-from dryfit.attrs_classes import define, frozen
+from dryfit.attrs_classes import define, frozen, generate_later
 
 
 @frozen
@@ -114,6 +117,31 @@ def test_threads_that_make_the_first_object_of_a_class_at_once_all_get_one() -> 
         for thread in threads:
             thread.join()
         assert found == [hash(Made(1))] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_waits_for_what_another_thread_generates() -> None:
+    class Made:
+        value = 0
+
+    begun = threading.Event()
+
+    def generate(cls: type) -> None:
+        begun.set()
+        time.sleep(0.2)
+        Made.value = 1
+
+    generate_later(Made, ["value"], generate)
+    thread = threading.Thread(target=lambda: Made.value)
+    thread.start()
+    begun.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(Made.value)
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 def test_a_command_generates_a_part_of_what_it_imports() -> None:

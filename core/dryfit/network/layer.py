@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import attrs
 
-from dryfit.attrs_classes import generate_later
+from dryfit.attrs_classes import AnyClass, generate_later
 from dryfit.errors import NetworkError, UnfinishedLayerError
 from dryfit.network.attribute_names import KnownAttributes, refusing_unknown
 from dryfit.network.data_types import DataType
@@ -31,7 +31,6 @@ LAYER_KINDS: dict[str, type[Layer]] = {}
 """Every layer kind by name, filled by `layer_kind`."""
 
 LayerT = TypeVar("LayerT", bound="Layer")
-AnyClass = TypeVar("AnyClass", bound=type)
 Inputs = Sequence[TensorSpec | None]
 """Specs of a layer's inputs, None where an optional input is absent."""
 Specs = Mapping[str, TensorSpec]
