@@ -78,14 +78,6 @@ def _whole(value: SupportsIndex) -> int:
     return operator.index(value)
 
 
-def _whole_or_none(value: SupportsIndex | None) -> int | None:
-    return None if value is None else operator.index(value)
-
-
-def _float_or_none(value: float | None) -> float | None:
-    return None if value is None else float(value)
-
-
 @frozen
 class StepCost:
     """Estimated cost of one step of a segment: layers that the device runs as one.
@@ -111,7 +103,7 @@ class StepCost:
     bytes_moved: int = attrs.field(converter=_whole)
     macs: int = attrs.field(converter=_whole)
     overlaps: bool = False
-    padded_macs: int | None = attrs.field(default=None, converter=_whole_or_none)
+    padded_macs: int | None = attrs.field(default=None, converter=attrs.converters.optional(_whole))
 
     def __attrs_post_init__(self) -> None:
         _require_costs(
@@ -246,7 +238,7 @@ class CostEstimate:
         )
     }
 
-    microseconds: float | None = attrs.field(converter=_float_or_none)
+    microseconds: float | None = attrs.field(converter=attrs.converters.optional(float))
     bytes_moved: int = attrs.field(converter=_whole)
     macs: int = attrs.field(converter=_whole)
     basis: str
