@@ -16,12 +16,9 @@ from numba import types
 from dryfit_cpu.codes import TILE_WORDS
 from dryfit_cpu.compiler import emit
 from dryfit_cpu.compiler.block_arguments import (
-    PANEL_INPUT,
     PANEL_OUTPUT,
     PANEL_RESIDUAL,
     PANEL_START,
-    PANEL_WEIGHTS,
-    TILE_INPUTS,
     TILE_OUTPUTS,
     TILE_RESIDUALS,
     Held,
@@ -31,7 +28,7 @@ from dryfit_cpu.compiler.block_arguments import (
 )
 from dryfit_cpu.compiler.emit import WORD, Builder, Value, load, offset, operation, store, word
 from dryfit_cpu.compiler.integer_endings import ENDINGS, StepNumbers, bounds_of, finish
-from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, LANES, VECTORS, BlockTerms, pixels_of
+from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, LANES, VECTORS, BlockTerms, pixels_of, terms_of
 from dryfit_cpu.compiler.word_products import SUMS, IntegerProduct, sum_pairs, sum_words
 
 _WORDS = (
@@ -150,7 +147,7 @@ def _block(
     # All pixels of a channel begin alike, with bias and correction: so the sums need no addition at their end.
     first = [load(builder, SUMS, offset(builder, starts, 4 * LANES * vector)) for vector in range(VECTORS)]
     words = product(builder, common["product_argument"])
-    sums = sum_words(builder, words, run, _terms(builder, runs, common, tile, panel, ahead), first * (run * runs))
+    sums = sum_words(builder, words, run, terms_of(builder, runs, common, tile, panel, ahead), first * (run * runs))
 
     # What the ending needs is read again: kept from the beginning it would be in the way, and written to the stack.
     common = Held(builder, _HELD, emit.opaque(builder, held))
@@ -218,16 +215,3 @@ def _end(
         )  # fmt: skip
         builder.branch(end)
     builder.position_at_end(end)
-
-
-def _terms(builder: Builder, runs: int, common: Held, tile: Value, panel: Value, ahead: Value) -> BlockTerms:
-    """What a block of a tile and a panel sums over."""
-    return BlockTerms(
-        inputs=places(builder, common["input"], (panel, PANEL_INPUT), (tile, TILE_INPUTS[:runs])),
-        input_stride=common["input_stride"],
-        segments=common["segments"],
-        segment_count=common["segment_count"],
-        segment_length=common["segment_length"],
-        weights=builder.add(common["weights"], load(builder, WORD, offset(builder, panel, PANEL_WEIGHTS), 8)),
-        ahead=ahead,
-    )

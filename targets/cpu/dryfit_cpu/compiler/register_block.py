@@ -226,6 +226,19 @@ class BlockTerms:
     ahead_step: Value | None = None
 
 
+def terms_of(builder: Builder, runs: int, common: Held, tile: Value, panel: Value, ahead: Value) -> BlockTerms:
+    """What a block of a tile and a panel sums over, with a line of `ahead` for every two words."""
+    return BlockTerms(
+        inputs=places(builder, common["input"], (panel, PANEL_INPUT), (tile, TILE_INPUTS[:runs])),
+        input_stride=common["input_stride"],
+        segments=common["segments"],
+        segment_count=common["segment_count"],
+        segment_length=common["segment_length"],
+        weights=builder.add(common["weights"], load(builder, WORD, offset(builder, panel, PANEL_WEIGHTS), 8)),
+        ahead=ahead,
+    )
+
+
 _FEW_PIXELS = 3
 """In a run of the blocks of AVX2, whose addresses take one register beside those of its two runs."""
 
@@ -410,16 +423,7 @@ def _block(
         for address in pixels_of(builder, run, starts, builder.select(has_bias, zero, stride))
         for vector in range(vectors)
     ]
-    terms = BlockTerms(
-        inputs=places(builder, common["input"], (panel, PANEL_INPUT), (tile, TILE_INPUTS[:runs])),
-        input_stride=common["input_stride"],
-        segments=common["segments"],
-        segment_count=common["segment_count"],
-        segment_length=common["segment_length"],
-        weights=builder.add(common["weights"], load(builder, WORD, offset(builder, panel, PANEL_WEIGHTS), 8)),
-        ahead=ahead,
-        ahead_step=common["ahead_step"],
-    )
+    terms = attrs.evolve(terms_of(builder, runs, common, tile, panel, ahead), ahead_step=common["ahead_step"])
     product = _PRODUCT
     if vectors > VECTORS:
         # The processor foresees several streams better than these lines would: asking for them takes up to a fifth more
