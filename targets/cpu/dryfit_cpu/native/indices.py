@@ -29,6 +29,18 @@ def alike(word: int, row_bytes: int, rows: int) -> int:
 
 
 @inlined
+def parted(chunk: Chunk, inner_parts: int, inner: int) -> tuple[int, int, int, int]:
+    """Of chunks that cut an outer loop, and an inner one of so many turns into parts.
+
+    Returns:
+        The chunk's part of the outer loop, of how many, the first turn of the inner one, and the one behind the last.
+    """
+    parts = min(inner_parts, chunk.chunks)
+    part = chunk.number % parts
+    return chunk.number // parts, chunk.chunks // parts, inner * part // parts, inner * (part + 1) // parts
+
+
+@inlined
 def indices(number: int, extent1: int, extent2: int) -> tuple[int, int, int]:
     """The indices along three axes of so many pieces, of which the last axis comes first in counting."""
     i01 = number // extent2

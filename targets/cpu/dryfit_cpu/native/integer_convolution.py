@@ -17,7 +17,7 @@ from dryfit_cpu.compiler.register_block import BLOCK_ROW_BYTES, PANEL_ROW_BYTES
 from dryfit_cpu.compiler.tier import IntegerProducts, current_tier
 from dryfit_cpu.compiler.word_products import IntegerProduct, mark_joined, tier_product, unsigned_product
 from dryfit_cpu.descriptors import ChannelScales, Chunk, Pixels, RequantizationSteps, Runs, WordTable
-from dryfit_cpu.native.indices import alike, share
+from dryfit_cpu.native.indices import alike, parted, share
 from dryfit_cpu.native.requantization import channels_from, finish_rows, numbers_of
 
 _TILE_BYTES = 8 * TILE_WORDS
@@ -58,10 +58,7 @@ def _turns(
 
     The first is the tile or panel where the inner loop begins. A tile reads and writes so many bytes.
     """
-    parts = min(inner_parts, chunk.chunks)
-    part, inner_part, outer_parts = chunk.number // parts, chunk.number % parts, chunk.chunks // parts
-    inner = panels if order == TILES_OUTSIDE else tiles
-    first, last = inner * inner_part // parts, inner * (inner_part + 1) // parts
+    part, outer_parts, first, last = parted(chunk, inner_parts, panels if order == TILES_OUTSIDE else tiles)
     outer, span, across = panels, last - first, 1
     # The larger operand is gone through once, outside; the smaller one is read again for each of its pieces, and stays
     # in the second-level cache meanwhile. `goes_by_tiles` says from which size of the weights on it is theirs. Then
