@@ -104,14 +104,14 @@ def _edges(design: Design) -> list[LayerEdge]:
     network = design.network
     roles = design.assignment.roles
     layers = [layer for layer in network.layers if roles[layer.name] is not LayerRole.CONSTANT]
-    writers = {tensor.name: layer.name for layer in layers for tensor in layer.outputs}
-    inputs = {tensor.name for tensor in network.inputs}
+    writers: dict[str, str | None] = {tensor.name: None for tensor in network.inputs}
+    writers |= {tensor.name: layer.name for layer in layers for tensor in layer.outputs}
+    specs = design.specs
 
     def edges(tensors: Iterable[Tensor | None], reader: str | None) -> Iterator[LayerEdge]:
         for tensor in dict.fromkeys(tensors):
-            if tensor is not None and (tensor.name in writers or tensor.name in inputs):
-                shape = design.specs[tensor.name].shape if tensor.name in design.specs else tensor.shape
-                yield LayerEdge(tensor.name, writers.get(tensor.name), reader, tuple(shape))
+            if tensor is not None and tensor.name in writers:
+                yield LayerEdge(tensor.name, writers[tensor.name], reader, specs.get(tensor.name, tensor.spec).shape)
 
     read = (edge for layer in layers for edge in edges(layer.inputs, layer.name))
     return [*read, *edges(network.outputs, None)]

@@ -71,16 +71,17 @@ class EngineExecutor:
 
 def tapped_network(network: Network, histograms: Collection[str], outputs: Collection[str]) -> Network:
     """Return a copy whose outputs are histograms of some tensors, named `histogram of NAME`, and others unchanged."""
-
-    def tap(tensor: Tensor) -> None:
-        if tensor.name in histograms:
-            owner = tensor.network
-            record = owner.add_histogram(tensor).get_output(0)
-            owner.rename_tensor(record, RECORD_PREFIX + tensor.name)
-            records.append(record)
-
+    copy = copy_network(network)
+    places = {layer.name: float(place) for place, layer in enumerate(copy.layers)}
     records: list[Tensor] = []
-    copy = copy_network(network, tap)
+    for tensor in [one for one in copy.tensors if one.name in histograms]:
+        histogram = copy.add_histogram(tensor)
+        # Right after the layer that gives the tensor, which then need not be kept.
+        places[histogram.name] = -1.0 if tensor.producer is None else places[tensor.producer.name] + 0.5
+        records.append(histogram.get_output(0))
+        copy.rename_tensor(records[-1], RECORD_PREFIX + tensor.name)
+    copy.layers.sort(key=lambda layer: places[layer.name])
+    copy.sort()
     for tensor in list(copy.outputs):
         copy.unmark_output(tensor)
     wanted = [copy.tensor(name) for name in outputs]

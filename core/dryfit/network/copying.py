@@ -10,24 +10,17 @@ Source: TensorRT `ITensor::setType`, which defines how inputs and outputs are ex
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from dryfit.network.control_flow import collected, has_boundaries
 from dryfit.network.data_types import DataType
-from dryfit.network.layer_copies import copy_layer, copy_tensor_notes
+from dryfit.network.layer_copies import copy_layer, copy_tensor
 from dryfit.network.network import Network
 from dryfit.network.tensor import Tensor
 
 
-def copy_network(network: Network, visit: Callable[[Tensor], object] | None = None) -> Network:
+def copy_network(network: Network) -> Network:
     """Return a network with the same layers, tensors, names and notes. Weights are shared, not copied.
 
     Loops and conditionals that are written with boundary layers become one layer each.
-
-    Args:
-        network: network to copy; not modified.
-        visit: function called with each tensor of the copy once its producer exists; it may add layers after the
-            tensor.
 
     Raises:
         NetworkError: The shapes of the network cannot be inferred.
@@ -37,27 +30,21 @@ def copy_network(network: Network, visit: Callable[[Tensor], object] | None = No
     copy = Network(network.name, network.flags)
     copy.metadata.update(network.metadata)
     copy.quantize_method = network.quantize_method
-    tensors: dict[str, Tensor] = {}
-    for tensor in network.inputs:
-        tensors[tensor.name] = copy.add_input(tensor.name, tensor.spec.dtype, tensor.shape)
-        tensors[tensor.name].io_dtype = tensor.io_dtype
-        copy_tensor_notes(tensor, tensors[tensor.name])
-        if visit is not None:
-            visit(tensors[tensor.name])
-    for layer in network.layers:
-        inputs = [None if tensor is None else tensors[tensor.name] for tensor in layer.inputs]
-        specs, names = [output.spec for output in layer.outputs], [output.name for output in layer.outputs]
-        new = copy.add_layer(copy_layer(layer), inputs, specs, output_names=names)
-        for old_output, output in zip(layer.outputs, new.outputs, strict=True):
-            copy_tensor_notes(old_output, output)
-            tensors[old_output.name] = output
-            if visit is not None:
-                visit(output)
-    for tensor in network.outputs:
-        copy.mark_output(tensors[tensor.name])
-        tensors[tensor.name].io_dtype = tensor.io_dtype
+    copies = {id(tensor): copy_tensor(tensor, copy) for tensor in network.tensors}
+    layers = [copy_layer(layer) for layer in network.layers]
+    for layer, new in zip(network.layers, layers, strict=True):
+        inputs = [None if tensor is None else copies[id(tensor)] for tensor in layer.inputs]
+        outputs = [copies[id(tensor)] for tensor in layer.outputs]
+        vars(new).update(inputs=inputs, outputs=outputs, network=copy, index=layer.index)
+        for output in outputs:
+            vars(output)["producer"] = new
+        for index, tensor in enumerate(inputs):
+            if tensor is not None:
+                tensor.consumers.append((new, index))
+    copy._fill([copies[id(tensor)] for tensor in network.inputs], layers)  # noqa: SLF001  a network is filled by its copying only
+    copy.outputs = [copies[id(tensor)] for tensor in network.outputs]
     for tensor in network.debug_tensors:
-        copy.mark_debug(tensors[tensor.name])
+        copy.mark_debug(copies[id(tensor)])
     if network.has_unfused_debug_tensors:
         copy.mark_unfused_tensors_as_debug_tensors()
     return copy

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dryfit.network.layer import Layer, LayerT, is_table
 from dryfit.network.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dryfit.network.network import Network
 
 
 def copy_layer(layer: LayerT) -> LayerT:
@@ -34,6 +38,15 @@ def copy_tensor_notes(source: Tensor, destination: Tensor) -> None:
     old, new = vars(source), vars(destination)
     new["_dynamic_range"], new["_allowed_formats"] = old["_dynamic_range"], old["_allowed_formats"]
     new["location"], new["dimension_names"] = old["location"], dict(old["dimension_names"])
+
+
+def copy_tensor(tensor: Tensor, network: Network) -> Tensor:
+    """Return a tensor of another network with the same name, spec and notes, without producer and consumers."""
+    copy = object.__new__(Tensor)
+    state = vars(copy)
+    state.update(vars(tensor))
+    state.update(network=network, producer=None, consumers=[], dimension_names=dict(tensor.dimension_names))
+    return copy
 
 
 def note_origin(layer: Layer, *origins: Layer) -> None:

@@ -143,6 +143,13 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
             self.touch(layer.index)
         return layer
 
+    def _fill(self, inputs: list[Tensor], layers: list[Layer]) -> None:
+        """Make the inputs and layers of a copy those of this network, which is empty. They are connected already."""
+        self.inputs, self.layers = inputs, layers
+        self._tensors = {tensor.name: tensor for tensor in self.tensors}
+        self._layer_names = {layer.name for layer in layers}
+        self._revision += 1
+
     def mark_output(self, tensor: Tensor) -> None:
         """Mark a tensor as an output of the network."""
         if tensor.network is not self:
@@ -385,6 +392,11 @@ class Network(KnownAttributes, CreationFlags, LayerMethods, WeightsNames, DebugM
         """Record that shapes from this layer on may have changed."""
         self._revision += 1
         self._stale_from = index if self._stale_from is None else min(index, self._stale_from)
+
+    @property
+    def knows_shapes(self) -> bool:
+        """Whether all shapes were inferred since a layer, an input or a parameter changed."""
+        return self._stale_from is None
 
     def refresh_shapes(self) -> None:
         """Infer the shapes again that `touch` invalidated.

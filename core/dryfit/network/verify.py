@@ -70,7 +70,7 @@ def verify(network: Network) -> list[NetworkProblem]:
         network.sort()
     except DryfitError as error:
         return [*problems, _record("network.order", error, where)]
-    wrong = list(_layers(network))
+    wrong = [] if network.knows_shapes else list(_layers(network))
     problems += wrong or _operand_types(network)
     for layer in with_bodies(network.layers):
         problems += _weights(layer)

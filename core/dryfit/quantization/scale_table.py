@@ -229,9 +229,9 @@ class _Filler:
 
     def entry(self, tensor: Tensor) -> ScaleEntry:
         """The entry of a tensor, with the layers that wait for it."""
-        around = [] if tensor.producer is None else [tensor.producer]
-        around += [layer for layer, _ in tensor.consumers]
-        names = list(dict.fromkeys([layer.name for layer in around]))
+        producer = tensor.producer
+        names = [] if producer is None else [producer.name]
+        names += dict.fromkeys([layer.name for layer, _ in tensor.consumers])
         known = self._entries.get(tensor.name)
         if known is not None:
             return attrs.evolve(known, needed_by=names)
