@@ -13,6 +13,8 @@ from dryfit.answers.sensitivity.causes import causes, few_that_explain
 from dryfit.calibration.jobs import SampleCount
 from dryfit.errors import CalibrationError, ConfigError
 
+Image = pytest.importorskip("PIL.Image")
+
 THREE = "c = Conv(x, u) r = Relu(c) d = Conv(r, v) s = Relu(d) e = Conv(s, w) y = Softmax<axis=1>(e)"
 
 
@@ -94,6 +96,19 @@ def test_samples_are_added_to_kept_results_only_where_ranges_do_not_depend_on_th
     asked(place, state=place / "other", limit=2, calibration_cache=scales)
     resumed = asked(place, state=place / "other", resume=True, calibration_cache=scales)
     assert resumed.layers == asked(place, calibration_cache=scales).layers
+
+
+def test_pictures_get_the_shape_that_is_asked_for(tmp_path):
+    kernels = {"u": numbers(8, 3, 1, 1), "v": numbers(8, 8, 1, 1)}
+    nodes, shape = "c = Conv(x, u) r = Relu(c) d = Conv(r, v) y = Softmax<axis=1>(d)", "float[N,8,H,W] y"
+    small = model(nodes, inputs="float[N,3,H,W] x", outputs=shape, weights=kernels)
+    (tmp_path / "small.onnx").write_bytes(small.SerializeToString())
+    pictures = np.random.default_rng(3).integers(0, 256, (2, 10, 12, 3), dtype=np.uint8)
+    for index, picture in enumerate(pictures):
+        Image.fromarray(picture).save(tmp_path / f"{index}.png")
+    answer = dryfit.sensitivity(tmp_path / "small.onnx", tmp_path, threads=1, shape={"x": (1, 3, 8, 8)})
+    assert answer.samples == 2
+    assert {one.output for one in answer.layers} >= {"r"}
 
 
 def test_a_model_with_q_dq_nodes_is_measured_with_its_own_scales(place):

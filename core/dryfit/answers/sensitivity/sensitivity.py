@@ -241,8 +241,9 @@ def sensitivity(
         labels = labels_of(labels, len(names), len(every))
     ranges, scales = scales_of(subject.network, subject.options, source, names, threads)
     chosen = metric_of(metric)
+    shaped = NetworkOptions(shape=subject.options.shape)
     task = MeasurementTask(
-        load=functools.partial(load_network, subject.source or subject.network, NetworkOptions(), subject.folder),
+        load=functools.partial(load_network, subject.source or subject.network, shaped, subject.folder),
         source=source,
         options=subject.options,
         ranges=ranges,
