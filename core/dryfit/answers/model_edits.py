@@ -186,7 +186,7 @@ class EditedModelAnswer(Answer):
         more = f" and {len(values) - LISTED_NAMES} more" if len(values) > LISTED_NAMES else ""
         yield Line(
             f"Verified equal on random inputs ({len(self.proof.seeds)} seeds): {', '.join(values[:LISTED_NAMES])}{more}"
-            f" within {self.proof.tolerance:g} of their ranges"
+            f" within {self.proof.tolerance:.2g} of their ranges"
         )
         if self.before.refused_layers:
             yield Line(f"On {self.device}: {change_text(self.before, self.after)}")

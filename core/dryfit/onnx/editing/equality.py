@@ -14,6 +14,7 @@ from onnx import ModelProto
 
 from dryfit.attrs_classes import frozen
 from dryfit.errors import DryfitError, OnnxImportError
+from dryfit.network.copying import copy_network
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array, Tensor
@@ -26,6 +27,10 @@ TOLERANCES = {DataType.HALF: 1e-2, DataType.BF16: 8e-2}
 FLOAT_TOLERANCE = 1e-5
 """Largest allowed difference of an output, as a share of its largest absolute value. Our choice: a few roundings of
 the type more or less, since an edit may add in another order; what is wrong differs by far more."""
+ROUNDINGS, LARGEST_TOLERANCE = 4, 1e-3
+"""Deep networks amplify roundings: where more differs, it may be so many times what other last bits of the old model's
+kernels change, up to the second number. Our choice: in the detector of PP-OCRv4, which has 64 convolutions, they change
+the output by 0.8e-5 to 1.3e-5 of its range (measured), and an edit may round at more places than those."""
 DYNAMIC_BATCHES = (1, 3)
 """Batches that are tried where the model leaves it open."""
 
@@ -87,11 +92,30 @@ def prove_equal(
         batch = batches[number % len(batches)]
         feeds = {tensor.name: _random(generator, tensor, batch[tensor.name], spread) for tensor in networks[0].inputs}
         expected, found = (_values(network, feeds, values) for network in networks)
+        rounded: dict[str, Array] = {}
         for name, array in expected.items():
-            if name in found:
-                largest = max(largest, _compared(name, array, found[name], seed))
-                tolerance = max(tolerance, _tolerance(array))
+            if name not in found:
+                continue
+            where = f"value {name!r}, random inputs of seed {seed}"
+            difference, allowed = _difference(array, found[name], where), _tolerance(array)
+            if difference > allowed > 0:
+                rounded = rounded or _values(_with_other_last_bits(networks[0], generator), feeds, values)
+                by_rounding = ROUNDINGS * _difference(array, rounded[name], where)
+                allowed = max(allowed, min(by_rounding, LARGEST_TOLERANCE))
+            _require_at_most(difference, allowed, where)
+            largest, tolerance = max(largest, difference), max(tolerance, allowed)
     return Proof(seeds, values, largest, tolerance)
+
+
+def _with_other_last_bits(network: Network, generator: np.random.Generator) -> Network:
+    """A copy whose FP32 kernels are each the next larger or the next smaller number."""
+    copy = copy_network(network)
+    for layer in copy.layers:
+        kernel = vars(layer).get("kernel")
+        if isinstance(kernel, np.ndarray) and kernel.dtype == np.float32:
+            ways = np.where(generator.random(kernel.shape) < 0.5, -np.inf, np.inf).astype(np.float32)
+            layer.kernel = np.nextafter(kernel, ways)  # type: ignore[attr-defined]
+    return copy
 
 
 def _common_values(old: ModelProto, new: ModelProto) -> list[str]:
@@ -169,40 +193,42 @@ def _tolerance(array: Array) -> float:
     return next((share for dtype, share in TOLERANCES.items() if dtype.numpy == array.dtype), FLOAT_TOLERANCE)
 
 
-def _compared(name: str, expected: Array, found: Array, seed: int) -> float:
-    """The largest difference, as a share of the largest absolute value; exact types and non-numbers must agree.
+def _difference(expected: Array, found: Array, where: str) -> float:
+    """The largest difference, as a share of the largest absolute value; inf where non-numbers differ.
+
+    Of types that are exact, the share of the elements that differ.
 
     Raises:
-        OnnxImportError: they differ.
+        OnnxImportError: they have other shapes or types.
     """
-    where = f"value {name!r}, random inputs of seed {seed}"
-    remedy = "Nothing was written. Report the model and the edit"
     if expected.shape != found.shape or expected.dtype != found.dtype:
         raise OnnxImportError(
             "The edited model returns another shape or type",
             where=where,
             found=f"{found.dtype} {found.shape}",
             allowed=f"{expected.dtype} {expected.shape}",
-            remedy=remedy,
+            remedy=_REMEDY,
         )
-    tolerance = _tolerance(expected)
-    if not tolerance:
-        difference = float((expected != found).mean()) if expected.size else 0.0
-    else:
-        old, new = expected.astype(np.float64), found.astype(np.float64)
-        finite = np.isfinite(old)
-        same_elsewhere = np.array_equal(finite, np.isfinite(new)) and np.array_equal(
-            old[~finite], new[~finite], equal_nan=True
-        )
-        gap = np.abs(old - new, where=finite, out=np.zeros_like(old))
-        range_ = float(np.abs(old, where=finite, out=np.zeros_like(old)).max(initial=0.0)) or 1.0
-        difference = float(gap.max(initial=0.0)) / range_ if same_elsewhere else float("inf")
-    if not difference <= tolerance:
+    if not _tolerance(expected):
+        return float((expected != found).mean()) if expected.size else 0.0
+    old, new = expected.astype(np.float64), found.astype(np.float64)
+    finite = np.isfinite(old)
+    if not np.array_equal(finite, np.isfinite(new)) or not np.array_equal(old[~finite], new[~finite], equal_nan=True):
+        return float("inf")
+    gap = np.abs(old - new, where=finite, out=np.zeros_like(old))
+    range_ = float(np.abs(old, where=finite, out=np.zeros_like(old)).max(initial=0.0)) or 1.0
+    return float(gap.max(initial=0.0)) / range_
+
+
+def _require_at_most(difference: float, allowed: float, where: str) -> None:
+    if not difference <= allowed:
         raise OnnxImportError(
             "The outputs of the edited model differ by more than the tolerance",
             where=where,
             found=f"a difference of {difference:.3g} of the value's range",
-            allowed=f"at most {tolerance:g}",
-            remedy=remedy,
+            allowed=f"at most {allowed:.3g}",
+            remedy=_REMEDY,
         )
-    return difference
+
+
+_REMEDY = "Nothing was written. Report the model and the edit"

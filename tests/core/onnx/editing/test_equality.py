@@ -8,7 +8,7 @@ import pytest
 from tests.core.onnx.models import model, numbers
 
 from dryfit.errors import OnnxImportError
-from dryfit.onnx.editing.equality import FLOAT_TOLERANCE, SEEDS, prove_equal
+from dryfit.onnx.editing.equality import FLOAT_TOLERANCE, LARGEST_TOLERANCE, SEEDS, prove_equal
 
 X, Y = "float[N,2,4,4] x", "float[N,2,4,4] y"
 
@@ -40,6 +40,17 @@ def test_a_difference_that_only_large_numbers_show_is_found() -> None:
     clipped = body("y = Clip(x, a, b)", a=np.float32(-10).reshape(()), b=np.float32(10).reshape(()))
     with pytest.raises(OnnxImportError, match="outputs of the edited model differ by more than the tolerance"):
         prove_equal(body("y = Identity(x)"), clipped)
+
+
+def test_networks_that_amplify_roundings_may_differ_by_as_much() -> None:
+    u = np.float32([[1.001, 0], [1, 0]]).reshape(2, 2, 1, 1)
+    w = np.float32([[1e5, -1e5], [-1e5, 1e5]]).reshape(2, 2, 1, 1)
+    old = body("c = Conv(x, u) y = Conv(c, w)", u=u, w=w)
+    parts = {"a": np.float32(3), "b": np.float32(1) / np.float32(3)}
+    proof = prove_equal(old, body("c = Conv(x, u) d = Mul(c, a) e = Mul(d, b) y = Conv(e, w)", u=u, w=w, **parts))
+    assert FLOAT_TOLERANCE < proof.largest_difference <= proof.tolerance <= LARGEST_TOLERANCE
+    with pytest.raises(OnnxImportError, match="differ by more than the tolerance"):
+        prove_equal(old, body("c = Conv(x, u) d = Mul(c, a) y = Conv(d, w)", u=u, w=w, a=np.float32(1.01)))
 
 
 def test_a_difference_that_only_another_batch_shows_is_found() -> None:
