@@ -49,7 +49,7 @@ class PartialRuns:
         num_threads: number of threads; None for one per CPU.
 
     Attributes:
-        tensors: names of the tensors that have an array: inputs, and outputs of operations.
+        tensors: names of the tensors that have an array: inputs, and outputs of operations and of the network.
 
     Raises:
         ExecutionError: Shapes depend on the data, or do not fit the network.
@@ -71,7 +71,9 @@ class PartialRuns:
         running = [
             one for one in resolve_operations(plan) if any(tensor.name not in known for tensor in one.group.outputs)
         ]
-        self._arrays: dict[str, Array] = {}
+        # Outputs that are known before any run have arrays as well, which no operation writes.
+        self._known_outputs = {name: known[name] for name in self.outputs if name in known}
+        self._arrays: dict[str, Array] = {name: value.copy() for name, value in self._known_outputs.items()}
         for resolved in running:
             self._require_static(resolved)
             for tensor in resolved.group.outputs:
@@ -97,8 +99,8 @@ class PartialRuns:
         Returns:
             Arrays by output name, each with its own memory.
         """
-        for name in self._inputs:
-            np.copyto(self._arrays[name], inputs[name])
+        for name, array in (*self._known_outputs.items(), *((name, inputs[name]) for name in self._inputs)):
+            np.copyto(self._arrays[name], array)
         self._schedule(tuple(range(len(self._operations)))).run(None)
         for name, array in self._arrays.items():
             if name in self._kept:

@@ -45,6 +45,23 @@ def test_a_change_is_gone_after_the_next_one(runs):
     np.testing.assert_array_equal(again["b"], whole["b"])
 
 
+def test_outputs_that_follow_from_shapes_are_given_and_can_be_changed():
+    nodes = "s = Shape(x) f = Cast<to=1>(s) k = Reshape(f, t) y = Add(x, k)"
+    weights = {"t": np.asarray([1, 4, 1, 1], np.int64)}
+    network = dryfit.network_from_onnx(
+        model(nodes, inputs="float[N,4,6,6] x", outputs="float[N,4,6,6] y", weights=weights)
+    )
+    network.inputs[0].shape = X.shape
+    tapped = tapped_network(network, [], ["k", "y"])
+    runs = PartialRuns(build_plan(tapped, whole_network_config(tapped, {"x": X})), {"x": X.shape}, 1)
+    whole = runs.run({"x": X})
+    np.testing.assert_array_equal(whole["k"].ravel(), X.shape)
+    np.testing.assert_array_equal(whole["y"], X + whole["k"])
+    changed = runs.run_after({"k": np.zeros_like(whole["k"])}, ["k", "y"])
+    np.testing.assert_array_equal(changed["k"], 0)
+    np.testing.assert_array_equal(runs.run({"x": X})["k"], whole["k"])
+
+
 def test_a_whole_run_comes_first(runs):
     with pytest.raises(ExecutionError, match="only after a whole run"):
         runs.run_after({"a": X})
