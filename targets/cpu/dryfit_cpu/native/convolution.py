@@ -45,6 +45,10 @@ block_one = micro_kernel(1, runs=1)
 narrow_whole = micro_kernel(_ROWS, runs=2, vectors=1)
 narrow_half = micro_kernel(_HALF, runs=1, vectors=1)
 narrow_one = micro_kernel(1, runs=1, vectors=1)
+_SHORT = current_tier().short_lanes
+_HAS_SHORT = _SHORT < LANES
+short_whole = micro_kernel(_ROWS, runs=2, vectors=1, lanes=_SHORT) if _HAS_SHORT else narrow_whole
+short_half = micro_kernel(_HALF, runs=1, vectors=1, lanes=_SHORT) if _HAS_SHORT else narrow_half
 wide_one = micro_kernel(1, runs=1, vectors=_WIDE // LANES) if _WIDE > _CHANNELS else block_one
 
 
@@ -159,9 +163,14 @@ def sum_blocks(pixels: int, channels: int, arguments: Any) -> None:
     """Compute blocks of so many pixels and channels by the micro-kernel of their size.
 
     A narrow block is for the last channels: one vector, whose missing lanes are masked, costs half of a block that
-    would compute channels that there are not. A wide one is of one pixel.
+    would compute channels that there are not. A short one costs half of that. A wide one is of one pixel.
     """
-    if channels <= LANES:
+    if _HAS_SHORT and channels <= _SHORT and pixels > 1:
+        if pixels == _ROWS:
+            short_whole(*arguments)
+        else:
+            short_half(*arguments)
+    elif channels <= LANES:
         if pixels == _ROWS:
             narrow_whole(*arguments)
         elif pixels == _HALF:
