@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dryfit.network.layers.kernel_layer import KernelLayer
-
 if TYPE_CHECKING:
     from dryfit.network.layer import Layer
     from dryfit.network.tensor import Tensor
@@ -38,8 +36,8 @@ def fork_after(tensor: Tensor) -> Sequence[Layer]:
         for reader, _ in end.consumers:
             if reader.name not in asked:
                 asked.add(reader.name)
-                window = reader.kernel_size_nd if end is tensor and isinstance(reader, KernelLayer) else (0,)
-                heapq.heappush(waiting, (-math.prod(window), reader.index, reader))
+                places = _window_places(reader) if end is tensor else 0
+                heapq.heappush(waiting, (-places, reader.index, reader))
         layer = heapq.heappop(waiting)[2]
         found.append(layer)
         is_known = all(one.name in inner or one.spec.value is not None for one in layer.connected_inputs)
@@ -49,6 +47,13 @@ def fork_after(tensor: Tensor) -> Sequence[Layer]:
         inner.add(end.name)
         if not waiting:
             return found if len(found) > 1 else ()
+
+
+def _window_places(layer: Layer) -> int:
+    """The places in the window of a convolution; 0 for a layer of another kind."""
+    from dryfit.network.layers.kernel_layer import KernelLayer  # numpy, which records of targets do not load
+
+    return math.prod(layer.kernel_size_nd) if isinstance(layer, KernelLayer) else 0
 
 
 def fork_at(layers: Sequence[Layer], place: int) -> int:
