@@ -11,7 +11,9 @@ import hashlib
 import json
 import math
 import mmap
+import os
 import re
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,7 +35,10 @@ from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import unpacked
 
 _PIECE_BYTES = 2**20
-"""How much of a mapped file is in memory at once while digests are computed. A multiple of every page size."""
+"""How much of a mapped file each thread has in memory at once while digests are computed. A multiple of every page
+size."""
+_LEAST_SHARED_BYTES, _MOST_THREADS = 2**23, 4
+"""Of a file whose digests several threads compute: with two, 118 MB take 0.04 s instead of 0.08 (AMD EPYC, Zen 4)."""
 _LARGEST_EMPTY = 2**60
 """What the other extents of an array with an extent of 0 may multiply to: numpy computes strides from them."""
 
@@ -146,12 +151,11 @@ def read_arrays(
             remedy=kind.when_damaged,
         )
     arrays: dict[str, Array] = {}
-    for entry in entries:
-        place = places[entry.name]
-        begin, end = start + place.begin, start + place.end
+    ranges = [(start + places[entry.name].begin, start + places[entry.name].end) for entry in entries]
+    for entry, (begin, end), digest in zip(entries, ranges, _digests(data, ranges), strict=True):
         raw = data[begin:end]
-        gap = data[end : end + place.gap]
-        if _digest(data, begin, end) != entry.sha256 or any(gap):
+        gap = data[end : end + places[entry.name].gap]
+        if digest != entry.sha256 or any(gap):
             raise EngineFileError(
                 f"The {kind.noun} file is damaged: an array does not match its digest",
                 where=f"{where}: array {entry.name!r}",
@@ -159,6 +163,33 @@ def read_arrays(
             )
         arrays[entry.name] = _array(raw, entry, where, kind)
     return arrays
+
+
+def _digests(data: memoryview, ranges: Sequence[tuple[int, int]]) -> Sequence[str]:
+    """Return the digests of ranges of the file."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    digests: list[str] = [""] * len(ranges)
+    # The largest first, so that no thread is left with one of them at the end.
+    waiting = iter(sorted(range(len(ranges)), key=lambda index: ranges[index][0] - ranges[index][1]))
+    failures: list[BaseException] = []
+
+    def compute() -> None:
+        try:
+            for index in waiting:
+                digests[index] = _digest(data, *ranges[index])
+        except BaseException as error:  # noqa: BLE001  raised again by the thread that waits
+            failures.append(error)
+
+    helpers = min(processors, _MOST_THREADS) - 1 if len(data) >= _LEAST_SHARED_BYTES else 0
+    threads = [threading.Thread(target=compute, daemon=True) for _ in range(helpers)]
+    for thread in threads:
+        thread.start()
+    compute()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return digests
 
 
 def _digest(data: memoryview, begin: int, end: int) -> str:

@@ -51,6 +51,10 @@ class Engine(KnownAttributes):
         plan: layers, kernels, decisions and weights. A refit replaces it.
         refit_lock: lock that is held during a refit.
 
+    Args:
+        plan: plan to use.
+        is_checked: as for `adopt`.
+
     Raises:
         EngineFileError: The parts of the plan are inconsistent.
 
@@ -63,18 +67,23 @@ class Engine(KnownAttributes):
     plan: Plan
     refit_lock: ForkSafeLock
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, is_checked: bool = False) -> None:
         self.refit_lock = ForkSafeLock()
-        self.adopt(plan)
+        self.adopt(plan, is_checked=is_checked)
 
-    def adopt(self, plan: Plan) -> None:
+    def adopt(self, plan: Plan, *, is_checked: bool = False) -> None:
         """Replace the plan by another one of the same network. Active runs finish with the old plan.
+
+        Args:
+            plan: plan to use from now on.
+            is_checked: whether `check_plan` has accepted it, with current shapes.
 
         Raises:
             EngineFileError: The parts of the plan are inconsistent.
         """
-        plan.network.refresh_shapes()  # now, so that contexts in several threads only read it
-        check_plan(plan)
+        if not is_checked:
+            plan.network.refresh_shapes()  # now, so that contexts in several threads only read it
+            check_plan(plan)
         self.plan = plan
         self._inputs = {tensor.name: tensor for tensor in plan.network.inputs}
         self._outputs = {tensor.name: tensor for tensor in plan.outputs}
@@ -91,7 +100,7 @@ class Engine(KnownAttributes):
         Raises:
             EngineFileError: See `dryfit.engine.engine_file.load`.
         """
-        return cls(engine_file.load(source))
+        return cls(engine_file.load(source), is_checked=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the engine to a file. On failure, no partial file is left.

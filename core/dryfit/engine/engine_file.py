@@ -213,6 +213,7 @@ def _plan(data: memoryview, where: str) -> Plan:
             refit=None if manifest.refit is None else record_of(manifest.refit, arrays),
             **fields_of(BuildRecord, manifest),
         )
+        network.refresh_shapes()
         check_plan(plan)
     except EngineFileError:
         raise

@@ -44,8 +44,11 @@ def infer_specs(network: Network, input_shapes: Mapping[str, Shape] | None = Non
 
 
 def _is_inferred(layer: Layer, inputs: Sequence[TensorSpec | None]) -> bool:
-    """Whether the network inferred a layer's outputs from these very inputs, of which one is not known before a run."""
-    is_open = False
+    """Whether the network inferred a layer's outputs from these very inputs, and knows as much of them as it can.
+
+    That is so where an input is not known before a run, or all outputs are known, as those of constants are.
+    """
+    is_open = len(layer.outputs) > 0 and all(tensor.spec.value is not None for tensor in layer.outputs)
     for tensor, spec in zip(layer.ordering_inputs, inputs, strict=True):
         if tensor is not None and spec is not None:
             if tensor.spec is not spec:

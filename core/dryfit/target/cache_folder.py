@@ -26,7 +26,17 @@ _LOG = logging.getLogger("dryfit.cache")
 
 def named_folder() -> Path:
     """Return the folder that the user configured, or the user's cache folder; it need not exist."""
-    return Path(os.environ.get(ENVIRONMENT_VARIABLE) or platformdirs.user_cache_dir("dryfit", appauthor=False))
+    given = os.environ.get(ENVIRONMENT_VARIABLE)
+    return _path(given) if given else _user_folder(os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME"))
+
+
+_path = functools.lru_cache(maxsize=64)(Path)
+
+
+@functools.lru_cache(maxsize=64)
+def _user_folder(*_: str | None) -> Path:
+    """The user's cache folder, for these values of the variables that name it."""
+    return Path(platformdirs.user_cache_dir("dryfit", appauthor=False))
 
 
 def cache_folder() -> Path:

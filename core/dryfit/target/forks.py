@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,21 +11,23 @@ if TYPE_CHECKING:
     from dryfit.network.layer import Layer
     from dryfit.network.tensor import Tensor
 
-MOST_LAYERS = 8
-"""Layers of a fork. Our choice: GELU by tanh, written as exporters write it, has eight."""
+MOST_LAYERS = 16
+"""Layers of a fork. Our choice: GELU by tanh, written as exporters write it, has eight, and the branches of a MobileOne
+block with their sums have eleven."""
 
 
 def fork_after(tensor: Tensor) -> Sequence[Layer]:
-    """Return the layers of the fork that begins at a tensor, in execution order; none where there is no fork.
+    """Return the layers of the fork that begins at a tensor, in an execution order; none where there is no fork.
 
     Each has one output and reads nothing but the tensor, outputs of the others, and constants. Nothing else reads
-    these, except for the output of the last layer.
+    these, except for the output of the last layer. Of those that read the tensor, that with the largest window is the
+    first: its kernel is the one that may run the others beside it.
     """
     if len(tensor.consumers) < 2 or tensor.is_network_output:
         return ()
     inner, asked = {tensor.name}, set[str]()
     found: list[Layer] = []
-    waiting: list[tuple[int, Layer]] = []
+    waiting: list[tuple[int, int, Layer]] = []
     end = tensor
     while True:
         is_left = end.is_network_output or not end.consumers
@@ -33,8 +36,9 @@ def fork_after(tensor: Tensor) -> Sequence[Layer]:
         for reader, _ in end.consumers:
             if reader.name not in asked:
                 asked.add(reader.name)
-                heapq.heappush(waiting, (reader.index, reader))
-        layer = heapq.heappop(waiting)[1]
+                places = _window_places(reader) if end is tensor else 0
+                heapq.heappush(waiting, (-places, reader.index, reader))
+        layer = heapq.heappop(waiting)[2]
         found.append(layer)
         is_known = all(one.name in inner or one.spec.value is not None for one in layer.connected_inputs)
         if len(found) > MOST_LAYERS or len(layer.outputs) != 1 or not is_known:
@@ -43,6 +47,13 @@ def fork_after(tensor: Tensor) -> Sequence[Layer]:
         inner.add(end.name)
         if not waiting:
             return found if len(found) > 1 else ()
+
+
+def _window_places(layer: Layer) -> int:
+    """The places in the window of a convolution; 0 for a layer of another kind."""
+    from dryfit.network.layers.kernel_layer import KernelLayer  # numpy, which records of targets do not load
+
+    return math.prod(layer.kernel_size_nd) if isinstance(layer, KernelLayer) else 0
 
 
 def fork_at(layers: Sequence[Layer], place: int) -> int:

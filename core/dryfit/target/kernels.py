@@ -131,6 +131,8 @@ class Kernel:
         workspace_function: scratch memory per run, in bytes, for concrete specs. Passed as `workspace_bytes`; the
             method of that name calls it.
         layout: the host layout that the kernel is optimized for.
+        joins_channels: whether the output's channels are those of the inputs, one after the other. The engine may let
+            inputs lie in the output's array from the beginning; the kernel is then given views of it.
         formats: `input` and `output` to the tensor format that the kernel requires for the tensors that the group reads
             and writes. Their arrays then have the extents of that format, including padding, and are copied before and
             after each run.
@@ -160,6 +162,7 @@ class Kernel:
     unpack: Unpack | None = None
     workspace_function: WorkspaceBytes = attrs.field(default=_no_bytes, alias="workspace_bytes")
     layout: HostLayout = HostLayout.ANY
+    joins_channels: bool = False
     formats: KernelFormats = attrs.field(factory=dict)
     priority: int = 0
     version: int = 1
@@ -294,6 +297,7 @@ def kernel(
     unpack: Unpack | None = None,
     workspace_bytes: WorkspaceBytes | int = 0,
     layout: HostLayout | str = HostLayout.ANY,
+    joins_channels: bool = False,
     formats: Mapping[str, TensorFormat] | None = None,
     priority: int = 0,
     version: int = 1,
@@ -320,6 +324,7 @@ def kernel(
         unpack: as in `Kernel`.
         workspace_bytes: a number, or a function of group, specs and number of threads.
         layout: also by name: `channels_last`.
+        joins_channels: as in `Kernel`.
         formats: as in `Kernel`.
         priority: as in `Kernel`.
         version: as in `Kernel`.
@@ -356,6 +361,7 @@ def kernel(
             unpack=unpack,
             workspace_bytes=declared.workspace_bytes(workspace_bytes),
             layout=declared.layout(layout),
+            joins_channels=joins_channels,
             formats=declared.formats(formats or {}),
             priority=priority,
             version=version,

@@ -128,9 +128,13 @@ def processor_name() -> str:
 
 def timing_file() -> Path:
     """Return the path of the timing cache that builds share: one per processor, in the user's cache folder."""
-    name = processor_name()
+    return _timing_file(cache_folder(), processor_name())
+
+
+@functools.lru_cache(maxsize=8)
+def _timing_file(folder: Path, name: str) -> Path:
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
-    return cache_folder() / "timing" / f"{words}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.jsonl"
+    return folder / "timing" / f"{words}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.jsonl"
 
 
 # What was measured ----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from tests.core.engine.hand_built import plan_of
 from tests.core.engine.small_networks import convolution_network, named, relu_network
 
 from dryfit.building import Builder
-from dryfit.engine import engine_file
+from dryfit.engine import container_reader, engine_file
 from dryfit.engine.binding import BoundEngine, specs_for
 from dryfit.engine.engine import Engine
 from dryfit.engine.resolved_operation import resolve_operations
@@ -95,6 +95,22 @@ def test_a_damaged_array_is_named():
     data = bytearray(DATA)
     data[-256] ^= 1
     assert_refused(data, "array 'network/conv.", "does not match its digest")
+
+
+def test_digests_that_several_threads_compute_refuse_the_same(monkeypatch):
+    monkeypatch.setattr(container_reader, "_LEAST_SHARED_BYTES", 0)
+    engine_file.load(bytes(DATA))
+    test_a_damaged_array_is_named()
+
+
+def test_what_fails_in_a_thread_that_computes_digests_fails_the_load(monkeypatch):
+    def refuse(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(container_reader, "_LEAST_SHARED_BYTES", 0)
+    monkeypatch.setattr(container_reader, "_digest", refuse)
+    with pytest.raises(MemoryError, match="no room"):
+        engine_file.load(bytes(DATA))
 
 
 # Foreign files --------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 import numpy as np
-from tests.core.builder.networks import activation, add, image_network, named
+from tests.core.builder.networks import activation, add, convolution, image_network, named
 
 from dryfit.network.layers.elementwise import ElementWiseOperation
 from dryfit.target.forks import MOST_LAYERS, fork_after, fork_at, with_next
@@ -19,6 +19,14 @@ def test_a_fork_ends_where_its_branches_meet():
     network.mark_output(product(network, activation(network, left, "further"), x, "meet"))
     assert names(fork_after(x)) == ["left", "further", "meet"]
     assert fork_after(left) == ()
+
+
+def test_the_largest_window_is_the_first_of_a_fork():
+    network, x = image_network()
+    left, small = activation(network, x, "left"), convolution(network, x, "small", kernel=1)
+    large = convolution(network, x, "large")
+    network.mark_output(add(network, add(network, left, small, "sum"), large, "meet"))
+    assert names(fork_after(x)) == ["large", "small", "left", "sum", "meet"]
 
 
 def test_constants_may_be_read_inside_of_a_fork():

@@ -21,8 +21,11 @@ from dryfit_cpu.schedule import create_schedule
 
 Array = np.ndarray[Any, Any]
 
-LAYOUTS = ("linear", "channels_last", "strided")
-"""How an array may lie: the last has gaps on every axis, and is neither of the others."""
+LAYOUTS = ("linear", "channels_last", "strided", "part")
+"""How an array may lie: `strided` has gaps on every axis, `part` are some of the channels of larger pixels."""
+
+_BEFORE, _BESIDE = 8, 20
+"""Channels of those pixels before the array's, and all that are not the array's."""
 
 _CANARY = 0xA5
 
@@ -39,9 +42,11 @@ class Guarded:
         """Undefined contents, 64 bytes of canaries on both sides, and canaries in all gaps."""
         rank, size = len(shape), np.dtype(dtype).itemsize
         order = list(range(rank))
-        if layout == "channels_last" and rank >= 3:
+        if layout in ("channels_last", "part") and rank >= 3:
             order = [0, *range(2, rank), 1]
         spread = [2 * extent + 1 for extent in shape] if layout == "strided" else list(shape)
+        if layout == "part" and rank >= 3:
+            spread[1] += _BESIDE
         if layout == "strided":
             order = order[::-1]
         count = int(np.prod(spread)) * size
@@ -54,6 +59,8 @@ class Guarded:
         whole = whole.transpose(np.argsort(order))
         if layout == "strided":
             whole = whole[(..., *(slice(1, None, 2) for _ in shape))]
+        if layout == "part" and rank >= 3:
+            whole = whole[:, _BEFORE : _BEFORE + shape[1]]
         return cls(memory, whole)
 
     def is_intact(self) -> bool:

@@ -25,8 +25,10 @@ PRINT = "from tests.targets.cpu.cross_compilation import print_assembly; import 
 EXPECTED = {
     "avx512": {
         "block_14_2": (56, 96, 0),
+        "block_8_2": (32, 60, 0),
         "block_7_1": (28, 52, 0),
         "narrow_block_14_2": (28, 38, 0),
+        "short_block_14_2": (28, 38, 0),
         "wide_block_1_1": (16, 23, 0),
     },
     "avx2": {

@@ -291,7 +291,7 @@ class _Fuser:
         return False
 
     def _join_fork(self, layer: Layer) -> _GrowingGroup | None:
-        """Join the whole fork that a layer begins to the group before it, or make it a group of its own.
+        """Join the whole fork that a layer is among the first of to the group before it, or make it a group of its own.
 
         No fusion of a device describes a fork: on a device that declares fusions, its layers are not joined. Nor are
         they where a kernel would take them for their constants, and a refit may give these other values.
@@ -299,7 +299,7 @@ class _Fuser:
         place = self._places[layer.name]
         for tensor in layer.connected_inputs:
             fork = fork_after(tensor)
-            if not fork or fork[0] is not layer or not self._may_join(fork, place):
+            if not fork or not self._may_join(fork, place):
                 continue
             longer = with_next(fork)
             forks = [longer, fork] if self._places.get(longer[-1].name) == place else [fork]
@@ -309,14 +309,16 @@ class _Fuser:
             is_near = before is not None and before.place == place
             if before and is_near and any(self._grow_by_fork(before, (*before.group.layers, *one)) for one in forks):
                 return before
-            alone = self._begin(layer)
-            any(self._grow_by_fork(alone, tuple(one)) for one in forks)
-            return alone
+            alone = self._begin(fork[0])
+            if any(self._grow_by_fork(alone, tuple(one)) for one in forks) or fork[0] is layer:
+                return alone
+            self._groups.remove(alone)
         return None
 
     def _may_join(self, fork: Sequence[Layer], place: LayerPlace) -> bool:
         """Whether all layers of a fork are at this place, where none of their results has to be rounded."""
-        is_together = place.segment >= 0 and all(self._places.get(one.name) == place for one in fork)
+        is_new = not any(one.name in self._group_of for one in fork)
+        is_together = is_new and place.segment >= 0 and all(self._places.get(one.name) == place for one in fork)
         return is_together and registry.target(place.device).fusions is None and self._rounds_once(place)
 
     def _grow_by_fork(self, growing: _GrowingGroup, layers: tuple[Layer, ...]) -> bool:

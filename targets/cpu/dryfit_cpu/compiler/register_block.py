@@ -29,7 +29,9 @@ goes to all lanes: 8 pixels by 2 x 4 channels take 12 loads (two of weights by a
 The block in FP32 gets its beginning (the bias, or sums of an earlier block of k) and its end (the residual is added,
 the sums are clamped or end in hard swish, and are stored) here too; that in integers in `integer_micro_kernel.py`.
 
-What is left of the channels is computed by narrow blocks: one vector wide, of which the last may be there in part.
+What is left of the channels is computed by narrow blocks: one vector wide, of which the last may be there in part. With
+AVX512, half a vector or less is computed by short blocks, of registers with half of the lanes: a processor that
+computes whole registers in two halves takes half of the time for them.
 
 A single pixel uses each weight once, so that its block waits for memory. It has wide blocks: eight vectors, which are
 whole rows of one or more panels. So memory is read in several streams and no line of it twice: with one row, 9216
@@ -87,7 +89,7 @@ UNROLL = max(2, _LANE_WORDS)
 
 
 def _in_each_lane(builder: Builder, words: Value, index: int) -> Value:
-    return emit.shuffled(builder, words, words, [index] * LANES)
+    return emit.shuffled(builder, words, words, [index] * words.type.count)
 
 
 def _as_they_are(_builder: Builder, weights: list[Value]) -> list[Value]:
@@ -155,7 +157,8 @@ class BlockProduct:
                 weight, *sums = emit.one_after_the_other(builder, weight, *sums)
             columns = self.weights(builder, weight, k, vectors)
             for pixel, address in enumerate(pixels):
-                value = emit.splat(builder, load(builder, self.unit, offset(builder, address, 4 * k)), LANES)
+                unit = load(builder, self.unit, offset(builder, address, 4 * k))
+                value = emit.splat(builder, unit, self.sums.count)
                 value = self.spread(builder, value, 0)
                 for vector in range(vectors):
                     index = pixel * vectors + vector
@@ -362,10 +365,11 @@ def held_arguments(builder: Builder, *arguments: Value) -> Value:
     return _HELD.write(builder, arguments)
 
 
-def micro_kernel(rows: int, *, runs: int, vectors: int = VECTORS) -> Any:
-    """An operation that computes blocks of `rows` pixels in so many runs (1 or 2), `vectors` wide.
+def micro_kernel(rows: int, *, runs: int, vectors: int = VECTORS, lanes: int = LANES) -> Any:
+    """An operation that computes blocks of `rows` pixels in so many runs (1 or 2), `vectors` of so many lanes wide.
 
-    A narrow block is one vector wide, of which the channels that the panel has are there. A wide one is of one pixel.
+    A narrow block is one vector wide, of which the channels that the panel has are there; a short one is one of fewer
+    lanes. A wide one is of one pixel.
 
     Its arguments, all integers:
         count: how many blocks.
@@ -378,7 +382,7 @@ def micro_kernel(rows: int, *, runs: int, vectors: int = VECTORS) -> Any:
     # (66 stores and loads in one loop).
 
     def block(builder: Builder, *arguments: Value) -> None:
-        _block(builder, rows // runs, runs, vectors, *arguments)
+        _block(builder, rows // runs, runs, vectors, lanes, *arguments)
 
     def moved(builder: Builder, tile: Value, panel: Value, ahead: Value, held: Value, ahead_move: Value) -> list[Value]:
         common = Held(builder, _HELD, emit.opaque(builder, held))
@@ -386,6 +390,7 @@ def micro_kernel(rows: int, *, runs: int, vectors: int = VECTORS) -> Any:
         return [tile, panel, builder.add(ahead, ahead_move)]
 
     width = "narrow_" if vectors < VECTORS else "wide_" if vectors > VECTORS else ""
+    width = "short_" if lanes < LANES else width
     return blocks_operation(f"{width}block_{rows}_{runs}", 3, 2, block, moved)
 
 
@@ -394,6 +399,7 @@ def _block(
     run: int,
     runs: int,
     vectors: int,
+    lanes: int,
     tile: Value,
     panel: Value,
     ahead: Value,
@@ -401,12 +407,12 @@ def _block(
     _ahead_move: Value,
 ) -> None:
     """The body of a block: prologue, loops over segments and their values, epilogue."""
-    common = Held(builder, _HELD, held)
+    common, kind = Held(builder, _HELD, held), emit.vector_of(FLOAT, lanes)
     outputs = places(builder, common["output"], (panel, PANEL_OUTPUT), (tile, TILE_OUTPUTS[:runs]))
     stride, zero = common["output_stride"], word(0)
     # Lines of the output and the residual are on their way while k is summed: with few inputs a block ends before they
     # would be there.
-    lines = range(0, 4 * LANES * vectors, CACHE_LINE)
+    lines = range(0, 4 * lanes * vectors, CACHE_LINE)
     for address in pixels_of(builder, run, outputs, stride):
         for line in lines:
             emit.prefetch(builder, offset(builder, address, line), write=True)
@@ -419,18 +425,18 @@ def _block(
     bias = builder.add(common["bias"], load(builder, WORD, offset(builder, panel, PANEL_START), 8))
     starts = [builder.select(has_bias, bias, output) for output in outputs]
     sums = [
-        load(builder, _SUMS, offset(builder, address, 4 * LANES * vector))
+        load(builder, kind, offset(builder, address, 4 * lanes * vector))
         for address in pixels_of(builder, run, starts, builder.select(has_bias, zero, stride))
         for vector in range(vectors)
     ]
     terms = attrs.evolve(terms_of(builder, runs, common, tile, panel, ahead), ahead_step=common["ahead_step"])
-    product = _PRODUCT
+    product = attrs.evolve(_PRODUCT, sums=kind)
     if vectors > VECTORS:
         # The processor foresees several streams better than these lines would: asking for them takes up to a fifth more
         # time.
         terms = attrs.evolve(terms, ahead=None)
         words = builder.mul(terms.segment_count, terms.segment_length)
-        product = attrs.evolve(_PRODUCT, panel_bytes=builder.mul(words, word(PANEL_ROW_BYTES)))
+        product = attrs.evolve(product, panel_bytes=builder.mul(words, word(PANEL_ROW_BYTES)))
     elif vectors < VECTORS:
         # Turns are short, and would read the step from the stack with AVX512.
         terms = attrs.evolve(terms, ahead_step=None)
@@ -439,8 +445,8 @@ def _block(
     # What the end needs is read again: kept from the beginning it would be in the way, and written to the stack.
     common = Held(builder, _HELD, emit.opaque(builder, held))
     to = pixels_of(builder, run, outputs, common["output_stride"])
-    lanes = load(builder, WORD, offset(builder, panel, PANEL_WIDTH), 8)
-    limits, gate = ([emit.splat(builder, common[name], LANES) for name in pair] for pair in _ENDS)
+    channels = load(builder, WORD, offset(builder, panel, PANEL_WIDTH), 8)
+    limits, gate = ([emit.splat(builder, common[name], lanes) for name in pair] for pair in _ENDS)
     has_gate = builder.fcmp_unordered("!=", common["slope"], ir.Constant(FLOAT, 0.0))
     with builder.if_else(builder.icmp_signed("!=", common["residual"], zero)) as (with_residual, without):
         for branch, adds in ((with_residual, True), (without, False)):
@@ -448,9 +454,9 @@ def _block(
                 beside = _residuals(builder, run, runs, common, tile, panel) if adds else None
                 with builder.if_else(has_gate) as (with_gate, within_limits):
                     with with_gate:
-                        _finish(builder, sums, to, beside, emit.gated, gate, lanes)
+                        _finish(builder, sums, to, beside, emit.gated, gate, channels)
                     with within_limits:
-                        _finish(builder, sums, to, beside, emit.clamped, limits, lanes)
+                        _finish(builder, sums, to, beside, emit.clamped, limits, channels)
 
 
 _ENDS = (("low", "high"), ("slope", "shift"))
@@ -469,10 +475,10 @@ def _finish(
     residuals: list[Value] | None,
     end: Callable[[Builder, Value, Value, Value], Value],
     numbers: Sequence[Value],
-    lanes: Value,
+    channels: Value,
 ) -> None:
-    vectors = len(sums) // len(outputs)
-    mask = first_mask(builder, lanes) if vectors == 1 else None
+    vectors, kind = len(sums) // len(outputs), sums[0].type
+    mask = first_mask(builder, channels, kind.count) if vectors == 1 else None
     results, to = [], []
     for pixel, output in enumerate(outputs):
         for vector in range(vectors):
@@ -480,20 +486,20 @@ def _finish(
             # would read and write it once more, on 56 x 56 images from beyond the second-level cache.
             value, at = sums[pixel * vectors + vector], 4 * LANES * vector
             if residuals is not None:
-                value = builder.fadd(value, _load(builder, offset(builder, residuals[pixel], at), mask))
+                value = builder.fadd(value, _load(builder, kind, offset(builder, residuals[pixel], at), mask))
             results.append(end(builder, value, *numbers))
             to.append(offset(builder, output, at))
     if vectors == 1:
-        store_first(builder, results, to, lanes)
+        store_first(builder, results, to, channels)
     else:
         for value, place in zip(results, to, strict=True):
             store(builder, value, place)
 
 
-def _load(builder: Builder, address: Value, mask: Value | None) -> Value:
+def _load(builder: Builder, kind: Any, address: Value, mask: Value | None) -> Value:
     """The vector at an address; zero in the lanes that the mask leaves out."""
     if mask is None:
-        return load(builder, _SUMS, address)
+        return load(builder, kind, address)
     # Masked, although sums of missing channels would be harmless: behind the last channel of the last pixel memory may
     # end, and what follows a pixel's channels is another pixel's.
-    return emit.masked_load(builder, _SUMS, builder.inttoptr(address, _SUMS.as_pointer()), mask)
+    return emit.masked_load(builder, kind, builder.inttoptr(address, kind.as_pointer()), mask)

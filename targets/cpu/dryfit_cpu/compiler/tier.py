@@ -84,6 +84,11 @@ class Tier:
         return 8 * self.lanes if self.lane_words == 1 else self.block_channels
 
     @property
+    def short_lanes(self) -> int:
+        """Lanes of a short block; as many as others have where there is none."""
+        return self.lanes // 2 if self.lanes == 16 else self.lanes
+
+    @property
     def fewer_rows(self) -> int:
         """Pixels in a smaller register block, for what whole ones leave: even, and more than half of them."""
         return self.rows // 4 * 2 + 2

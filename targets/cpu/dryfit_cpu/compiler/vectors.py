@@ -159,10 +159,10 @@ largest_of = operation(types.float32, VECTOR)(
 """The largest lane."""
 
 
-def first_mask(builder: Builder, count: Value) -> Value:
-    """The mask of the first `count` lanes."""
-    lanes = ir.Constant(WORDS, list(range(LANES)))
-    return builder.icmp_signed("<", lanes, emit.splat(builder, count, LANES))
+def first_mask(builder: Builder, count: Value, lanes: int = LANES) -> Value:
+    """The mask of the first `count` of so many lanes."""
+    numbers = ir.Constant(emit.vector_of(count.type, lanes), list(range(lanes)))
+    return builder.icmp_signed("<", numbers, emit.splat(builder, count, lanes))
 
 
 HAS_MASKED_STORES = current_tier().lanes > 8
@@ -172,7 +172,7 @@ HAS_MASKED_STORES = current_tier().lanes > 8
 def store_first(builder: Builder, values: Sequence[Value], addresses: Sequence[Value], count: Value) -> None:
     """Store the first `count` lanes of FP32 vectors, one at least."""
     if HAS_MASKED_STORES:
-        mask = first_mask(builder, count)
+        mask = first_mask(builder, count, values[0].type.count)
         for value, address in zip(values, addresses, strict=True):
             emit.masked_store(builder, value, builder.inttoptr(address, value.type.as_pointer()), mask)
         return

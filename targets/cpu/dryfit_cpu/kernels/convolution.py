@@ -18,7 +18,8 @@ from dryfit.target.tactics import Tactics
 from dryfit_cpu.compiler.native import NativeStep
 from dryfit_cpu.compiler.tier import current_tier
 from dryfit_cpu.kernels import epilogues
-from dryfit_cpu.kernels.constants import WeightedSum, constant_weights, has_constant_weights
+from dryfit_cpu.kernels.branches import summed_weights
+from dryfit_cpu.kernels.constants import WeightedSum, has_constant_weights
 from dryfit_cpu.kernels.dilated_windows import (
     bind_places,
     bind_rectangles,
@@ -75,7 +76,7 @@ def _groups(group: LayerGroup) -> int:
 
 def _pack(group: LayerGroup) -> dict[str, Array]:
     """The kernel as panels, with the scales of the group folded in."""
-    weights, bias = epilogues.folded(group, *constant_weights(cast("WeightedSum", group.main)))
+    weights, bias = epilogues.folded(group, *summed_weights(group))
     return pack_panels(_channels_last(group, weights).reshape(len(weights), -1), bias, _groups(group))
 
 

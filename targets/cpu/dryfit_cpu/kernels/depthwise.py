@@ -12,16 +12,18 @@ import attrs
 import numpy as np
 
 from dryfit.network.data_types import DataType
+from dryfit.network.layer import Layer
 from dryfit.network.layers.convolution import Convolution
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, Specs
 from dryfit.target.tactics import Tactics
-from dryfit_cpu.codes import FP32, PANEL_CHANNELS
+from dryfit_cpu.codes import FP32, HARD_SWISH, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep
 from dryfit_cpu.compiler.window_variants import PAIR_ROWS, PAIRED_WINDOWS, REAL_SUMS
 from dryfit_cpu.descriptors import Image, WordTable
 from dryfit_cpu.kernels import convolution, epilogues
-from dryfit_cpu.kernels.constants import constant_weights, filled_channels
+from dryfit_cpu.kernels.branches import summed_weights
+from dryfit_cpu.kernels.constants import filled_channels
 from dryfit_cpu.kernels.copying import chunks_for
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.epilogues import weighted_kernel
@@ -46,7 +48,7 @@ _DEPTHWISE = NativeFunction("depthwise", "depthwise")
 
 def _pack(group: LayerGroup) -> dict[str, Array]:
     """Weights `[window rows, window columns, C]` and bias `[C]`, C filled up with zeros to whole vectors."""
-    weights, bias = epilogues.folded(group, *constant_weights(cast("Convolution", group.main)))
+    weights, bias = epilogues.folded(group, *summed_weights(group))
     C = weights.shape[0]
     window = (1, weights.shape[2]) if weights.ndim == 3 else weights.shape[2:]
     return {
@@ -61,6 +63,12 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
         return False
     channels = specs[input_of(group).name].shape[1]
     return layer.num_groups == channels == layer.num_output_maps
+
+
+def _fuses(group: LayerGroup, layer: Layer) -> bool:
+    """Whether the sums end without hard swish: loops of windows end in limits, and asking costs every layer a fifth."""
+    epilogue = epilogues.epilogue_of(LayerGroup((*group.layers, layer)))
+    return epilogue is not None and epilogue.outer.kind != HARD_SWISH
 
 
 def _workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:
@@ -94,8 +102,7 @@ def _strip(output: Sequence[int], threads: int, tactic: str) -> int:
     "cpu.depthwise_convolution",
     kinds="convolution",
     accepts=_accepts,
-    fuses=epilogues.fuses,
-    fuses_forks=False,  # the loops of windows end in limits alone: another branch there costs every layer a fifth
+    fuses=_fuses,
     pack=_pack,
     workspace_bytes=_workspace_bytes,
     priority=10,
@@ -158,7 +165,7 @@ _GROUP, _PACKED = 4, 16
 
 def _pack_groups(group: LayerGroup) -> dict[str, Array]:
     """The kernel `[K / 16, places, inputs of a group, 16]` and the bias, with the scales of the group folded in."""
-    weights, bias = epilogues.folded(group, *constant_weights(cast("Convolution", group.main)))
+    weights, bias = epilogues.folded(group, *summed_weights(group))
     # `[K / 16][place][input][16]`: the weights of sixteen outputs for one input of each of their groups are a register;
     # narrower machines take parts of it.
     blocks = weights.reshape(len(weights) // _PACKED, _PACKED, _GROUP, -1).transpose(0, 3, 2, 1)

@@ -22,6 +22,7 @@ from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Array, Binding, HostLayout, kernel
 from dryfit_cpu import codes
 from dryfit_cpu.descriptors import Finish, Function
+from dryfit_cpu.kernels.branches import branches_of
 from dryfit_cpu.kernels.constants import Affine, affine_of
 from dryfit_cpu.kernels.copying import NO_FUNCTION
 from dryfit_cpu.kernels.written_functions import written_function
@@ -100,6 +101,9 @@ def epilogue_of(group: LayerGroup) -> Epilogue | None:
     """The epilogue of a group; None where it is not of this form."""
     epilogue: Epilogue | None = Epilogue()
     layers, value = list(group.epilogue), group.main.outputs[0]
+    branches = branches_of(group)
+    if branches is not None:
+        layers, value = layers[branches.count :], branches.value
     while layers and epilogue is not None:
         written = written_function(layers, value)
         if written is not None:

@@ -128,6 +128,9 @@ def convolve_integers_in_tiles(binding: Binding) -> NativeStep:
     require_tiles(window, PANEL_CHANNELS)
     C, K = window.input[1], window.output[1]
     panels = binding.weight("panels", (1, K // PANEL_CHANNELS, C // PAIR * 9, PANEL_CHANNELS, PAIR), DataType.INT8)
+    # Few inputs have small sums whatever the weights are: then they need not be copied to be looked at.
+    if 9 * C * _LARGEST_VALUE**2 < _LARGEST_SUM:
+        return _bind(binding, window, panels)
     weights = panels[0].swapaxes(1, 2).reshape(K, C // PAIR, 3, 3, PAIR)
     if has_small_sums(weights):
         return _bind(binding, window, panels)

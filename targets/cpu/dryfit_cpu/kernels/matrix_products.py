@@ -84,17 +84,45 @@ def computed_pixels(columns: int) -> int:
     return columns if is_narrow(columns) else whole * rows + (-(-rest // (rows // 2))) * (rows // 2)
 
 
-def tile_table(axes: Sequence[Axis]) -> tuple[Array, bool]:
+_SMALL_TILE = 0.3
+"""Pixels that a smaller tile costs more than it has: it loads as many weights for fewer products. Our estimate."""
+
+
+def _cuts(columns: int) -> list[tuple[int, int]]:
+    """(first pixel, pixels) of whole, smaller and half tiles that cover a row in the least time; the last may overlap.
+
+    With tiles of 14 pixels, 128 pixels are 8 of them and 2 of 8, not 9 of them and a half one.
+    """
+    rows, fewer, half = current_tier().rows, current_tier().fewer_rows, current_tier().rows // 2
+    ways = []
+    for smaller in range(rows // 2):
+        for halves in (0, 1):
+            whole = max(0, -(-(columns - fewer * smaller - half * halves) // rows))
+            sizes = [rows] * whole + [fewer] * smaller + [half] * halves
+            ways.append((sum(sizes) + _SMALL_TILE * (smaller + halves), sizes))
+    cuts, start = [], 0
+    for size in min(ways)[1]:
+        cuts.append((max(0, min(start, columns - size)), size))
+        start += size
+    return cuts
+
+
+def tile_table(axes: Sequence[Axis], *, may_be_smaller: bool = False) -> tuple[Array, bool]:
     """Byte offsets of the tiles that cover the pixels of three axes, and whether some pixels are in two of them.
 
     A row of pixels is cut into whole tiles. What is left is a tile that overlaps the last one, or a half tile, which
-    is joined with that of the next row. Rows shorter than half a tile are taken pixel by pixel.
+    is joined with that of the next row. Rows shorter than half a tile are taken pixel by pixel. Where tiles may also be
+    smaller ones, of two runs, a single row is cut into those that compute the fewest pixels twice.
     """
     rows = current_tier().rows
     half = rows // 2
     H, W = axes[1].extent, axes[2].extent
     if is_narrow(W):
         return _pixel_table(axes), False
+    if may_be_smaller and H == 1 and rows <= W:
+        cuts = _cuts(W)
+        places = [(0, first, 0, first + (0 if size == half else size // 2), size) for first, size in cuts]
+        return _offsets(places, axes), sum(size for _, size in cuts) > W
     whole, rest = divmod(W, rows)
     starts = [(rows * tile, rows * tile + half) for tile in range(whole)]
     if rest > half:
@@ -259,7 +287,7 @@ class MatrixProduct:
             tiles, axes = exact_tile_table(self.axes)
         else:
             axes = joined(self.axes)
-            tiles, overlaps = tile_table(axes)
+            tiles, overlaps = tile_table(axes, may_be_smaller=True)
         table = functools.partial(
             panel_table,
             self.group_offsets,

@@ -260,12 +260,17 @@ def map_elements(binding: Binding) -> NativeStep:
     kinds="concatenation",
     data_types=codes.FLOATS | {DataType.INT8, DataType.INT32, DataType.INT64, DataType.BOOL},
     accepts=lambda group, specs: len(group.layers) == 1,
+    joins_channels=True,
 )
 def concatenate(binding: Binding) -> NativeStep:
-    """A step that copies each input to its place in the output."""
+    """A step that copies each input to its place in the output, unless it lies there."""
     layer = binding.group.main
     output = bound_array(binding, layer.outputs[0].name)
     sources = [bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs]
     parts = parts_along(layer.axis, sources, output)  # type: ignore[attr-defined]
-    work = [bit_copy_work(source, part, binding.num_threads) for source, part in zip(sources, parts, strict=True)]
+    work = [
+        bit_copy_work(source, part, binding.num_threads)
+        for source, part in zip(sources, parts, strict=True)
+        if (source.ctypes.data, source.strides) != (part.ctypes.data, part.strides)
+    ]
     return NativeStep(binding.group.name, list(itertools.chain(*work)), [binding])

@@ -22,7 +22,8 @@ from dryfit.target.kernels import Array, Binding, HostLayout, Kernel, Specs, ker
 from dryfit_cpu.codes import FP32, PANEL_CHANNELS
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep, Work
 from dryfit_cpu.kernels import epilogues
-from dryfit_cpu.kernels.constants import constant_weights, has_constant_weights
+from dryfit_cpu.kernels.branches import summed_weights
+from dryfit_cpu.kernels.constants import has_constant_weights
 from dryfit_cpu.kernels.convolution import window_of
 from dryfit_cpu.kernels.dense_operands import DenseOperands
 from dryfit_cpu.kernels.matrix_products import Axis, MatrixProduct, pack_panels
@@ -159,7 +160,7 @@ def _pack(group: LayerGroup, size: int) -> dict[str, Array]:
     """The window at each position, transformed in FP64 and rounded once, as panels; and the bias."""
     # In FP64: the windows are transformed once, and what is rounded here would be rounded for every pixel.
     transform = np.array(KERNEL_TRANSFORMS[size])
-    weights, bias = epilogues.folded(group, *constant_weights(cast("Convolution", group.main)))
+    weights, bias = epilogues.folded(group, *summed_weights(group))
     K, C = weights.shape[:2]
     # Two products of matrices: [positions along an axis, 3] x [3, all that is left].
     rows = np.tensordot(transform, weights.astype(np.float64), (1, 2))

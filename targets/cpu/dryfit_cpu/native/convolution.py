@@ -25,7 +25,7 @@ TILE_BYTES = 8 * TILE_WORDS
 PANEL_BYTES = 8 * PANEL_WORDS
 """A row of the panel table: byte offsets in weights, bias, input, output and residual, and the number of channels."""
 
-_ROWS = current_tier().rows
+_ROWS, _FEWER = current_tier().rows, current_tier().fewer_rows
 _HALF = _ROWS // 2
 _CHANNELS, _WIDE = current_tier().block_channels, current_tier().wide_channels
 
@@ -40,11 +40,17 @@ NO_LIMITS = (-_INFINITY, _INFINITY, _NOTHING, _NOTHING)
 # One compiled function serves every layer: shapes are in the tables that kernels make, and only the number of pixels in
 # a block, which decides how many registers it has, is known when the code is made.
 block_whole = micro_kernel(_ROWS, runs=2)
+block_fewer = micro_kernel(_FEWER, runs=2)
 block_half = micro_kernel(_HALF, runs=1)
 block_one = micro_kernel(1, runs=1)
 narrow_whole = micro_kernel(_ROWS, runs=2, vectors=1)
+narrow_fewer = micro_kernel(_FEWER, runs=2, vectors=1)
 narrow_half = micro_kernel(_HALF, runs=1, vectors=1)
 narrow_one = micro_kernel(1, runs=1, vectors=1)
+_SHORT = current_tier().short_lanes
+_HAS_SHORT = _SHORT < LANES
+short_whole = micro_kernel(_ROWS, runs=2, vectors=1, lanes=_SHORT) if _HAS_SHORT else narrow_whole
+short_half = micro_kernel(_HALF, runs=1, vectors=1, lanes=_SHORT) if _HAS_SHORT else narrow_half
 wide_one = micro_kernel(1, runs=1, vectors=_WIDE // LANES) if _WIDE > _CHANNELS else block_one
 
 
@@ -138,11 +144,17 @@ def convolve(
 
 
 @inlined
+def _run(pixels: int) -> int:
+    """The pixels of the first run of a tile of so many."""
+    return pixels // 2 if pixels > _HALF else _HALF
+
+
+@inlined
 def _rows_of_piece(rows: int, tile: int, panel: int) -> tuple[int, int]:
     """Rows of the tables, made at an address, of a block whose sums lie together from the output's address on."""
     copy_bytes(rows, tile, TILE_BYTES)
     store_int(rows + 16, 0)
-    store_int(rows + 24, _HALF * BLOCK_ROW_BYTES)
+    store_int(rows + 24, _run(load_int(tile + 48)) * BLOCK_ROW_BYTES)
     copy_bytes(rows + TILE_BYTES, panel, PANEL_BYTES)
     store_int(rows + TILE_BYTES + 24, 0)
     return rows, rows + TILE_BYTES
@@ -159,17 +171,26 @@ def sum_blocks(pixels: int, channels: int, arguments: Any) -> None:
     """Compute blocks of so many pixels and channels by the micro-kernel of their size.
 
     A narrow block is for the last channels: one vector, whose missing lanes are masked, costs half of a block that
-    would compute channels that there are not. A wide one is of one pixel.
+    would compute channels that there are not. A short one costs half of that. A wide one is of one pixel.
     """
-    if channels <= LANES:
+    if _HAS_SHORT and channels <= _SHORT and pixels in (_ROWS, _HALF):
+        if pixels == _ROWS:
+            short_whole(*arguments)
+        else:
+            short_half(*arguments)
+    elif channels <= LANES:
         if pixels == _ROWS:
             narrow_whole(*arguments)
+        elif pixels == _FEWER:
+            narrow_fewer(*arguments)
         elif pixels == _HALF:
             narrow_half(*arguments)
         else:
             narrow_one(*arguments)
     elif pixels == _ROWS:
         block_whole(*arguments)
+    elif pixels == _FEWER:
+        block_fewer(*arguments)
     elif pixels == _HALF:
         block_half(*arguments)
     elif channels > _CHANNELS:
@@ -190,7 +211,7 @@ def finish_block(sums: int, tile: int, panel: int, output: Pixels, residual: Pix
     pixels, channels, has_residual = load_int(tile + 48), load_int(panel + 40), residual.address != 0
     finish_sums(finish, has_residual, sums, max(pixels * _CHANNELS, channels))
     for number in range(pixels):
-        side, place = number // _HALF * 8, number % _HALF
+        side, place = number // _run(pixels) * 8, number % _run(pixels)
         to = output.address + load_int(panel + 24) + load_int(tile + 16 + side) + place * output.stride
         add = residual.address + load_int(panel + 32) + load_int(tile + 32 + side) + place * residual.stride
         of_pixel = sums + number * BLOCK_ROW_BYTES

@@ -24,7 +24,7 @@ from dryfit.reference.registry import evaluate
 from dryfit.target.group import LayerGroup
 from dryfit.target.kernels import Binding
 from dryfit_cpu.kernels import matrix_products
-from dryfit_cpu.kernels.matrix_products import Axis, exact_tile_table
+from dryfit_cpu.kernels.matrix_products import Axis, exact_tile_table, tile_table
 
 ACTIVATIONS = (
     ActivationType.RELU,
@@ -167,6 +167,34 @@ def test_rows_of_every_width_are_covered_by_tiles(width, dtype):
     layer = convolution(network, x, 40, (3, 3), pre_padding=(1, 1), post_padding=(1, 1))
     feeds = random_feeds(network, np.random.default_rng(0))
     assert_like_reference(network, [layer], feeds, kernel_name="cpu.convolution")
+
+
+@pytest.mark.parametrize("dtype", [DataType.FLOAT, DataType.HALF])
+@pytest.mark.parametrize("K", [5, 16, 40])
+def test_single_rows_of_every_width_are_covered_by_whole_smaller_and_half_tiles(K, dtype):
+    for width in (14, 15, 16, 20, 22, 23, 29, 30, 32, 36, 37, 44):
+        network = Network()
+        x = network.add_input("x", dtype, (1, 4, 1, width))
+        layers = [convolution(network, x, K, (1, 1))]
+        layers.append(activation(network, layers[0].get_output(0), ActivationType.SIGMOID))
+        feeds = random_feeds(network, np.random.default_rng(0))
+        assert_like_reference(network, layers, feeds, kernel_name="cpu.convolution")
+        assert_like_reference(network, layers[:1], feeds, kernel_name="cpu.convolution")
+
+
+@pytest.mark.parametrize(("rows", "fewer"), [(6, 4), (8, 6), (14, 8)])
+def test_tiles_of_a_single_row_compute_few_pixels_twice(rows, fewer, monkeypatch):
+    monkeypatch.setattr(matrix_products, "current_tier", lambda: SimpleNamespace(rows=rows, fewer_rows=fewer))
+    for width in range(rows, 200):
+        tiles, overlaps = tile_table([Axis(1, 0, 0), Axis(1, 0, 0), Axis(width, 8, 8)], may_be_smaller=True)
+        covered = []
+        for first, second, *_, pixels in tiles[:, :7].tolist():
+            run = rows // 2 if pixels <= rows // 2 else pixels // 2
+            covered += [first // 8 + pixel for pixel in range(min(run, pixels))]
+            covered += [second // 8 + pixel for pixel in range(pixels - run)]
+        assert set(covered) == set(range(width))
+        assert overlaps == (len(covered) > width)
+        assert len(covered) <= width + 2 or width < 3 * rows
 
 
 @pytest.mark.parametrize("window", [(1, 1), (3, 3)])

@@ -195,7 +195,7 @@ def test_a_cast_copies_between_layouts(source, destination, layouts):
 @pytest.mark.parametrize("axis", [0, 1, 2, 3])
 def test_inputs_of_every_layout_are_concatenated(dtype, axis):
     network = Network()
-    shapes = [[2, 3, 4, 5] for _ in range(3)]
+    shapes = [[2, 3, 4, 5] for _ in LAYOUTS]
     for index, shape in enumerate(shapes):
         shape[axis] += 7 * index
     inputs = [network.add_input(layout, dtype, shape) for layout, shape in zip(LAYOUTS, shapes, strict=True)]
