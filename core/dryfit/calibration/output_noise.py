@@ -155,7 +155,8 @@ class NoiseProbe:
 def rounded(values: Array, scale: float) -> Array:
     """Return what INT8 codes of a scale hold of FP32 values; ties to even."""
     step = np.float32(scale)
-    codes = np.rint(values / step)
+    codes = np.asarray(values / step)  # which is no array if `values` has no axes
+    np.rint(codes, out=codes)
     np.clip(codes, SMALLEST_CODE, LARGEST_CODE, out=codes)
     return np.multiply(codes, step, out=codes)
 

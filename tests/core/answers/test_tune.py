@@ -118,6 +118,22 @@ def largest_of(small, x):
     return {name: np.abs(arrays[name]).max(axis=(0, 2, 3)) for name in channel_tensors(small, HERE)}
 
 
+def test_models_that_compute_with_shapes_are_tuned(tmp_path, samples):
+    small = model(
+        "s = Shape(x) f = Cast<to=1>(s) k = ReduceMax<keepdims=0>(f) a = Conv(x, v) b = Div(a, k) r = Relu(b) "
+        "y = Conv(r, w)",
+        inputs="float[N,8,H,W] x",
+        outputs="float[N,8,H,W] y, float k",
+        weights={"v": numbers(8, 8, 1, 1) * SPREAD, "w": numbers(8, 8, 1, 1)},
+    )
+    (tmp_path / "open.onnx").write_bytes(small.SerializeToString())
+    answer = dryfit.tune(tmp_path / "open.onnx", samples, tmp_path / "plan", steps=["scales"], threads=1, device="GPU")
+    assert "scales" in [one.step for one in answer.steps]
+    ranges = read_ranges(tmp_path / "plan" / "model.cache")
+    assert {"x", "r"} <= set(ranges)
+    assert "f" not in ranges
+
+
 def test_an_equalized_model_computes_the_same_and_has_equal_channels():
     small, x = four("Relu(a)"), numbers(1, 8, 6, 6)
     found = equalize(small, HERE, largest_of(small, x), 0.5)

@@ -46,6 +46,7 @@ from dryfit.network.tensor import Array
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.importer import network_from_onnx
 from dryfit.onnx.translation.implicit_precisions import prepared_model
+from dryfit.passes.simplify import fold_constants
 from dryfit.plugins.calibrators import calibrator as calibrator_of
 from dryfit.quantization.calibration import collect
 from dryfit.quantization.collector import Collector
@@ -133,10 +134,11 @@ class DeviceRuns:
         return attrs.evolve(self, options=attrs.evolve(options, device=options.default_device, quantize_method=()))
 
     def network(self, model: ModelProto) -> Network:
-        """Return the network of a model with the shapes of the samples."""
+        """Return the network of a model with the shapes of the samples, and what follows from these as constants."""
         network = network_from_onnx(model, folder=self.folder)
         for tensor in network.inputs:
             tensor.shape = tuple(self.shapes[tensor.name])
+        fold_constants(network)
         return network
 
     def engine(self, candidate: Candidate) -> Engine:
@@ -360,7 +362,7 @@ class Judge:
         """Return the metric of the chosen ones of the samples held back and their copies."""
         exact = [*self.exact, *self.moved_exact]
         found, real = (
-            {name: np.concatenate([each[index][name] for index in chosen]) for name in each[0]}
+            {name: np.concatenate([np.atleast_1d(each[index][name]) for index in chosen]) for name in each[0]}
             for each in (outputs, exact)
         )
         labels = None if self.labels is None else [self.labels[index % len(self.held)] for index in chosen]
