@@ -10,7 +10,6 @@ There are three kinds of operations, depending on what is known of their tensors
 
 from __future__ import annotations
 
-import itertools
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,6 +20,7 @@ from dryfit.engine.buffers import arena_arrays, check_size, new_array, size_of
 from dryfit.engine.late_step import CreateSchedule, LateStep, evaluate_group, needs_reference
 from dryfit.engine.plan import Plan
 from dryfit.engine.resolved_operation import ResolvedOperation
+from dryfit.engine.shared_memory import Inside, Stored, merged, shared_memory
 from dryfit.errors import DryfitError, ExecutionError, PluginError
 from dryfit.network.tensor import Shape, TensorSpec
 from dryfit.plugins import registry
@@ -58,27 +58,9 @@ def specs_for(plan: Plan, input_shapes: Mapping[str, Shape]) -> dict[str, Tensor
     return specs
 
 
-@frozen
-class _Part:
-    """Channels of another tensor: from the first to before the last."""
-
-    whole: str
-    first: int
-    last: int
-
-    def of(self, array: Array) -> Array:
-        """These channels of the other tensor's array."""
-        return array[:, self.first : self.last]
-
-
 def _own_kernels() -> set[int]:
     """The ids of the host's kernels."""
     return set(map(id, registry.host().kernels))
-
-
-def _are_consecutive(parts: Sequence[_Part]) -> bool:
-    """Whether these are channels of one tensor, one after the other."""
-    return all((before.whole, before.last) == (after.whole, after.first) for before, after in itertools.pairwise(parts))
 
 
 class BoundEngine:
@@ -197,60 +179,39 @@ class BoundEngine:
             if self.specs[name].is_static:
                 self._arrays[name] = new_array(self.specs[name], self._layout(name))
         last_step = {tensor.name: step for step, resolved in enumerate(running) for tensor in resolved.group.inputs}
-        tensors: dict[str, tuple[TensorSpec, HostLayout, int, int]] = {}
+        stored: dict[str, Stored] = {}
         for step, resolved in enumerate(running):
             for tensor in resolved.group.outputs:
                 name, spec = tensor.name, self.specs[tensor.name]
                 if name not in self._arrays and spec.is_static:
-                    tensors[name] = (spec, self._layout(name), step, max(step, last_step.get(name, step)))
+                    stored[name] = Stored(spec, self._layout(name), step, max(step, last_step.get(name, step)))
         sizes = [
             resolved.workspace_bytes(self.specs, self._num_threads) if self._has_kernel(resolved) else 0
             for resolved in running
         ]
-        parts = {} if is_watched() else self._parts_of_wholes(running, tensors)
-        for name, part in reversed(parts.items()):
-            spec, layout, first, last = tensors[part.whole]
-            tensors[part.whole] = (spec, layout, min(first, tensors.pop(name)[2]), last)
+        inside = {} if is_watched() else self._shared(running, stored)
+        tensors = {name: (one.spec, one.layout, one.first, one.last) for name, one in merged(stored, inside).items()}
         arrays, workspaces = arena_arrays(tensors, sizes, self._num_threads)
-        for name, part in parts.items():
-            arrays[name] = part.of(arrays[part.whole])
         self._arrays.update(arrays)
+        for name in inside:
+            self._array_inside(name, inside)
         return workspaces
 
-    def _parts_of_wholes(
-        self, running: Sequence[ResolvedOperation], tensors: Mapping[str, tuple[TensorSpec, HostLayout, int, int]]
-    ) -> dict[str, _Part]:
-        """The tensors that may lie in the output of the operation that joins them, a whole before its parts.
-
-        Whatever computes or reads such a tensor then does so in its place, and nothing is copied. These are images
-        whose channels are joined: a pixel's channels still lie together. Kernels of packages are given arrays of their
-        own, since they need not expect gaps between pixels.
-        """
+    def _shared(self, running: Sequence[ResolvedOperation], stored: Mapping[str, Stored]) -> dict[str, Inside]:
+        """The tensors that lie in others: none that kernels of packages touch, or what is bound in each run."""
         own, foreign = _own_kernels(), set[str]()
         for resolved in running:
             if id(resolved.kernel) not in own or id(resolved) in self._late or needs_reference(resolved, self.specs):
                 foreign.update(tensor.name for tensor in (*resolved.group.inputs, *resolved.group.outputs))
-        parts: dict[str, _Part] = {}
-        for resolved in reversed(running):
-            (whole, *_), read = resolved.group.outputs, resolved.group.main.connected_inputs
-            if not resolved.kernel.joins_channels or whole.name not in tensors or whole.name in foreign:
-                continue
-            spec, layout, *_ = tensors[whole.name]
-            axis = getattr(resolved.group.main, "axis", None)
-            if layout is not HostLayout.CHANNELS_LAST or spec.rank not in (4, 5) or axis != 1:
-                continue
-            start, names = 0, [tensor.name for tensor in read]
-            placed = [parts[name] for name in names if name in parts]
-            if len(placed) == len(names) and _are_consecutive(placed) and whole.name not in parts:
-                # As in DenseNet, where the inputs of a concatenation are the first ones of the next.
-                parts[whole.name] = _Part(placed[0].whole, placed[0].first, placed[-1].last)
-                continue
-            for name in names:
-                begin, start = start, start + self.specs[name].shape[1]
-                is_own = name in tensors and name not in foreign and name not in parts and names.count(name) == 1
-                if is_own and tensors[name][1] is layout:
-                    parts[name] = _Part(whole.name, begin, start)
-        return parts
+        given = [name for name in self._inputs if self.specs[name].is_static]
+        inputs = {name: (self.specs[name], self._layout(name)) for name in given}
+        return shared_memory(running, stored, inputs, self.specs, foreign)
+
+    def _array_inside(self, name: str, inside: Mapping[str, Inside]) -> Array:
+        """The array of a tensor, found in the one that it lies in."""
+        if name not in self._arrays:
+            self._arrays[name] = inside[name].view(self._array_inside(inside[name].of, inside))
+        return self._arrays[name]
 
     def _has_kernel(self, resolved: ResolvedOperation) -> bool:
         """Return whether a kernel runs the operation, bound once: its shapes are known and its inputs are not empty."""

@@ -133,6 +133,8 @@ class Kernel:
         layout: the host layout that the kernel is optimized for.
         joins_channels: whether the output's channels are those of the inputs, one after the other. The engine may let
             inputs lie in the output's array from the beginning; the kernel is then given views of it.
+        view: (group, specs, array of the first input) to the output's array, if it is a view of that; else None. The
+            engine may let the output be the view; the kernel is then given both, and has nothing to copy.
         formats: `input` and `output` to the tensor format that the kernel requires for the tensors that the group reads
             and writes. Their arrays then have the extents of that format, including padding, and are copied before and
             after each run.
@@ -163,6 +165,7 @@ class Kernel:
     workspace_function: WorkspaceBytes = attrs.field(default=_no_bytes, alias="workspace_bytes")
     layout: HostLayout = HostLayout.ANY
     joins_channels: bool = False
+    view: Callable[[LayerGroup, Specs, Array], Array | None] | None = None
     formats: KernelFormats = attrs.field(factory=dict)
     priority: int = 0
     version: int = 1
@@ -298,6 +301,7 @@ def kernel(
     workspace_bytes: WorkspaceBytes | int = 0,
     layout: HostLayout | str = HostLayout.ANY,
     joins_channels: bool = False,
+    view: Callable[[LayerGroup, Specs, Array], Array | None] | None = None,
     formats: Mapping[str, TensorFormat] | None = None,
     priority: int = 0,
     version: int = 1,
@@ -325,6 +329,7 @@ def kernel(
         workspace_bytes: a number, or a function of group, specs and number of threads.
         layout: also by name: `channels_last`.
         joins_channels: as in `Kernel`.
+        view: as in `Kernel`.
         formats: as in `Kernel`.
         priority: as in `Kernel`.
         version: as in `Kernel`.
@@ -362,6 +367,7 @@ def kernel(
             workspace_bytes=declared.workspace_bytes(workspace_bytes),
             layout=declared.layout(layout),
             joins_channels=joins_channels,
+            view=view,
             formats=declared.formats(formats or {}),
             priority=priority,
             version=version,

@@ -16,7 +16,7 @@ from dryfit.network.layers.indexing import Gather, GatherMode
 from dryfit.network.tensor import Shape, Tensor
 from dryfit.reference.indexing import from_start
 from dryfit.target.group import LayerGroup
-from dryfit.target.kernels import Binding, HostLayout, Specs, kernel
+from dryfit.target.kernels import Array, Binding, HostLayout, Specs, kernel
 from dryfit_cpu.codes import FLOATS, WORD_INT32, WORD_INT64
 from dryfit_cpu.compiler.native import NativeFunction, NativeStep
 from dryfit_cpu.kernels.copying import bit_copy_work, chunks_for
@@ -36,12 +36,35 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     return is_served and 0 not in (*data.shape, *indices.shape)
 
 
-@kernel("cpu.gathering", kinds="gather", data_types=_TYPES, accepts=_accepts, layout=HostLayout.LINEAR, priority=-10)
+def _seen(group: LayerGroup, specs: Specs, data: Array) -> Array | None:
+    """What one known index gives, where that lies together: such as one of queries, keys and values."""
+    layer = cast("Gather", group.main)
+    indices = specs[cast("Tensor", layer.inputs[1]).name].value
+    if indices is None or indices.size != 1 or layer.mode is not GatherMode.DEFAULT:
+        return None
+    index, extent = int(indices.reshape(-1)[0]), data.shape[layer.axis]
+    if not -extent <= index < extent:
+        return None
+    part = data[(slice(None),) * layer.axis + (slice(index % extent, index % extent + 1),)]
+    return part.reshape(specs[layer.outputs[0].name].shape) if part.flags.c_contiguous else None
+
+
+@kernel(
+    "cpu.gathering",
+    kinds="gather",
+    data_types=_TYPES,
+    accepts=_accepts,
+    view=_seen,
+    layout=HostLayout.LINEAR,
+    priority=-10,
+)
 def gather_rows(binding: Binding) -> NativeStep:
-    """A step that copies what the indices say, and checks these."""
+    """A step that copies what the indices say, and checks these; none where the output is there."""
     layer, threads = cast("Gather", binding.group.main), binding.num_threads
     data, indices = (bound_array(binding, cast("Tensor", tensor).name) for tensor in layer.inputs)
     output = bound_array(binding, layer.outputs[0].name)
+    if np.may_share_memory(data, output):
+        return NativeStep(binding.group.name, [], [binding])
     work, after = [], []
     source, places, target = (
         array if array.flags.c_contiguous else aligned_empty(array.shape, array.dtype)

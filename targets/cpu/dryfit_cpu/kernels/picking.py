@@ -218,12 +218,38 @@ def _with_extents_of(layer: Shuffle, output: Shape) -> Shuffle:
     return known
 
 
+def _seen(group: LayerGroup, specs: Specs, source: Array) -> Array | None:
+    """What the layers make of a source, where that is a view of it."""
+    view: Array | None = source
+    for layer in group.layers:
+        shape = specs[layer.outputs[0].name].shape
+        if view is None or (layer.kind != "slice" and not _reshapes_in_order(layer, view, shape)):
+            return None
+        others = [None if tensor is None else specs[tensor.name].value for tensor in layer.inputs[1:]]
+        moved = _with_extents_of(layer, shape) if isinstance(layer, Shuffle) else layer
+        view = _view(moved, view, [] if isinstance(layer, Shuffle) else others)
+    return view
+
+
+def _reshapes_in_order(layer: Layer, view: Array, shape: Shape) -> bool:
+    """Whether a layer copies nothing: it transposes alone, or reshapes what lies in order."""
+    if not isinstance(layer, Shuffle):
+        return view.flags.c_contiguous
+    moved = view.transpose(layer.first_transpose) if layer.first_transpose else view
+    order = layer.second_transpose or range(len(shape))
+    is_same = moved.ndim == len(shape) and moved.shape == tuple(
+        shape[list(order).index(axis)] for axis in range(len(shape))
+    )
+    return is_same or moved.flags.c_contiguous
+
+
 @kernel(
     "cpu.movement",
     kinds=_MOVES,
     data_types=_MOVED_TYPES,
     accepts=lambda group, specs: all(_is_move(layer, specs) for layer in group.layers),
     fuses=_moves_on,
+    view=_seen,
 )
 def move_values(binding: Binding) -> NativeStep:
     """A step that copies what the layers make of their input: once, where source and output have views that meet.
@@ -261,7 +287,9 @@ def move_values(binding: Binding) -> NativeStep:
                 where=f"layer {layer.name!r}",
                 remedy="Rebuild the engine; if the error persists, report a bug in the kernel",
             )
-    return NativeStep(binding.group.name, [*work, *bit_copy_work(view, target, threads)], [binding, *keeps])
+    is_there = (view.ctypes.data, view.strides) == (target.ctypes.data, target.strides)
+    copy = [] if is_there else bit_copy_work(view, target, threads)
+    return NativeStep(binding.group.name, [*work, *copy], [binding, *keeps])
 
 
 def _others(binding: Binding, layer: Layer) -> list[Array | None]:

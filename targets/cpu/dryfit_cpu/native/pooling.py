@@ -63,8 +63,8 @@ def pool(
     )
     is_plain = (
         source.kind == FP32 and source.channel_stride == 4 and output.kind == FP32 and output.channel_stride == 4
-        and not is_average and multiplier == 1.0 and function.kind == NONE and output.channels % LANES == 0
-        and together >= output.channels and window_columns.extent in (2, 3)
+        and multiplier == 1.0 and function.kind == NONE and output.channels >= LANES
+        and together >= output.channels and (is_average or window_columns.extent in (2, 3))
     )  # fmt: skip
     for index in range(*share(chunk, output.images * output.rows * parts)):
         line = index // parts
@@ -78,14 +78,15 @@ def pool(
         at_row = pixel(source, z, y, 0)
         inner_start, inner_stop = 0, 0
         if is_plain and z_count == 1 and y_count > 0:
-            # Most maxima are those of windows of two or three columns that are inside: a run of them goes by itself.
+            # Most windows are inside: a run of these goes by itself.
             inner_start, inner_stop = _inner_columns(window_columns, source.columns, output.columns)
-            first_column = inner_start * window_columns.step - window_columns.before
-            _largest_of_run(
-                at_row + first_column * source.pixel_stride, window_columns.step * source.pixel_stride,
-                to + inner_start * output.pixel_stride, output.pixel_stride, inner_stop - inner_start,
-                output.channels // LANES, window_columns.extent, hops[2], y_count, hops[1],
+            run = (
+                at_row + (inner_start * window_columns.step - window_columns.before) * source.pixel_stride,
+                window_columns.step * source.pixel_stride,
+                to + inner_start * output.pixel_stride, output.pixel_stride, inner_stop - inner_start, output.channels,
+                window_columns.extent, hops[2], y_count, hops[1],
             )  # fmt: skip
+            _pool_run(run, is_average, counted_images * counted_rows * window_columns.extent)
         for column in range(output.columns):
             if inner_start <= column < inner_stop:
                 continue
@@ -148,6 +149,14 @@ def _inner_columns(window: WindowAxis, columns: int, outputs: int) -> tuple[int,
     return (window.before + window.step - 1) // window.step, min(outputs, (beyond + window.step - 1) // window.step)
 
 
+@inlined
+def _pool_run(run: Any, is_average: int, counted: int) -> None:
+    if is_average:
+        _averages_of_run(*run, counted)
+    else:
+        _largest_of_run(*run)
+
+
 @outlined
 def _largest_of_run(
     at: int,
@@ -155,21 +164,56 @@ def _largest_of_run(
     to: int,
     output_step: int,
     pixels: int,
-    vectors: int,
+    channels: int,
     columns: int,
     hop: int,
     rows: int,
     row_hop: int,
 ) -> int:
-    """The maxima of so many windows of two or three columns, some vectors of channels each; returns how many."""
+    """The maxima of so many windows of two or three columns, of a vector of channels at least; returns how many."""
+    vectors, last = (channels + LANES - 1) // LANES, 4 * (channels - LANES)
     for _ in range(pixels):
         for vector in range(vectors):
-            place = at + vector * VECTOR_BYTES
+            # The last vector overlaps the one before, where channels do not fill it.
+            channel = min(vector * VECTOR_BYTES, last)
+            place = at + channel
             value = _largest_of_row(place, columns, hop)
             for _ in range(1, rows):
                 place += row_hop
                 value = maximum_or_nan(value, _largest_of_row(place, columns, hop))
-            store(to + vector * VECTOR_BYTES, value)
+            store(to + channel, value)
+        at, to = at + step, to + output_step
+    return pixels
+
+
+@outlined
+def _averages_of_run(
+    at: int,
+    step: int,
+    to: int,
+    output_step: int,
+    pixels: int,
+    channels: int,
+    columns: int,
+    hop: int,
+    rows: int,
+    row_hop: int,
+    counted: int,
+) -> int:
+    """The sums of so many windows, of a vector of channels at least, divided by a count; returns how many."""
+    vectors, last = (channels + LANES - 1) // LANES, 4 * (channels - LANES)
+    divisor = splat(float32(counted))
+    for _ in range(pixels):
+        for vector in range(vectors):
+            channel = min(vector * VECTOR_BYTES, last)
+            row, value = at + channel, splat(float32(0.0))
+            for _ in range(rows):
+                place = row
+                for _ in range(columns):
+                    value = value + load(place)
+                    place += hop
+                row += row_hop
+            store(to + channel, value / divisor)
         at, to = at + step, to + output_step
     return pixels
 

@@ -100,18 +100,20 @@ def test_one_spatial_axis_is_pooled():
     assert_like_reference(network, [layer], feeds, kernel_name="cpu.pooling", layout="linear")
 
 
-@pytest.mark.parametrize("channels", [8, 16, 32, 40])
+@pytest.mark.parametrize("channels", [8, 16, 24, 32, 40])
 @pytest.mark.parametrize("extent", [5, 14, 33])
 @pytest.mark.parametrize(("window", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 1, 1)])
-def test_maxima_of_small_and_large_images_go_by_whole_vectors(channels, extent, window, stride, padding):
+@pytest.mark.parametrize("counts_padding", [None, True, False])
+def test_small_and_large_images_are_pooled_by_whole_vectors(channels, extent, window, stride, padding, counts_padding):
     network = Network()
     x = network.add_input("x", DataType.FLOAT, (1, channels, extent, extent + 2))
     layer = Pooling(
-        pooling_type=PoolingType.MAX,
+        pooling_type=PoolingType.MAX if counts_padding is None else PoolingType.AVERAGE,
         window_size_nd=(window, window),
         stride_nd=(stride, stride),
         pre_padding=(padding, padding),
         post_padding=(padding, padding),
+        average_count_excludes_padding=counts_padding is False,
     )
     network.add_layer(layer, [x])
     feeds = random_feeds(network, np.random.default_rng(0))

@@ -1,16 +1,20 @@
-"""What a concatenation of channels joins is computed in its place, where nobody minds the gaps between pixels."""
+"""Tensors without memory of their own: what a concatenation joins, and what a layer only sees otherwise."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tests.core.engine.small_networks import named
 from tests.core.engine.test_binding import shares_memory
 
 import dryfit
 from dryfit.engine.binding import BoundEngine, specs_for
 from dryfit.engine.resolved_operation import resolve_operations
+from dryfit.engine.shared_memory import Inside
+from dryfit.errors import PluginError
 from dryfit.network.data_types import DataType
 from dryfit.network.layers.activation import ActivationType
+from dryfit.network.layers.elementwise import UnaryOperation
 from dryfit.network.layers.movement import Concatenation
 from dryfit.network.network import Network
 from dryfit.plugins import registry
@@ -38,15 +42,19 @@ def image_network(shape=(2, 4, 5, 6)):
 def bound(network, end):
     """The network bound to its shapes, with `end` through a last layer; its results are the references'."""
     network.mark_output(convolution(network, end, "last"))
+    return checked(network)
+
+
+def checked(network):
     config = dryfit.BuilderConfig()
     config.default_device_type = dryfit.DeviceType.CPU
     plan = dryfit.Builder().build_engine(network, config).plan
     x = np.random.default_rng(0).standard_normal(network.inputs[0].shape).astype(np.float32)
     made = BoundEngine(plan, resolve_operations(plan), specs_for(plan, {"x": x.shape}), 1)
-    (expected,) = run_reference(network, {"x": x}).values()
+    expected = run_reference(network, {"x": x})
     for _ in range(2):
-        (found,) = made.run({"x": x}).values()
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        for name, found in made.run({"x": x}).items():
+            np.testing.assert_allclose(found, expected[name], rtol=1e-4, atol=1e-5)
     return made
 
 
@@ -124,3 +132,93 @@ def test_kernels_of_packages_are_given_dense_arrays(monkeypatch):
     others = {id(one) for one in registry.host().kernels if one.name != "cpu.convolution"}
     monkeypatch.setattr("dryfit.engine.binding._own_kernels", lambda: others)
     assert not is_inside(bound(network, end), "first_out", "joined_out")
+
+
+def negative(network, x, name):
+    return named(network, network.add_unary(x, UnaryOperation.NEG), name)
+
+
+def reshaped(network, x, dims, name, first=None, second=None):
+    layer = network.add_shuffle(x)
+    layer.first_transpose, layer.reshape_dims, layer.second_transpose = first, dims, second
+    return named(network, layer, name)
+
+
+def rows_network(shape=(3, 4, 16)):
+    network = Network("rows")
+    return network, network.add_input("x", DataType.FLOAT, shape)
+
+
+def bound_rows(network, *ends):
+    """The network bound to its shapes, with each end through a last layer; its results are the references'."""
+    for index, end in enumerate(ends):
+        network.mark_output(negative(network, end, f"end{index}"))
+    return checked(network)
+
+
+@shares_memory
+def test_a_reshape_lies_in_its_input():
+    network, x = rows_network()
+    made = bound_rows(network, reshaped(network, negative(network, x, "u"), (12, 16), "seen"))
+    assert made.stored("seen_out").ctypes.data == made.stored("u_out").ctypes.data
+
+
+@shares_memory
+def test_a_part_of_the_first_axis_lies_in_its_input_as_long_as_it_is_read():
+    network, x = rows_network()
+    u = negative(network, x, "u")
+    index = network.add_constant((), np.array(1, np.int64)).get_output(0)
+    picked = named(network, network.add_gather(u, index, 0), "picked")
+    last = named(network, network.add_slice(u, (2, 0, 0), (1, 4, 16), (1, 1, 1)), "last")
+    value = u
+    for number in range(4):
+        value = negative(network, value, f"other{number}")
+    made = bound_rows(network, value, picked, reshaped(network, last, (4, 16), "flat"))
+    assert all(is_inside(made, name, "u_out") for name in ("picked_out", "flat_out"))
+    assert not is_inside(made, "end0_out", "u_out")
+
+
+@shares_memory
+def test_what_does_not_lie_together_is_copied():
+    network, x = rows_network()
+    u = negative(network, x, "u")
+    turned = reshaped(network, u, (16, 12), "turned", first=(2, 0, 1))
+    columns = named(network, network.add_slice(u, (0, 0, 4), (3, 4, 8), (1, 1, 1)), "columns")
+    made = bound_rows(network, turned, columns)
+    assert not is_inside(made, "turned_out", "u_out")
+    assert not is_inside(made, "columns_out", "u_out")
+
+
+@shares_memory
+def test_the_network_s_input_is_seen_otherwise_too_and_its_outputs_are_copies():
+    network, x = rows_network()
+    seen = reshaped(network, x, (48, 4), "seen")
+    again = reshaped(network, seen, (4, 48), "again")
+    network.mark_output(again)
+    made = bound_rows(network, seen)
+    assert is_inside(made, "seen_out", "x")
+    assert not is_inside(made, "again_out", "x")
+
+
+@shares_memory
+def test_what_is_joined_may_be_seen_otherwise():
+    network, x = image_network((1, 4, 1, 1))
+    joined = concatenation(network, [convolution(network, x, "a"), convolution(network, x, "bc")], "joined")
+    made = bound_rows(network, reshaped(network, joined, (1, 16), "flat"))
+    assert is_inside(made, "flat_out", "joined_out")
+    assert is_inside(made, "a_out", "flat_out")
+
+
+@shares_memory
+def test_a_long_connection_is_joined_by_a_copy_where_its_place_would_take_much_memory():
+    network, x = image_network((1, 8, 16, 16))
+    value = skipped = convolution(network, x, "skipped", 8)
+    for number, maps in enumerate((16, 32, 64, 32)):
+        value = convolution(network, value, f"c{number}", maps)
+    made = bound(network, concatenation(network, [value, skipped], "joined"))
+    assert not is_inside(made, "skipped_out", "joined_out")
+
+
+def test_what_a_kernel_no_longer_sees_otherwise_is_an_error():
+    with pytest.raises(PluginError, match="must give one of every array like it"):
+        Inside("x", seen=lambda array: None).view(np.zeros(1))
