@@ -289,6 +289,43 @@ def test_tensors_that_scale_layers_center_are_divided_before_these(activation, c
         np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
 
 
+@pytest.mark.parametrize(("end", "bounds"), [(1000.0, 125.0), (1.0, 1.0), (4.0, 2.0)])
+def test_pieces_end_at_bounds_that_a_dla_supports(end, bounds):
+    small, x = divisible(activation="Relu(%s)"), numbers(1, 3, 6, 6)
+    found = split(small, HERE, {"s": 2}, {"s": end, "d": 3 * end})
+    assert found.ranges["s"] == bounds
+    assert found.ranges.get("d", 3 * end) == 6 * bounds
+    for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+
+
+def test_layers_are_selected_after_channels_were_divided_too(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1)
+    tuner.begin()
+    first, before = tuner._verdict, tuner.now
+    half = attrs.evolve(before, half=frozenset({"node_of_e"}))
+    monkeypatch.setattr(tuner, "_mixed", lambda: tuning._Proposal(half, "1 layer in FP16"))
+    better = [attrs.evolve(first, by_sample=first.by_sample + gained) for gained in (1.0, 2.0, 3.0)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Judge, "verdict", lambda *_: better[0])
+        tuner.take("mixed-precision")
+    assert tuner.now is half
+    divided_ones = {half: better[1], before: better[0]}
+    monkeypatch.setattr(
+        tuner, "_split_from", lambda start: tuning._Mixture(start, "1 tensor divided", 1, divided_ones[start])
+    )
+    monkeypatch.setattr(
+        tuner, "_mixed_further", lambda one: attrs.evolve(one, verdict=better[2]) if one.candidate is before else one
+    )
+    monkeypatch.setattr(tuner, "_ended", lambda mixture: mixture)
+    found = tuner._split()
+    assert found.candidate is before
+    assert found.what == "1 tensor divided, divided before layers were selected"
+    monkeypatch.setattr(tuner, "_split_from", lambda _: None)
+    assert tuner._split().what == "no channels can be divided"
+
+
 def test_a_tensor_without_activation_is_divided_by_clips():
     text = "a = Conv(x, k, b) d = Conv(a, l) r = Relu(d) y = Conv(r, n)"
     weights = {"k": numbers(6, 3, 1, 1), "b": numbers(6), "l": numbers(5, 6, 1, 1), "n": numbers(4, 5, 1, 1)}

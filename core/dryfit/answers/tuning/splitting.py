@@ -41,6 +41,8 @@ from dryfit.onnx.external_data import ExternalData
 
 MOST_PIECES = 8
 """Our choice: eight pieces bring 18 dB, and what is left of a tensor's noise then matters no more."""
+LARGEST_BOUND = 127.0
+"""Largest upper bound of a Clip on a DLA; the least is 1. Powers of two as factors change no code."""
 BLOCK = 4
 """Channels of a group where a depthwise convolution reads pieces."""
 
@@ -116,7 +118,9 @@ def split(model: ModelProto, external: ExternalData, pieces: Mapping[str, int], 
         count = pieces.get(_rounded_name(graph, node), 1) if node.op_type in ("Clip", "Relu", "Conv") else 1
         if count > 1:
             end = _end(graph, node, ends)
-            _divide(graph, _limited(graph, node, found) if node.op_type == "Conv" else node, count, end, found)
+            activation = _limited(graph, node, found) if node.op_type == "Conv" else node
+            end *= _fit_bounds(graph, activation, count, end, ends, found)
+            _divide(graph, activation, count, end, found)
     divided = graph.model()
     del divided.graph.value_info[:]  # the shapes there are those of before
     return attrs.evolve(found, model=divided)
@@ -249,6 +253,31 @@ def _adds_constant(graph: ModelGraph, node: NodeProto) -> bool:
 def _is_joined(producer: NodeProto, high: float) -> bool:
     """Return whether what gives a tensor is repeated for each piece, and a concatenation joins them."""
     return producer.op_type == "Add" or attribute(producer, "group", 1) != 1 or math.isinf(high)
+
+
+def _fit_bounds(
+    graph: ModelGraph, node: NodeProto, count: int, end: float, ends: Mapping[str, float], found: Splitting
+) -> float:
+    """Scale what a ReLU gives so that pieces end at a bound that a DLA supports, and return the factor."""
+    producer, (low, high) = graph.producer(node.input[0]), clip_bounds(graph, node)
+    assert producer is not None  # noqa: S101  a site has one
+    if producer.op_type != "Conv" or low != 0.0 or not math.isinf(high):
+        return 1.0
+    power = math.ceil(max(0.0, math.log2(end / count / LARGEST_BOUND))) + math.floor(min(0.0, math.log2(end / count)))
+    if not power:
+        return 1.0
+    factor = 2.0**-power
+    weights, scale = _weights(graph, producer), _shift(graph, node)
+    _set_weights(graph, producer, (weights * factor).astype(weights.dtype))
+    _set_bias(graph, producer, (_bias(graph, producer) * factor).astype(weights.dtype))
+    if scale is not None:
+        means = (_constant(graph, scale.input[3]) * factor).astype(weights.dtype)
+        scale.input[3] = graph.add_constant(f"{scale.input[3]}_fitted", means)
+    for reader in graph.consumers(_rounded_name(graph, node)):
+        _set_weights(graph, reader, (_weights(graph, reader) / factor).astype(weights.dtype))
+    if node.input[0] in ends:
+        found.ranges[node.input[0]] = ends[node.input[0]] * factor
+    return factor
 
 
 def _divide(graph: ModelGraph, node: NodeProto, count: int, end: float, found: Splitting) -> None:

@@ -589,6 +589,7 @@ class _Tuner:
         self._alone: Candidate | None = None
         self._uncorrected: Candidate | None = None
         self._unshifted: Candidate | None = None
+        self._unmixed: Candidate | None = None
         self._shifting: frozenset[str] = frozenset()
 
     def begin(self) -> None:
@@ -683,6 +684,8 @@ class _Tuner:
                     one and (self._with_centered_inputs(one).candidate or one)
                     for one in (self._alone, self._uncorrected)
                 )
+            if step == "mixed-precision":
+                self._unmixed = self.now
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
         if is_taken and step in ("mixed-precision", "channel-splitting") and not self._is_reached(verdict):
@@ -1096,10 +1099,17 @@ class _Tuner:
                 other = self._split_from(self._judge.with_half(start, self.now.half))
                 if found is None or (other is not None and other.verdict.score > found.verdict.score):
                     found = other and (other if found is None else other.after(found, what))
+        is_mixing = self._max_macs > 0 and "mixed-precision" in self._steps
+        if found is not None and is_mixing and not self._is_reached(found.verdict):
+            found = self._mixed_further(found)
+        # Where channels are divided already, other layers are worth FP16, and layers in FP16 are not divided.
+        if self._unmixed is not None and is_mixing and not (found and self._is_reached(found.verdict)):
+            other = self._split_from(self._unmixed)
+            other = other and self._mixed_further(other)
+            if other is not None and (found is None or other.verdict.score > found.verdict.score):
+                found = other if found is None else other.after(found, "divided before layers were selected")
         if found is None:
             return _Proposal(None, "no channels can be divided")
-        if self._max_macs and "mixed-precision" in self._steps and not self._is_reached(found.verdict):
-            found = self._mixed_further(found)
         return self._ended(found)
 
     def _mixed_further(self, found: _Mixture) -> _Mixture:
