@@ -349,6 +349,15 @@ def test_what_a_sum_for_a_border_gives_is_divided_without_another_convolution():
         np.testing.assert_allclose(other, one, atol=1e-5 * np.abs(one).max())
 
 
+def test_the_cache_of_a_plan_has_only_tensors_of_its_model(samples, tmp_path):
+    small = four("Relu(a)")
+    onnx.save(small, tmp_path / "small.onnx")
+    answer = dryfit.tune(tmp_path / "small.onnx", samples, steps=[], target=1.0, threads=1)
+    plan = Candidate(small, {"a": 2.0, "replaced": 1.0})
+    written = tuning._written(answer, judge_of(small, np.load(samples)[:6]), plan, tmp_path / "plan", None)
+    assert set(read_ranges(written.files["Calibration cache"])) == {"a"}
+
+
 def test_ranges_are_widened_unless_that_is_worse_by_more_than_chance(samples, monkeypatch):
     small = four("Relu(a)")
     tuner = tuning._Tuner(judge_of(small, np.load(samples)[:12]), small, 99.0, 0.1)
@@ -717,7 +726,7 @@ def test_fp16_is_tried_with_layers_that_shift_inputs_that_were_not_worth_it_befo
     monkeypatch.setattr(tuner, "_ranged_anew", lambda candidate, _: (candidate, "", 0))
     monkeypatch.setattr(Judge, "latency_microseconds", lambda *_: None)
     found = tuner._mixed()
-    assert (found.candidate, found.what, found.tries) == (shifted_one, "none, with shifted inputs", 2)
+    assert (found.candidate, found.what, found.tries) == (shifted_one, "none, with input-centering", 2)
     tuner._steps = ["mixed-precision"]
     assert tuner._mixed().candidate is before, "the user does not want it"
 

@@ -590,6 +590,7 @@ class _Tuner:
         self._uncorrected: Candidate | None = None
         self._unshifted: Candidate | None = None
         self._unmixed: Candidate | None = None
+        self._is_mixed_shifted = False
         self._shifting: frozenset[str] = frozenset()
 
     def begin(self) -> None:
@@ -654,7 +655,7 @@ class _Tuner:
         verdict = self._judge.verdict(candidate)
         is_worse = gain(verdict, self._verdict).is_convincing or not self._is_harmless(self._verdict, verdict)
         what = f"{count_text(len(wider), 'range')} widened to the largest values, "
-        what += "which is worse" if is_worse else "which is no worse and cuts off less of other samples"
+        what += "which is worse" if is_worse else "which is not worse and cuts off less of other samples"
         self._report("scales", what, verdict, gain(self._verdict, verdict), is_taken=not is_worse)
         if not is_worse:
             self.now, self._verdict = candidate, verdict
@@ -693,7 +694,8 @@ class _Tuner:
 
     @property
     def _is_input_centered(self) -> bool:
-        return any(one.step == "input-centering" and one.is_taken for one in self.steps)
+        """Whether the plan shifts inputs, or has layers in FP16 that were selected with shifted inputs."""
+        return self._is_mixed_shifted or any(one.step == "input-centering" and one.is_taken for one in self.steps)
 
     def _take_inputs_again(self) -> None:
         """Try once more what is done to inputs: their share of the noise is larger after FP16 and divided channels."""
@@ -1006,8 +1008,9 @@ class _Tuner:
                     continue
                 other = self._mixed_from(shifted_start)
                 if other.verdict.score > found.verdict.score:
+                    self._is_mixed_shifted = True
                     found, start = (
-                        other.after(found, ", ".join(filter(None, ["with shifted inputs", what]))),
+                        other.after(found, ", ".join(filter(None, ["with input-centering", what]))),
                         shifted_start,
                     )
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
@@ -1296,12 +1299,15 @@ def _written(
     folder.mkdir(parents=True, exist_ok=True)
     files = {"Model": folder / MODEL_FILE, "Calibration cache": folder / CACHE_FILE}
     write_model(final.model, files["Model"], judge.external, judge.runs.folder or folder)
-    solutions = {name: Solution.of_threshold(end) for name, end in final.ranges.items()}
+    network = judge.network(final.model)
+    # An edit may have replaced a tensor that has a range, such as a constant that is added.
+    known = {tensor.name for tensor in network.tensors}
+    solutions = {name: Solution.of_threshold(end) for name, end in final.ranges.items() if name in known}
     cache = CalibrationCache.of_solutions(solutions, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
     write_atomically(files["Calibration cache"], [cache.to_bytes()])
     words = {dtype: word for word, dtype in PRECISION_WORDS.items()}
     precisions = {**dict.fromkeys(final.half, DataType.HALF), **final.said}
-    layers = [layer.name for layer in judge.network(final.model).layers if layer.name in precisions]
+    layers = [layer.name for layer in network.layers if layer.name in precisions]
     if layers:
         files["Layer precisions"] = folder / PRECISIONS_FILE
         line = ",".join(f"{name}:{words[precisions[name]]}" for name in layers)
