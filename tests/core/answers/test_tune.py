@@ -358,7 +358,7 @@ def test_the_cache_of_a_plan_has_only_tensors_of_its_model(samples, tmp_path):
     assert set(read_ranges(written.files["Calibration cache"])) == {"a"}
 
 
-def test_ranges_are_widened_unless_that_is_worse_by_more_than_chance(samples, monkeypatch):
+def test_ranges_are_widened_unless_that_costs_much(samples, monkeypatch):
     small = four("Relu(a)")
     tuner = tuning._Tuner(judge_of(small, np.load(samples)[:12]), small, 99.0, 0.1)
     tuner.begin()
@@ -372,8 +372,8 @@ def test_ranges_are_widened_unless_that_is_worse_by_more_than_chance(samples, mo
     monkeypatch.setattr(Judge, "verdict", lambda *_: worse)
     tuner.widen()
     assert (tuner.now, tuner.steps[-1].is_taken) == (now, False)
-    chance = attrs.evolve(tuner._verdict, by_sample=tuner._verdict.by_sample - loss + 1)
-    monkeypatch.setattr(Judge, "verdict", lambda *_: chance)
+    little = attrs.evolve(tuner._verdict, by_sample=tuner._verdict.by_sample - 0.4 * loss)
+    monkeypatch.setattr(Judge, "verdict", lambda *_: little)
     tuner.widen()
     assert (tuner.steps[-1].step, tuner.steps[-1].is_taken) == ("scales", True)
     (sets,) = tuner._judge.range_sets([now.model])

@@ -95,7 +95,7 @@ MOST_MIXTURES = 3
 
 TOLERATED_LOSS_DB = 0.5
 """The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
-few samples with large outputs."""
+few samples with large outputs. That mean may fall by as much where ranges are widened, which is an insurance."""
 
 ROUNDING = 1e-9
 """Relative error of FP64 that a comparison allows for."""
@@ -639,7 +639,7 @@ class _Tuner:
         self._decide(step, proposals[step]())
 
     def widen(self) -> None:
-        """Widen the ranges to all that was learned from, unless that is worse by more than chance.
+        """Widen the ranges to all that was learned from, if the mean SQNR falls by `TOLERATED_LOSS_DB` at most.
 
         Samples unlike these have larger values, which a range cuts off: that costs them more than coarser codes do.
         """
@@ -653,11 +653,12 @@ class _Tuner:
             return
         candidate = attrs.evolve(now, ranges={**now.ranges, **wider})
         verdict = self._judge.verdict(candidate)
-        is_worse = gain(verdict, self._verdict).is_convincing or not self._is_harmless(self._verdict, verdict)
+        brought = gain(self._verdict, verdict)
+        is_taken = brought.mean >= -TOLERATED_LOSS_DB and self._is_harmless(self._verdict, verdict)
         what = f"{count_text(len(wider), 'range')} widened to the largest values, "
-        what += "which is worse" if is_worse else "which is not worse and cuts off less of other samples"
-        self._report("scales", what, verdict, gain(self._verdict, verdict), is_taken=not is_worse)
-        if not is_worse:
+        what += "which cuts off less of other samples" if is_taken else "which costs too much"
+        self._report("scales", what, verdict, brought, is_taken=is_taken)
+        if is_taken:
             self.now, self._verdict = candidate, verdict
 
     def _decide(self, step: str, proposed: _Proposal) -> None:
