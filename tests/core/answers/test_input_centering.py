@@ -71,6 +71,16 @@ def test_kernels_can_be_larger_than_their_padding():
         assert max(sides) < size
 
 
+def test_padding_that_strides_do_not_reach_makes_no_kernel_larger():
+    small = reading("pads=[1,1,1,1],strides=[2,2]")
+    found = center_inputs(small, HERE, {"x": (0.0, 255.0)}, pads_below_kernel=True)
+    (shift,) = [layer for layer in dryfit.network_from_onnx(found.model).layers if layer.name == "x_shift"]
+    assert shift.kernel.shape == (3, 1, 2, 2), "of 10 rows, the last sum reads rows 7 to 9"
+    for size, *sides in zip(shift.kernel_size_nd, shift.pre_padding, shift.post_padding, strict=True):
+        assert max(sides) < size
+    np.testing.assert_allclose(outputs(found.model, PIXELS[:1])[0], outputs(small, PIXELS[:1])[0], atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("small", "ends"),
     [

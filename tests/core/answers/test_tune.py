@@ -43,6 +43,7 @@ from dryfit.answers.tuning.normalization import (
     scaled,
     shifted,
 )
+from dryfit.answers.tuning.scale_centering import center_by_scales, scalable_tensors
 from dryfit.answers.tuning.splitting import BLOCK, Site, divisible_tensors, next_division, split
 from dryfit.answers.tuning.trials import Trials
 from dryfit.answers.tuning.tuning import divided_candidate
@@ -241,9 +242,158 @@ def test_weights_that_absorb_a_shift_can_be_codes_of_int8():
     assert any(len(node.input) > 1 and node.input[1] == "k" for node in found.model.graph.node), "others keep theirs"
 
 
-def test_a_tensor_that_a_padded_convolution_reads_is_not_shifted():
-    small = centerable()
-    assert "g" not in centered_tensors(small, HERE)
+def test_a_tensor_that_a_padded_convolution_reads_is_shifted_only_with_a_sum_for_the_border():
+    small, x = centerable(), numbers(1, 3, 6, 6)
+    ends = ends_of(small, x)
+    assert "g" not in center(small, HERE, *ends).shifts
+    found = center(small, HERE, *ends, borders=True)
+    assert "g" in found.shifts
+    assert found.half == {"node_of_q_border"}
+    for before, after in zip(run_both(small, x * 5), run_both(found.model, x * 5), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+
+
+@pytest.mark.parametrize(
+    "padding", ["pads=[1,1,1,1],strides=[2,2]", "pads=[0,2,1,0],dilations=[2,1]", "pads=[2,0,0,1],group=2"]
+)
+def test_the_sum_for_a_border_is_exact_for_any_padding(padding):
+    text = f"a = Conv(x, k, b) d = Conv<{padding}>(a, l, c) r = Relu(d) y = Conv(r, n)"
+    weights = {
+        "k": numbers(8, 3, 1, 1),
+        "b": numbers(8) + 3,
+        "l": numbers(8, 4 if "group" in padding else 8, 3, 3),
+        "c": numbers(8),
+        "n": numbers(4, 8, 1, 1),
+    }
+    small, x = model(text, inputs="float[1,3,7,6] x", outputs="float[1,4,p,q] y", weights=weights), numbers(1, 3, 7, 6)
+    found = center(small, HERE, *ends_of(small, x), borders=True)
+    assert {"a", "r"} <= set(found.shifts)
+    assert found.half == {"node_of_d_border", "node_of_r"}, "the activation has to read what is not rounded"
+    for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+
+
+@pytest.mark.parametrize("rounds", [False, True])
+def test_scale_layers_center_what_convolutions_without_padding_read(rounds):
+    small, x = centerable(), numbers(1, 3, 6, 6)
+    names = scalable_tensors(small, HERE)
+    assert names == ["p", "s", "t", "h"], "what a convolution gives is shifted by its bias"
+    judge = judge_of(small, np.repeat(x, 6, axis=0))
+    lowest, highest = judge.ends_per_channel(small, names)
+    found = center_by_scales(small, HERE, lowest, highest, rounds=rounds)
+    assert "p_shift" in found.layers
+    assert found.ranges["p_centered"] == pytest.approx(highest["p"].max() / 2 - lowest["p"].min() / 2)
+    for before, after in zip(run_both(found.origin, x * 5), run_both(found.model, x * 5), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+    assert (found.origin.SerializeToString() == small.SerializeToString()) != rounds
+
+
+@pytest.mark.parametrize("activation", ["", "Relu(%s)"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_tensors_that_scale_layers_center_are_divided_before_these(activation, count):
+    small, x = divisible(activation=activation), numbers(1, 3, 6, 6)
+    judge = judge_of(small, np.repeat(x, 6, axis=0))
+    shifted_one = center_by_scales(small, HERE, *judge.ends_per_channel(small, scalable_tensors(small, HERE)))
+    assert set(shifted_one.ranges) == {"s_centered"}, "a convolution with padding reads the others"
+    assert "s_centered" in divisible_tensors(shifted_one.model, HERE, shifted_one.ranges)
+    found = split(shifted_one.model, HERE, {"s_centered": count}, shifted_one.ranges)
+    whole = shifted_one.ranges["s_centered"] if activation else 3.0
+    assert found.ranges["s_centered"] == pytest.approx(whole / count)
+    parts = {name for name, origin in found.origins.items() if origin == "s_shift"}
+    assert parts == {"node_of_s_joined", *(f"node_of_s_piece_{index}" for index in range(1, count))}, "in FP16 too"
+    for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+
+
+@pytest.mark.parametrize(("end", "bounds"), [(1000.0, 125.0), (1.0, 1.0), (4.0, 2.0)])
+def test_pieces_end_at_bounds_that_a_dla_supports(end, bounds):
+    small, x = divisible(activation="Relu(%s)"), numbers(1, 3, 6, 6)
+    found = split(small, HERE, {"s": 2}, {"s": end, "d": 3 * end})
+    assert found.ranges["s"] == bounds
+    assert found.ranges.get("d", 3 * end) == 6 * bounds
+    for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max())
+
+
+def test_layers_are_selected_after_channels_were_divided_too(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1)
+    tuner.begin()
+    first, before = tuner._verdict, tuner.now
+    half = attrs.evolve(before, half=frozenset({"node_of_e"}))
+    monkeypatch.setattr(tuner, "_mixed", lambda: tuning._Proposal(half, "1 layer in FP16"))
+    better = [attrs.evolve(first, by_sample=first.by_sample + gained) for gained in (1.0, 2.0, 3.0)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Judge, "verdict", lambda *_: better[0])
+        tuner.take("mixed-precision")
+    assert tuner.now is half
+    divided_ones = {half: better[1], before: better[0]}
+    monkeypatch.setattr(
+        tuner, "_split_from", lambda start: tuning._Mixture(start, "1 tensor divided", 1, divided_ones[start])
+    )
+    monkeypatch.setattr(
+        tuner, "_mixed_further", lambda one: attrs.evolve(one, verdict=better[2]) if one.candidate is before else one
+    )
+    monkeypatch.setattr(tuner, "_ended", lambda mixture: mixture)
+    found = tuner._split()
+    assert found.candidate is before
+    assert found.what == "1 tensor divided, divided before layers were selected"
+    monkeypatch.setattr(tuner, "_split_from", lambda _: None)
+    assert tuner._split().what == "no channels can be divided"
+
+
+def test_a_tensor_without_activation_is_divided_by_clips():
+    text = "a = Conv(x, k, b) d = Conv(a, l) r = Relu(d) y = Conv(r, n)"
+    weights = {"k": numbers(6, 3, 1, 1), "b": numbers(6), "l": numbers(5, 6, 1, 1), "n": numbers(4, 5, 1, 1)}
+    small, x = model(text, inputs="float[1,3,6,6] x", outputs="float[1,4,6,6] y", weights=weights), numbers(1, 3, 6, 6)
+    assert "a" in divisible_tensors(small, HERE, {"a": 1.5})
+    for count in (2, 3, 4):
+        found = split(small, HERE, {"a": count}, {"a": 1.5})
+        assert found.ranges["a"] == 1.5 / count
+        for before, after in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
+            np.testing.assert_allclose(after, before, atol=1e-5 * np.abs(before).max(), err_msg="beyond the range too")
+
+
+def test_what_a_sum_for_a_border_gives_is_divided_without_another_convolution():
+    small, x = divisible(), numbers(1, 3, 6, 6)
+    moved = center(small, HERE, *ends_of(small, x), borders=True)
+    assert "node_of_d_border" in moved.half
+    before = multiply_accumulates_of(moved.model)
+    found = split(moved.model, HERE, {"s": 2}, {})
+    assert multiply_accumulates_of(found.model) == {**before, "node_of_e": 2 * before["node_of_e"]}
+    for one, other in zip(run_both(small, x * 3), run_both(found.model, x * 3), strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-5 * np.abs(one).max())
+
+
+def test_the_cache_of_a_plan_has_only_tensors_of_its_model(samples, tmp_path):
+    small = four("Relu(a)")
+    onnx.save(small, tmp_path / "small.onnx")
+    answer = dryfit.tune(tmp_path / "small.onnx", samples, steps=[], target=1.0, threads=1)
+    plan = Candidate(small, {"a": 2.0, "replaced": 1.0})
+    written = tuning._written(answer, judge_of(small, np.load(samples)[:6]), plan, tmp_path / "plan", None)
+    assert set(read_ranges(written.files["Calibration cache"])) == {"a"}
+
+
+def test_ranges_are_widened_unless_that_costs_much(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:12]), small, 99.0, 0.1)
+    tuner.begin()
+    tuner.widen()
+    assert len(tuner.steps) == 2, "the ranges of a model as it was are those of a calibrator"
+    tuner.take("weight-rounding")
+    now = tuner.now = attrs.evolve(tuner.now, ranges={name: end / 2 for name, end in tuner.now.ranges.items()})
+    tuner.steps[-1] = attrs.evolve(tuner.steps[-1], is_taken=True)
+    loss = np.linspace(0.9, 1.1, len(tuner._verdict.by_sample))
+    worse = attrs.evolve(tuner._verdict, by_sample=tuner._verdict.by_sample - loss)
+    monkeypatch.setattr(Judge, "verdict", lambda *_: worse)
+    tuner.widen()
+    assert (tuner.now, tuner.steps[-1].is_taken) == (now, False)
+    little = attrs.evolve(tuner._verdict, by_sample=tuner._verdict.by_sample - 0.4 * loss)
+    monkeypatch.setattr(Judge, "verdict", lambda *_: little)
+    tuner.widen()
+    assert (tuner.steps[-1].step, tuner.steps[-1].is_taken) == ("scales", True)
+    (sets,) = tuner._judge.range_sets([now.model])
+    assert tuner.now.ranges == sets["minmax"]
 
 
 @pytest.mark.parametrize("device", ["GPU", "DLA"])
@@ -577,6 +727,24 @@ def test_fp16_is_tried_without_the_layers_that_shift_inputs_too(samples, monkeyp
     monkeypatch.setattr(tuner, "_split_from", starts.append)
     tuner._split()
     assert starts[1].half == before.half, "channels are divided in what has no such layer either"
+
+
+def test_fp16_is_tried_with_layers_that_shift_inputs_that_were_not_worth_it_before(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1, ["input-centering"])
+    tuner.begin()
+    before, first = tuner.now, tuner._verdict
+    shifted_one = attrs.evolve(before, half=frozenset({"x_shift"}))
+    monkeypatch.setattr(tuner, "_with_centered_inputs", lambda _: tuning._Proposal(shifted_one, "1 input shifted"))
+    better = attrs.evolve(first, by_sample=first.by_sample + 1)
+    worth = {id(shifted_one): better, id(before): first}
+    monkeypatch.setattr(tuner, "_mixed_from", lambda start: tuning._Mixture(start, "none", 1, worth[id(start)]))
+    monkeypatch.setattr(tuner, "_ranged_anew", lambda candidate, _: (candidate, "", 0))
+    monkeypatch.setattr(Judge, "latency_microseconds", lambda *_: None)
+    found = tuner._mixed()
+    assert (found.candidate, found.what, found.tries) == (shifted_one, "none, with input-centering", 2)
+    tuner._steps = ["mixed-precision"]
+    assert tuner._mixed().candidate is before, "the user does not want it"
 
 
 def test_inputs_are_tried_again_where_fp16_does_not_reach_the_metric(samples, monkeypatch):

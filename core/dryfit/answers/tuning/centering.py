@@ -7,8 +7,9 @@ max(x, -c), and a ReLU6 clips from -c to 6 - c. With c in the middle, one INT8 s
 rounding falls by 6 dB. It is exact in real arithmetic for all inputs, not only for those seen.
 
 Shifts flow from convolutions, whose bias gives any shift, through layers that keep it (activations that limit, poolings
-without padding, concatenations, sums) to convolutions that absorb it. A tensor with another reader, such as a
-convolution with padding, whose zeros are zeros of the unshifted tensor, stays as it is.
+without padding, concatenations, sums) to convolutions that absorb it. A tensor with another reader stays as it is. So
+does one that a convolution with padding reads, whose zeros are zeros of the unshifted tensor, unless a sum behind the
+convolution may add in FP16 what these zeros take away: a constant that is zero but at the border.
 
 In INT8, W is rounded, and a bias with the exact W c leaves an error of c times the sum of the rounding errors. So W can
 be rounded to the INT8 grid first, where it is not on it: then INT8 computes with just these weights.
@@ -49,17 +50,19 @@ class Centering:
         shifts: name of each shifted tensor to what its channels are lowered by, float64[C].
         ranges: end of the range by name of each tensor behind an activation, and of what shares its range: its lower
             bound is the code -127, so that what the activation cuts off has no rounding error.
+        half: names of the layers that have to be in FP16: sums for borders, and activations behind them.
     """
 
     model: ModelProto
     origin: ModelProto
     shifts: Mapping[str, Array]
     ranges: Mapping[str, float]
+    half: frozenset[str]
 
 
 def centered_tensors(model: ModelProto, external: ExternalData) -> list[str]:
     """Return the tensors whose ends `center` requires."""
-    return list(_Flow(ModelGraph(model, external), activations=True).movable)
+    return list(_Flow(ModelGraph(model, external), activations=True, borders=True).movable)
 
 
 def center(
@@ -69,6 +72,7 @@ def center(
     highest: Mapping[str, Array],
     *,
     activations: bool = True,
+    borders: bool = False,
     rounds: bool = False,
 ) -> Centering:
     """Shift the channels of a model's tensors.
@@ -80,24 +84,30 @@ def center(
         highest: the largest values, likewise.
         activations: whether tensors behind activations are shifted, whose lower bound is then not 0: a DLA has no such
             activation.
+        borders: whether tensors are shifted that convolutions with padding read: a sum behind these in FP16 adds what
+            zeros of the padding, which are not shifted, take away at the border.
         rounds: whether the weights of convolutions that absorb a shift are rounded to INT8 codes per output channel.
     """
     graph = ModelGraph(model, external)
-    flow = _Flow(graph, activations=activations)
+    flow = _Flow(graph, activations=activations, borders=borders)
     shifts, ranges = flow.shifts(lowest, highest)
     absorbing = [node for node in graph.nodes if flow.is_weighted(node) and node.input[0] in shifts]
     for node in absorbing if rounds else ():
-        _round_weights(graph, node)
+        round_weights(graph, node)
     origin = model
     if rounds:
         origin = ModelProto()
         origin.CopyFrom(graph.model())
+    half: set[str] = set()
     for node in list(graph.nodes):
         if flow.is_weighted(node):
-            absorb_shift(graph, node, shifts.get(node.input[0]), shifts.get(node.output[0]))
+            before = shifts.get(node.input[0])
+            absorb_shift(graph, node, before, shifts.get(node.output[0]))
+            if before is not None and not is_unpadded(node):
+                half |= _add_border(graph, node, before)
         elif node.op_type in _LIMITING and node.output[0] in shifts:
             _lower_bounds(graph, node, float(shifts[node.output[0]][0]))
-    return Centering(graph.model(), origin, shifts, ranges)
+    return Centering(graph.model(), origin, shifts, ranges, frozenset(half))
 
 
 class _Flow:
@@ -107,10 +117,11 @@ class _Flow:
         movable: name of each tensor that can be shifted to its number of channels, in the order of the nodes.
     """
 
-    def __init__(self, graph: ModelGraph, *, activations: bool) -> None:
+    def __init__(self, graph: ModelGraph, *, activations: bool, borders: bool) -> None:
         self._graph = graph
+        self._borders = borders
         self._activations = activations
-        self._weighted = {id(node) for node in graph.nodes if self._has_weights(node)}
+        self._weighted = {id(node) for node in graph.nodes if has_weights(graph, node)}
         self.movable: dict[str, int] = {}
         for node in graph.nodes:
             shape = self._graph.shape(node.output[0]) if len(node.output) == 1 else None
@@ -188,7 +199,7 @@ class _Flow:
         """Fix what a node does not let move."""
         data, outputs = self._data(node), list(node.output)
         if self.is_weighted(node):
-            if not is_unpadded(node):
+            if not is_unpadded(node) and not (self._borders and _has_border(self._graph, node)):
                 self._fix(data)
         elif node.op_type in (*_LIMITING, *_PASSING) and self._keeps(node):
             if outputs[0] not in self.movable or data[0] not in self.movable:
@@ -251,17 +262,51 @@ class _Flow:
         for name in names:
             self.movable.pop(name, None)
 
-    def _has_weights(self, node: NodeProto) -> bool:
-        if node.op_type != "Conv" or len(node.input) < 2:
-            return False
-        bias = self._graph.bias(node)
-        return self._graph.constant(node.input[1]) is not None and bias is not None
+
+def has_weights(graph: ModelGraph, node: NodeProto) -> bool:
+    """Return whether a node is a convolution with known weights and bias."""
+    if node.op_type != "Conv" or len(node.input) < 2:
+        return False
+    return graph.constant(node.input[1]) is not None and graph.bias(node) is not None
 
 
 def is_unpadded(node: NodeProto) -> bool:
     """Return whether a convolution or pooling adds no padding."""
     automatic = attribute(node, "auto_pad", "NOTSET")
     return automatic in ("NOTSET", "VALID") and not any(attribute(node, "pads", [0]))
+
+
+def _has_border(graph: ModelGraph, node: NodeProto) -> bool:
+    """Return whether it is known which sums of a convolution of pictures read padding."""
+    weights, shapes = graph.constant(node.input[1]), [graph.shape(name) for name in (node.input[0], node.output[0])]
+    is_picture = weights is not None and weights.ndim == 4 and attribute(node, "auto_pad", "NOTSET") == "NOTSET"
+    return is_picture and all(shape is not None and None not in shape[1:] for shape in shapes)
+
+
+def _add_border(graph: ModelGraph, node: NodeProto, shift: Array) -> set[str]:
+    """Add behind a convolution what its padding takes from a shift; return the layers that have to be in FP16."""
+    weights, output = graph.constant(node.input[1]), node.output[0]
+    extents, sums = (tuple(each or 0 for each in graph.shape(name) or ()) for name in (node.input[0], output))
+    assert weights is not None  # noqa: S101  `_has_border`
+    pads, strides, dilations = (attribute(node, name) or [1, 1] for name in ("pads", "strides", "dilations"))
+    K, groups = len(weights), attribute(node, "group", 1)
+    per_group = np.repeat(shift.reshape(groups, -1), K // groups, axis=0)
+    taps = (weights.astype(np.float64) * per_group[:, :, None, None]).sum(axis=1)
+    inside = []
+    for axis in (0, 1):
+        first = np.arange(sums[2 + axis]) * strides[axis] - pads[axis]
+        index = first + np.arange(weights.shape[2 + axis])[:, None] * dilations[axis]
+        inside.append(((index >= 0) & (index < extents[2 + axis])).astype(np.float64))
+    border = np.einsum("kij,ip,jq->kpq", taps, *inside) - taps.sum(axis=(1, 2))[:, None, None]
+    readers = graph.consumers(output)
+    is_limited = len(readers) == 1 and readers[0].op_type in _LIMITING
+    summand = graph.add_constant(f"{node_name(node)}_border_values", border[None].astype(weights.dtype))
+    node.name, node.output[0] = node_name(node), graph.fresh_name(f"{output}_inside")
+    total = graph.new_node("Add", [node.output[0], summand], name=f"{node_name(node)}_border", output=output)
+    position = next(index for index, one in enumerate(graph.nodes) if one is node)
+    graph.nodes.insert(position + 1, total)
+    graph.changed()
+    return {node_name(total), *([node_name(readers[0])] if is_limited else [])}
 
 
 def _is_flat(shape: tuple[int | None, ...]) -> bool:
@@ -285,7 +330,7 @@ def _lower_bounds(graph: ModelGraph, node: NodeProto, shift: float) -> None:
     graph.replace(node, [new])
 
 
-def _round_weights(graph: ModelGraph, node: NodeProto) -> None:
+def round_weights(graph: ModelGraph, node: NodeProto) -> None:
     """Round weights to the nearest of 255 codes; the largest magnitude of an output channel is code 127."""
     weights = graph.constant(node.input[1])
     if weights is None:

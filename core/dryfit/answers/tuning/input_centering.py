@@ -19,7 +19,8 @@ from onnx import ModelProto, NodeProto, TensorProto
 
 from dryfit.answers.tuning.centering import absorb_shift, is_unpadded
 from dryfit.attrs_classes import frozen
-from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
+from dryfit.network.tensor import Array
+from dryfit.onnx.editing.model_graph import Extents, ModelGraph, attribute, node_name
 from dryfit.onnx.external_data import ExternalData
 
 LEAST_SAVING = 0.15
@@ -79,7 +80,11 @@ def center_inputs(
         dtype = np.float16 if graph.data_type(name) == TensorProto.FLOAT16 else np.float32
         rank = len(shape) - 2
         pads = np.array(attribute(readers[0], "pads") or [0] * (2 * rank))
-        before, after = pads[:rank], pads[rank:]
+        before, after = (
+            pads[:rank],
+            np.minimum(pads[rank:], _padding_that_is_read(graph, readers, shape[2:], pads[:rank])),
+        )
+        pads = np.concatenate([before, after])
         # A tap reads what it did if the padding before it grows with its index.
         more = (after, before) if pads_below_kernel else (0 * after, 0 * before)
         kernel = np.zeros((channels, 1, *(more[0] + more[1] + 1)), dtype)
@@ -96,6 +101,19 @@ def center_inputs(
         layers.append(node_name(node))
         ranges[node.output[0]] = 127 * step
     return InputCentering(graph.model(), frozenset(layers), ranges)
+
+
+def _padding_that_is_read(graph: ModelGraph, readers: list[NodeProto], extents: Extents, before: Array) -> ArrayLike:
+    """Return how much of the padding behind an input its readers reach: those with strides may not reach its end."""
+    reached = np.zeros(len(before), np.int64)
+    for node in readers:
+        weights, output = graph.constant(node.input[1]), graph.shape(node.output[0])
+        if weights is None or output is None or None in (*extents, *output[2:]):
+            return np.iinfo(np.int64).max
+        taps = (np.array(weights.shape[2:]) - 1) * np.array(attribute(node, "dilations") or 1)
+        last = (np.array(output[2:]) - 1) * np.array(attribute(node, "strides") or 1) + taps
+        reached = np.maximum(reached, last + 1 - np.array(extents) - before)
+    return np.maximum(reached, 0)
 
 
 def _can_absorb(graph: ModelGraph, name: str, readers: list[NodeProto]) -> bool:

@@ -10,6 +10,9 @@ multiply-accumulates in INT8, and needs neither a zero point nor FP16, also on a
 The last piece of a ReLU, x = clip(y, 0, h/2) + relu(y - h/2), has no bound either: INT8 ends at the range h of the
 tensor, as it did before, and FP32 computes the same for all inputs.
 
+A tensor without an activation is divided around zero: x = min(x, 0) + max(x, 0), each shifted by a quarter of the
+range to have codes on both sides. A scale layer that shifts what a ReLU gives shifts each piece by its share.
+
 A depthwise convolution that reads pieces becomes one with groups of four channels, of which most weights are zero. In
 TensorRT, groups in INT8 have a multiple of four channels (IConvolutionLayer, setNbGroups). A convolution with groups
 that gives pieces is repeated for each, and a concatenation joins them: then it stays depthwise. So is one before a
@@ -29,6 +32,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto
 
 from dryfit.answers.tuning.intervals import clip_bounds
+from dryfit.answers.tuning.scale_centering import is_shift
 from dryfit.attrs_classes import frozen
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
@@ -37,6 +41,8 @@ from dryfit.onnx.external_data import ExternalData
 
 MOST_PIECES = 8
 """Our choice: eight pieces bring 18 dB, and what is left of a tensor's noise then matters no more."""
+LARGEST_BOUND = 127.0
+"""Largest upper bound of a Clip on a DLA; the least is 1. Powers of two as factors change no code."""
 BLOCK = 4
 """Channels of a group where a depthwise convolution reads pieces."""
 
@@ -46,7 +52,7 @@ class Site:
     """A tensor whose channels can be divided.
 
     Attributes:
-        producer: name of the convolution before the activation.
+        producer: name of the convolution before the activation, or of the sum with a constant.
         activation: name of the activation that gives the tensor.
         readers: names of the convolutions that read it, and how many times as many multiply-accumulates each has to
             do as soon as there are pieces, besides those of the pieces.
@@ -91,9 +97,9 @@ def divisible_tensors(model: ModelProto, external: ExternalData, ends: Mapping[s
     graph = ModelGraph(model, external)
     found = {}
     for node in graph.nodes:
-        site = _site(graph, node, ends) if node.op_type in ("Clip", "Relu") else None
+        site = _site(graph, node, ends) if node.op_type in ("Clip", "Relu", "Conv") else None
         if site is not None:
-            found[node.output[0]] = site
+            found[_rounded_name(graph, node)] = site
     return found
 
 
@@ -109,9 +115,12 @@ def split(model: ModelProto, external: ExternalData, pieces: Mapping[str, int], 
     graph = ModelGraph(model, external)
     found = Splitting(model)
     for node in list(graph.nodes):
-        name = node.output[0]
-        if node.op_type in ("Clip", "Relu") and pieces.get(name, 1) > 1:
-            _divide(graph, node, pieces[name], ends.get(name, math.inf), found)
+        count = pieces.get(_rounded_name(graph, node), 1) if node.op_type in ("Clip", "Relu", "Conv") else 1
+        if count > 1:
+            end = _end(graph, node, ends)
+            activation = _limited(graph, node, found) if node.op_type == "Conv" else node
+            end *= _fit_bounds(graph, activation, count, end, ends, found)
+            _divide(graph, activation, count, end, found)
     divided = graph.model()
     del divided.graph.value_info[:]  # the shapes there are those of before
     return attrs.evolve(found, model=divided)
@@ -167,17 +176,24 @@ def next_division(
 
 
 def _site(graph: ModelGraph, node: NodeProto, ends: Mapping[str, float]) -> Site | None:
-    """Return how the output of an activation is divided; None if it cannot be."""
-    producer, name = graph.producer(node.input[0]), node.output[0]
-    low, high = clip_bounds(graph, node)
-    has_range = math.isfinite(low) and low < min(high, ends.get(name, math.inf)) < math.inf
-    if producer is None or graph.is_output(name) or not graph.has_one_use(node.input[0]) or not has_range:
+    """Return how the output of an activation, or of a convolution that has none, is divided; None if it cannot be."""
+    name = node.output[0]
+    producer: NodeProto | None = node
+    low, high = -math.inf, math.inf
+    if node.op_type == "Conv":
+        is_whole = _has_weights(graph, node) and attribute(node, "group", 1) == 1
+    else:
+        producer, (low, high) = graph.producer(node.input[0]), clip_bounds(graph, node)
+        is_whole = math.isfinite(low) and graph.has_one_use(node.input[0])
+    end = _end(graph, node, ends)
+    if producer is None or graph.is_output(name) or not is_whole or not max(low, -end) < min(high, end) < math.inf:
         return None
-    if not _has_weights(graph, producer) or graph.bias(producer) is None:
+    if not _adds_constant(graph, producer) and (not _has_weights(graph, producer) or graph.bias(producer) is None):
         return None
     readers = {}
-    for reader in graph.consumers(name):
-        is_read_once = list(reader.input).count(name) == 1 and reader.input[0] == name
+    read = _rounded_name(graph, node)
+    for reader in graph.consumers(read):
+        is_read_once = list(reader.input).count(read) == 1 and reader.input[0] == read
         if not is_read_once or not _has_weights(graph, reader):
             return None
         is_plain = attribute(reader, "group", 1) == 1
@@ -186,6 +202,38 @@ def _site(graph: ModelGraph, node: NodeProto, ends: Mapping[str, float]) -> Site
             return None
         readers[node_name(reader)] = 1 if is_plain else BLOCK
     return Site(node_name(producer), node_name(node), readers) if readers else None
+
+
+def _limited(graph: ModelGraph, node: NodeProto, found: Splitting) -> NodeProto:
+    """Put an activation without bounds behind a convolution, which `_divide` can divide."""
+    name = node.output[0]
+    node.name, node.output[0] = node_name(node), graph.fresh_name(f"{name}_whole")
+    found.likenesses[node.output[0]] = name
+    activation = graph.new_node("Clip", [node.output[0]], name=f"{node_name(node)}_limit", output=name)
+    position = next(index for index, one in enumerate(graph.nodes) if one is node)
+    graph.nodes.insert(position + 1, activation)
+    graph.changed()
+    return activation
+
+
+def _shift(graph: ModelGraph, node: NodeProto) -> NodeProto | None:
+    """Return the scale layer that shifts the output of an activation before it is rounded, for all who read it."""
+    name = node.output[0]
+    readers = graph.consumers(name)
+    if not graph.has_one_use(name) or not is_shift(graph, readers[0]) or graph.is_output(readers[0].output[0]):
+        return None
+    return readers[0]
+
+
+def _rounded_name(graph: ModelGraph, node: NodeProto) -> str:
+    """Return the tensor that is rounded: an activation's output, or that of the scale layer that shifts it."""
+    return str((_shift(graph, node) or node).output[0])
+
+
+def _end(graph: ModelGraph, node: NodeProto, ends: Mapping[str, float]) -> float:
+    """Return the end of the range of an activation's output; a shifted one has as much on both sides of zero."""
+    scale = _shift(graph, node)
+    return ends.get(node.output[0], math.inf) if scale is None else 2 * ends.get(scale.output[0], math.inf)
 
 
 def _has_weights(graph: ModelGraph, node: NodeProto) -> bool:
@@ -197,9 +245,39 @@ def _is_depthwise(graph: ModelGraph, node: NodeProto) -> bool:
     return weights is not None and weights.shape[1] == 1 and groups % BLOCK == 0
 
 
+def _adds_constant(graph: ModelGraph, node: NodeProto) -> bool:
+    """Return whether a node is a sum with a constant, as centering adds for borders."""
+    return node.op_type == "Add" and graph.constant(node.input[0]) is None and graph.constant(node.input[1]) is not None
+
+
 def _is_joined(producer: NodeProto, high: float) -> bool:
-    """Return whether a convolution is repeated for each piece, and a concatenation joins them."""
-    return attribute(producer, "group", 1) != 1 or math.isinf(high)
+    """Return whether what gives a tensor is repeated for each piece, and a concatenation joins them."""
+    return producer.op_type == "Add" or attribute(producer, "group", 1) != 1 or math.isinf(high)
+
+
+def _fit_bounds(
+    graph: ModelGraph, node: NodeProto, count: int, end: float, ends: Mapping[str, float], found: Splitting
+) -> float:
+    """Scale what a ReLU gives so that pieces end at a bound that a DLA supports, and return the factor."""
+    producer, (low, high) = graph.producer(node.input[0]), clip_bounds(graph, node)
+    assert producer is not None  # noqa: S101  a site has one
+    if producer.op_type != "Conv" or low != 0.0 or not math.isinf(high):
+        return 1.0
+    power = math.ceil(max(0.0, math.log2(end / count / LARGEST_BOUND))) + math.floor(min(0.0, math.log2(end / count)))
+    if not power:
+        return 1.0
+    factor = 2.0**-power
+    weights, scale = _weights(graph, producer), _shift(graph, node)
+    _set_weights(graph, producer, (weights * factor).astype(weights.dtype))
+    _set_bias(graph, producer, (_bias(graph, producer) * factor).astype(weights.dtype))
+    if scale is not None:
+        means = (_constant(graph, scale.input[3]) * factor).astype(weights.dtype)
+        scale.input[3] = graph.add_constant(f"{scale.input[3]}_fitted", means)
+    for reader in graph.consumers(_rounded_name(graph, node)):
+        _set_weights(graph, reader, (_weights(graph, reader) / factor).astype(weights.dtype))
+    if node.input[0] in ends:
+        found.ranges[node.input[0]] = ends[node.input[0]] * factor
+    return factor
 
 
 def _divide(graph: ModelGraph, node: NodeProto, count: int, end: float, found: Splitting) -> None:
@@ -207,16 +285,18 @@ def _divide(graph: ModelGraph, node: NodeProto, count: int, end: float, found: S
     producer, name = graph.producer(node.input[0]), node.output[0]
     assert producer is not None  # noqa: S101  a site has one
     low, high = clip_bounds(graph, node)
-    lower, width = low / count, ((end if math.isinf(high) else high) - low) / count
+    least, most = max(low, -end), end if math.isinf(high) else high
+    lower, width = least / count, (most - least) / count
     # A piece starts at a share of the lower bound, so that the pieces add up to the value and not to it less the bound.
-    starts = lower - low - width * np.arange(count)
-    weights, given = _weights(graph, producer), graph.bias(producer)
-    bias = np.broadcast_to(np.zeros(1) if given is None else given.astype(np.float64), weights.shape[:1])
+    starts = lower - least - width * np.arange(count)
+    weights, bias = _constant(graph, producer.input[1]), _bias(graph, producer)
     found.ranges[name] = max(abs(lower), abs(lower + width))
-    readers = graph.consumers(name)
+    scale = _shift(graph, node)
+    readers = graph.consumers(_rounded_name(graph, node))
     position = next(index for index, one in enumerate(graph.nodes) if one is node)
     like = node.input[0]
-    first = clip_node(graph, like, lower + width, lower=lower, name=f"{node_name(node)}_first", output=name)
+    first_lower = low if math.isinf(low) else lower
+    first = clip_node(graph, like, lower + width, lower=first_lower, name=f"{node_name(node)}_first", output=name)
     first.name = node.name
     new = [first]
     if not _is_joined(producer, high):
@@ -240,17 +320,20 @@ def _divide(graph: ModelGraph, node: NodeProto, count: int, end: float, found: S
                 like=like,
                 output=part,
             )
-            found.origins.update({copy.name: node_name(producer), clip.name: node_name(node)})
-            found.likenesses[copy.output[0]] = like
+            found.origins.update({copy.name: node_name(producer), clip.name: node_name(scale or node)})
+            found.likenesses[copy.output[0]] = found.likenesses.get(like, like)
             parts.append(part)
             new += [copy, clip]
         _set_bias(graph, producer, (bias + starts[0]).astype(weights.dtype))
         joined = graph.new_node("Concat", parts, name=f"{node_name(node)}_joined", axis=1)
-        found.origins[joined.name] = node_name(node)
+        found.origins[joined.name] = node_name(scale or node)
         found.ranges.update(dict.fromkeys([*parts, joined.output[0]], found.ranges[name]))
         new.append(joined)
-        for reader in readers:
+        for reader in readers if scale is None else [scale]:
             reader.input[0] = joined.output[0]
+    if scale is not None:
+        _divide_shift(graph, scale, count, is_joined=len(new) > 1)
+        found.ranges[scale.output[0]] = width / 2
     for reader in readers:
         if attribute(reader, "group", 1) != 1:
             _read_in_blocks(graph, reader, count)
@@ -260,6 +343,15 @@ def _divide(graph: ModelGraph, node: NodeProto, count: int, end: float, found: S
             _set_weights(graph, reader, np.repeat(_weights(graph, reader), count, axis=1))
     graph.nodes[position : position + 1] = new
     graph.changed()
+
+
+def _divide_shift(graph: ModelGraph, scale: NodeProto, count: int, *, is_joined: bool) -> None:
+    """Let a scale layer shift pieces, each by its share."""
+    repeat = np.tile if is_joined else np.repeat
+    for index, share in ((1, 1), (2, 1), (3, 1 / count), (4, 1)):
+        values = _constant(graph, scale.input[index])
+        divided = (repeat(values, count) * share).astype(values.dtype)
+        scale.input[index] = graph.add_constant(f"{scale.input[index]}_divided", divided)
 
 
 def _read_in_blocks(graph: ModelGraph, reader: NodeProto, count: int) -> None:
@@ -275,10 +367,22 @@ def _read_in_blocks(graph: ModelGraph, reader: NodeProto, count: int) -> None:
             one.i = groups // BLOCK
 
 
+def _bias(graph: ModelGraph, node: NodeProto) -> Array:
+    """Return what a convolution adds to each channel, or a sum to each value."""
+    if node.op_type == "Add":
+        return _constant(graph, node.input[1]).astype(np.float64)
+    given = graph.bias(node)
+    return np.broadcast_to(np.zeros(1) if given is None else given.astype(np.float64), _weights(graph, node).shape[:1])
+
+
 def _weights(graph: ModelGraph, node: NodeProto) -> Array:
-    weights = graph.constant(node.input[1])
-    assert weights is not None  # noqa: S101  a site has weights
-    return weights
+    return _constant(graph, node.input[1])
+
+
+def _constant(graph: ModelGraph, name: str) -> Array:
+    values = graph.constant(name)
+    assert values is not None  # noqa: S101  a site has weights, and constants that shift
+    return values
 
 
 def _set_weights(graph: ModelGraph, node: NodeProto, weights: Array) -> None:
@@ -287,5 +391,5 @@ def _set_weights(graph: ModelGraph, node: NodeProto, weights: Array) -> None:
 
 def _set_bias(graph: ModelGraph, node: NodeProto, bias: Array) -> None:
     name = graph.add_constant(f"{node_name(node)}_bias_divided", bias)
-    del node.input[2:]
+    del node.input[1 if node.op_type == "Add" else 2 :]
     node.input.append(name)

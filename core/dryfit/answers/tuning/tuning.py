@@ -21,7 +21,7 @@ from dryfit.answers.json_data import Amount, Count, hidden
 from dryfit.answers.options import NetworkOptions, Options, option_name, shape_text
 from dryfit.answers.sample_gains import CHANCE, Gain, SampleParts, Verdict, divided, gain, student_quantile
 from dryfit.answers.text import Answer, Block, Line, Table, overlay_lines
-from dryfit.answers.tuning.centering import Centering, center, centered_tensors
+from dryfit.answers.tuning.centering import center, centered_tensors
 from dryfit.answers.tuning.equalization import channel_tensors, equalize
 from dryfit.answers.tuning.input_centering import center_inputs
 from dryfit.answers.tuning.judge import CALIBRATORS, Candidate, DeviceRuns, Judge, multiply_accumulates
@@ -33,6 +33,7 @@ from dryfit.answers.tuning.normalization import (
     scaled,
     shifted,
 )
+from dryfit.answers.tuning.scale_centering import center_by_scales, scalable_tensors
 from dryfit.answers.tuning.splitting import Site, divisible_tensors, next_division, split
 from dryfit.answers.tuning.trials import Trials, digest
 from dryfit.answers.tuning.weights import (
@@ -94,7 +95,7 @@ MOST_MIXTURES = 3
 
 TOLERATED_LOSS_DB = 0.5
 """The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
-few samples with large outputs."""
+few samples with large outputs. That mean may fall by as much where ranges are widened, which is an insurance."""
 
 ROUNDING = 1e-9
 """Relative error of FP64 that a comparison allows for."""
@@ -401,8 +402,8 @@ def tune(
             metric=chosen,
             labels=selecting_labels,
         )
-        wanted = _wanted(chosen.name, judge.measured(judge.exact), max_loss, target)
         given = {layer.name: one for layer in subject.network.layers if (one := layer.precision) is not None}
+        wanted = _wanted(chosen.name, judge.measured(judge.exact), max_loss, target)
         tuner = _Tuner(judge, proto, wanted, max_macs, steps, max_added_macs=max_added_macs, said=given)
         tuner.begin()
         count.advance(1, 1)
@@ -430,7 +431,8 @@ def _answer(
     max_loss: float | None,
     target: float | None,
 ) -> tuple[TuneAnswer, Candidate]:
-    """Return what the plan is worth on the samples that report, and the plan."""
+    """Widen the plan's ranges, and return what it is worth on the samples that report, and the plan."""
+    tuner.widen()
     final, notes = tuner.now, list(subject.notes)
     if tuner.is_only_calibrated:
         final = tuner.calibrated_on([*judge.collected, *judge.held])
@@ -587,6 +589,8 @@ class _Tuner:
         self._alone: Candidate | None = None
         self._uncorrected: Candidate | None = None
         self._unshifted: Candidate | None = None
+        self._unmixed: Candidate | None = None
+        self._is_mixed_shifted = False
         self._shifting: frozenset[str] = frozenset()
 
     def begin(self) -> None:
@@ -634,6 +638,29 @@ class _Tuner:
         }
         self._decide(step, proposals[step]())
 
+    def widen(self) -> None:
+        """Widen the ranges to all that was learned from, if the mean SQNR falls by `TOLERATED_LOSS_DB` at most.
+
+        Samples unlike these have larger values, which a range cuts off: that costs them more than coarser codes do.
+        """
+        if self.is_only_calibrated or "scales" not in self._steps:
+            return
+        now = self.now
+        (sets,) = self._judge.range_sets([now.model])
+        free = now.ranges.keys() - now.fixed.keys()
+        wider = {name: end for name, end in sets["minmax"].items() if name in free and end > now.ranges[name]}
+        if not wider:
+            return
+        candidate = attrs.evolve(now, ranges={**now.ranges, **wider})
+        verdict = self._judge.verdict(candidate)
+        brought = gain(self._verdict, verdict)
+        is_taken = brought.mean >= -TOLERATED_LOSS_DB and self._is_harmless(self._verdict, verdict)
+        what = f"{count_text(len(wider), 'range')} widened to the largest values, "
+        what += "which cuts off less of other samples" if is_taken else "which costs too much"
+        self._report("scales", what, verdict, brought, is_taken=is_taken)
+        if is_taken:
+            self.now, self._verdict = candidate, verdict
+
     def _decide(self, step: str, proposed: _Proposal) -> None:
         """Keep what a step proposes, if that convinces."""
         candidate = proposed.candidate
@@ -659,15 +686,22 @@ class _Tuner:
                     one and (self._with_centered_inputs(one).candidate or one)
                     for one in (self._alone, self._uncorrected)
                 )
+            if step == "mixed-precision":
+                self._unmixed = self.now
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
         if is_taken and step in ("mixed-precision", "channel-splitting") and not self._is_reached(verdict):
             self._take_inputs_again()
 
+    @property
+    def _is_input_centered(self) -> bool:
+        """Whether the plan shifts inputs, or has layers in FP16 that were selected with shifted inputs."""
+        return self._is_mixed_shifted or any(one.step == "input-centering" and one.is_taken for one in self.steps)
+
     def _take_inputs_again(self) -> None:
         """Try once more what is done to inputs: their share of the noise is larger after FP16 and divided channels."""
         step = "input-centering"
-        if step in self._steps and not any(one.step == step and one.is_taken for one in self.steps):
+        if step in self._steps and not self._is_input_centered:
             proposed = self._with_centered_inputs(self.now)
             if proposed.candidate is not None:
                 self._decide(step, proposed)
@@ -767,42 +801,70 @@ class _Tuner:
 
     def _centered(self) -> _Proposal:
         judge, model = self._judge, self.now.model
-        names = centered_tensors(model, judge.external)
+        names = list(
+            dict.fromkeys([*centered_tensors(model, judge.external), *scalable_tensors(model, judge.external)])
+        )
         if not names:
             return _Proposal(None, "no channels can be shifted")
         ends = judge.ends_per_channel(model, names)
-        variants: list[tuple[Centering, str, ModelProto | None]] = []
-        real: ModelProto | None = None
-        for activations in (True, False):
-            for rounds in (False, True):
-                found = center(model, judge.external, *ends, activations=activations, rounds=rounds)
-                if not found.shifts or not self._keeps_segments(attrs.evolve(self.now, model=found.model)):
-                    break
-                what = f"{len(found.shifts)} tensors centered, {len(found.ranges)} of them behind activations, "
-                what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
-                variants.append((found, f"{what}ranges by ", found.origin if rounds else None))
-            if variants:
-                real = variants[0][0].model
-                break
+        variants = self._centerings(*ends)
         sets = judge.range_sets([each.model for each, _, _ in variants])
         tried = [
-            _Proposal(
-                attrs.evolve(
-                    self.now,
-                    model=each.model,
-                    ranges={**ranges, **each.ranges},
-                    statistics=shifted(self.now.statistics, each.shifts),
-                    fixed=each.ranges,
-                    real=None if origin is None else real,
-                ),
-                what + name,
-                origin=origin,
-            )
+            _Proposal(attrs.evolve(each, ranges={**ranges, **each.fixed}), what + name, origin=origin)
             for (each, what, origin), found_sets in zip(variants, sets, strict=True)
             for name, ranges in found_sets.items()
         ]
         refused = f"the activations that this requires would cut segments of {judge.device}"
         return self._best(tried) or _Proposal(None, refused)
+
+    def _centerings(
+        self, lowest: Mapping[str, Array], highest: Mapping[str, Array]
+    ) -> list[tuple[Candidate, str, ModelProto | None]]:
+        """Return networks with centered tensors without ranges, what is said of each, and what it is the same as.
+
+        Activations with a bound below zero are preferred; where they would cut segments, scale layers behind them do.
+        """
+        model, external = self.now.model, self._judge.external
+        variants: list[tuple[Candidate, str, ModelProto | None]] = []
+        is_reached = self._is_reached(self._verdict)
+        ways = ((True, True, False), (True, False, False), (False, False, True), (False, False, False))
+        for activations, borders, scales in ways:
+            if is_reached and (borders or scales):
+                continue  # they take time
+            real: ModelProto | None = None
+            for rounds in (False, True):
+                found = center(
+                    model, external, lowest, highest, activations=activations, borders=borders, rounds=rounds
+                )
+                centered, origin, what = found.model, found.origin, f"{len(found.shifts)} tensors centered, "
+                ranges, layers = dict(found.ranges), found.half
+                if scales:
+                    others = {name: one for name, one in lowest.items() if name not in found.shifts}
+                    with_scales = center_by_scales(centered, external, others, highest, rounds=rounds)
+                    origin = center_by_scales(origin, external, others, highest, rounds=rounds).origin
+                    centered, layers = with_scales.model, with_scales.layers
+                    ranges.update(with_scales.ranges)
+                    what += f"{len(layers)} more by scale layers in FP16, "
+                else:
+                    what += f"{len(layers)} layers in FP16 for borders, " if borders else ""
+                    what += f"{len(found.ranges)} of them behind activations, "
+                candidate = attrs.evolve(
+                    self.now,
+                    model=centered,
+                    ranges={**self.now.ranges, **ranges},
+                    half=self.now.half | layers,
+                    statistics=shifted(self.now.statistics, found.shifts),
+                    fixed=ranges,
+                    real=real,
+                )
+                if not (found.shifts or layers) or not self._keeps_segments(candidate):
+                    break
+                what += "weights rounded to INT8 before; " if rounds else "weights as they are; "
+                variants.append((candidate, what + "ranges by ", origin if rounds else None))
+                real = centered
+            if variants and activations and not borders:
+                break
+        return variants
 
     def _with_centered_inputs(self, now: Candidate) -> _Proposal:
         judge = self._judge
@@ -939,6 +1001,19 @@ class _Tuner:
                 ends = (self._corrected_mixture(found), self._corrected_mixture(other))
             if ends[1].verdict.score > ends[0].verdict.score:
                 found, start = other.after(found, "without shifted inputs"), self._unshifted
+        # What layers before did not show may be worth its share of the limit where others leave INT8.
+        if not self._is_reached(found.verdict) and "input-centering" in self._steps and not self._is_input_centered:
+            for one, what in {start: "", **self._less_corrected}.items():
+                shifted_start = self._with_centered_inputs(one).candidate
+                if shifted_start is None or self._is_reached(found.verdict):
+                    continue
+                other = self._mixed_from(shifted_start)
+                if other.verdict.score > found.verdict.score:
+                    self._is_mixed_shifted = True
+                    found, start = (
+                        other.after(found, ", ".join(filter(None, ["with input-centering", what]))),
+                        shifted_start,
+                    )
         # Ranges were chosen while other layers made most of the noise; what is left may want others.
         if not self._is_reached(found.verdict):
             candidate, name, count = self._ranged_anew(found.candidate, found.verdict)
@@ -1028,10 +1103,17 @@ class _Tuner:
                 other = self._split_from(self._judge.with_half(start, self.now.half))
                 if found is None or (other is not None and other.verdict.score > found.verdict.score):
                     found = other and (other if found is None else other.after(found, what))
+        is_mixing = self._max_macs > 0 and "mixed-precision" in self._steps
+        if found is not None and is_mixing and not self._is_reached(found.verdict):
+            found = self._mixed_further(found)
+        # Where channels are divided already, other layers are worth FP16, and layers in FP16 are not divided.
+        if self._unmixed is not None and is_mixing and not (found and self._is_reached(found.verdict)):
+            other = self._split_from(self._unmixed)
+            other = other and self._mixed_further(other)
+            if other is not None and (found is None or other.verdict.score > found.verdict.score):
+                found = other if found is None else other.after(found, "divided before layers were selected")
         if found is None:
             return _Proposal(None, "no channels can be divided")
-        if self._max_macs and "mixed-precision" in self._steps and not self._is_reached(found.verdict):
-            found = self._mixed_further(found)
         return self._ended(found)
 
     def _mixed_further(self, found: _Mixture) -> _Mixture:
@@ -1218,12 +1300,15 @@ def _written(
     folder.mkdir(parents=True, exist_ok=True)
     files = {"Model": folder / MODEL_FILE, "Calibration cache": folder / CACHE_FILE}
     write_model(final.model, files["Model"], judge.external, judge.runs.folder or folder)
-    solutions = {name: Solution.of_threshold(end) for name, end in final.ranges.items()}
+    network = judge.network(final.model)
+    # An edit may have replaced a tensor that has a range, such as a constant that is added.
+    known = {tensor.name for tensor in network.tensors}
+    solutions = {name: Solution.of_threshold(end) for name, end in final.ranges.items() if name in known}
     cache = CalibrationCache.of_solutions(solutions, CalibrationAlgoType.ENTROPY_CALIBRATION_2)
     write_atomically(files["Calibration cache"], [cache.to_bytes()])
     words = {dtype: word for word, dtype in PRECISION_WORDS.items()}
     precisions = {**dict.fromkeys(final.half, DataType.HALF), **final.said}
-    layers = [layer.name for layer in judge.network(final.model).layers if layer.name in precisions]
+    layers = [layer.name for layer in network.layers if layer.name in precisions]
     if layers:
         files["Layer precisions"] = folder / PRECISIONS_FILE
         line = ",".join(f"{name}:{words[precisions[name]]}" for name in layers)

@@ -55,16 +55,21 @@ def clip_node(
     like: str | None = None,
     output: str | None = None,
 ) -> NodeProto:
-    """`x` between two bounds, of which the upper one may be infinite.
+    """`x` between two bounds, which may be infinite.
 
     The element type is that of `like`, where `x` is not in the graph yet.
     """
     if (lower, upper) == (0.0, math.inf):
         return graph.new_node("Relu", [x], name=name, output=output)
-    bounds = {"min": lower} if math.isinf(upper) else {"min": lower, "max": upper}
+    bounds = {part: value for part, value in (("min", lower), ("max", upper)) if math.isfinite(value)}
     if graph.opset < 11:
         return graph.new_node("Clip", [x], name=name, output=output, **bounds)
-    inputs = [graph.scalar_like(f"{name}_{part}", value, like or x) for part, value in bounds.items()]
+    inputs = [
+        graph.scalar_like(f"{name}_{part}", bounds[part], like or x) if part in bounds else ""
+        for part in ("min", "max")
+    ]
+    while inputs and not inputs[-1]:
+        inputs.pop()
     return graph.new_node("Clip", [x, *inputs], name=name, output=output)
 
 
