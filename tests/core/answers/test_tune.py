@@ -374,6 +374,24 @@ def test_the_cache_of_a_plan_has_only_tensors_of_its_model(samples, tmp_path):
     assert set(read_ranges(written.files["Calibration cache"])) == {"a"}
 
 
+def test_layers_in_fp16_center_tensors_only_if_that_is_more_than_chance(samples, monkeypatch):
+    small = four("Relu(a)")
+    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1)
+    tuner.begin()
+    first, plain = tuner._verdict, tuner.now
+    half = attrs.evolve(plain, half=frozenset({"node_of_d_border"}))
+    monkeypatch.setattr(tuner, "_centerings", lambda *_: [(half, "borders, ", None), (plain, "plain, ", None)])
+    monkeypatch.setattr(Judge, "range_sets", lambda _, models: [{"minmax": plain.ranges} for _ in models])
+    spread = np.linspace(-1, 1, len(first.by_sample))
+    for gained, expected in ((0.5 * spread + 0.1, plain), (0.01 * spread + 0.1, half)):
+        better = attrs.evolve(first, by_sample=first.by_sample + gained)
+        monkeypatch.setattr(
+            Judge, "verdicts", lambda _, ones, better=better: [better if one.half else first for one in ones]
+        )
+        found = tuner._centered()
+        assert (found.candidate.half, found.tries) == (expected.half, 2)
+
+
 def test_ranges_are_widened_unless_that_costs_much(samples, monkeypatch):
     small = four("Relu(a)")
     tuner = tuning._Tuner(judge_of(small, np.load(samples)[:12]), small, 99.0, 0.1)
