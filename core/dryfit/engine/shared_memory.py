@@ -61,7 +61,12 @@ class Inside:
         """
         seen = array[:, slice(*self.channels)] if self.seen is None else self.seen(array)
         if seen is None:
-            raise PluginError("A kernel that gave a view of an array must give one of every array like it")
+            raise PluginError(
+                "A kernel that gave a view of an array must give one of every array like it",
+                where=f"array in tensor {self.of!r}",
+                found=f"no view of {array.dtype} {array.shape}",
+                remedy="Let the kernel's `view` depend on shapes and strides only, or leave it out",
+            )
         return seen
 
 
