@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.core.engine.test_binding import shares_memory
 
 from dryfit.engine import memory_planner
 from dryfit.engine.buffers import arena_arrays
@@ -102,6 +103,7 @@ def test_a_buffer_that_cannot_be_is_refused_by_its_number(buffer):
         plan_memory([(8, 0, 1), buffer])
 
 
+@shares_memory
 def test_workspaces_of_several_threads_begin_at_one_address_apart_from_tensors():
     spec = TensorSpec((100,), DataType.FLOAT)
     tensors = {name: (spec, HostLayout.LINEAR, step, step + 1) for step, name in enumerate("abc")}
@@ -111,6 +113,7 @@ def test_workspaces_of_several_threads_begin_at_one_address_apart_from_tensors()
     assert not any(np.shares_memory(array, one) for array in arrays.values() for one in workspaces)
 
 
+@shares_memory
 def test_the_workspace_of_one_thread_takes_the_memory_of_tensors_that_are_not_live():
     spec = TensorSpec((2000,), DataType.FLOAT)
     arrays, workspaces = arena_arrays({"a": (spec, HostLayout.LINEAR, 0, 1)}, [0, 0, 5000])
