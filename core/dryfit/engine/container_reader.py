@@ -11,9 +11,7 @@ import hashlib
 import json
 import math
 import mmap
-import os
 import re
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +31,7 @@ from dryfit.engine.container import (
 from dryfit.errors import EngineFileError
 from dryfit.network.data_types import DataType
 from dryfit.network.packed_elements import unpacked
+from dryfit.target.machine_code import usable_processors
 
 _PIECE_BYTES = 2**20
 """How much of a mapped file each thread has in memory at once while digests are computed. A multiple of every page
@@ -167,29 +166,15 @@ def read_arrays(
 
 def _digests(data: memoryview, ranges: Sequence[tuple[int, int]]) -> Sequence[str]:
     """Return the digests of ranges of the file."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    digests: list[str] = [""] * len(ranges)
+    if len(data) < _LEAST_SHARED_BYTES:
+        return [_digest(data, *one) for one in ranges]
+    from concurrent.futures import ThreadPoolExecutor  # 5 ms that small files need not spend
+
     # The largest first, so that no thread is left with one of them at the end.
-    waiting = iter(sorted(range(len(ranges)), key=lambda index: ranges[index][0] - ranges[index][1]))
-    failures: list[BaseException] = []
-
-    def compute() -> None:
-        try:
-            for index in waiting:
-                digests[index] = _digest(data, *ranges[index])
-        except BaseException as error:  # noqa: BLE001  raised again by the thread that waits
-            failures.append(error)
-
-    helpers = min(processors, _MOST_THREADS) - 1 if len(data) >= _LEAST_SHARED_BYTES else 0
-    threads = [threading.Thread(target=compute, daemon=True) for _ in range(helpers)]
-    for thread in threads:
-        thread.start()
-    compute()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-    return digests
+    order = sorted(range(len(ranges)), key=lambda index: ranges[index][0] - ranges[index][1])
+    with ThreadPoolExecutor(min(usable_processors(), _MOST_THREADS)) as pool:
+        digests = dict(zip(order, pool.map(lambda index: _digest(data, *ranges[index]), order), strict=True))
+    return [digests[index] for index in range(len(ranges))]
 
 
 def _digest(data: memoryview, begin: int, end: int) -> str:
