@@ -21,7 +21,7 @@ uses the negative codes, is our choice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from onnx import ModelProto, NodeProto
@@ -92,12 +92,7 @@ def center(
     flow = _Flow(graph, activations=activations, borders=borders)
     shifts, ranges = flow.shifts(lowest, highest)
     absorbing = [node for node in graph.nodes if flow.is_weighted(node) and node.input[0] in shifts]
-    for node in absorbing if rounds else ():
-        round_weights(graph, node)
-    origin = model
-    if rounds:
-        origin = ModelProto()
-        origin.CopyFrom(graph.model())
+    origin = with_rounded_weights(graph, absorbing) if rounds else model
     half: set[str] = set()
     for node in list(graph.nodes):
         if flow.is_weighted(node):
@@ -301,11 +296,7 @@ def _add_border(graph: ModelGraph, node: NodeProto, shift: Array) -> set[str]:
     readers = graph.consumers(output)
     is_limited = len(readers) == 1 and readers[0].op_type in _LIMITING
     summand = graph.add_constant(f"{node_name(node)}_border_values", border[None].astype(weights.dtype))
-    node.name, node.output[0] = node_name(node), graph.fresh_name(f"{output}_inside")
-    total = graph.new_node("Add", [node.output[0], summand], name=f"{node_name(node)}_border", output=output)
-    position = next(index for index, one in enumerate(graph.nodes) if one is node)
-    graph.nodes.insert(position + 1, total)
-    graph.changed()
+    total = graph.compute_behind(node, "Add", [summand], name=f"{node_name(node)}_border", inside=f"{output}_inside")
     return {node_name(total), *([node_name(readers[0])] if is_limited else [])}
 
 
@@ -330,7 +321,16 @@ def _lower_bounds(graph: ModelGraph, node: NodeProto, shift: float) -> None:
     graph.replace(node, [new])
 
 
-def round_weights(graph: ModelGraph, node: NodeProto) -> None:
+def with_rounded_weights(graph: ModelGraph, nodes: Iterable[NodeProto]) -> ModelProto:
+    """Round the weights of convolutions to INT8 codes per output channel, and return a copy of the model with these."""
+    for node in nodes:
+        _round_weights(graph, node)
+    model = ModelProto()
+    model.CopyFrom(graph.model())
+    return model
+
+
+def _round_weights(graph: ModelGraph, node: NodeProto) -> None:
     """Round weights to the nearest of 255 codes; the largest magnitude of an output channel is code 127."""
     weights = graph.constant(node.input[1])
     if weights is None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from dryfit.answers.tuning.centering import absorb_shift, has_weights, is_unpadded, round_weights
+from dryfit.answers.tuning.centering import absorb_shift, has_weights, is_unpadded, with_rounded_weights
 from dryfit.attrs_classes import frozen
 from dryfit.network.tensor import Array
 from dryfit.onnx.editing.model_graph import ModelGraph, attribute, node_name
@@ -72,13 +72,8 @@ def center_by_scales(
         largest = max(abs(low), abs(high))
         if absorbing and (high - low) / 2 <= (1 - LEAST_SAVING) * largest:
             shifts[name] = (low + high) / 2, (high - low) / 2
-    for name in shifts if rounds else ():
-        for reader in readers[name]:
-            round_weights(graph, reader)
-    origin = model
-    if rounds:
-        origin = ModelProto()
-        origin.CopyFrom(graph.model())
+    absorbing_ones = (reader for name in shifts for reader in readers[name])
+    origin = with_rounded_weights(graph, absorbing_ones) if rounds else model
     layers, ranges = [], {}
     for name, (shift, end) in shifts.items():
         absorbing, producer = readers[name], graph.producer(name)
@@ -98,12 +93,10 @@ def center_by_scales(
             output=graph.fresh_name(f"{name}_centered"),
             epsilon=0.0,
         )
-        position = next(index for index, each in enumerate(graph.nodes) if each is producer)
-        graph.nodes.insert(position + 1, node)
         for reader in absorbing:
             absorb_shift(graph, reader, np.full(shape[1], shift))
             reader.input[0] = node.output[0]
-        graph.changed()
+        graph.insert_behind(producer, node)
         layers.append(node_name(node))
         ranges[node.output[0]] = end
     return ScaleCentering(graph.model(), origin, frozenset(layers), ranges)

@@ -207,12 +207,8 @@ def _site(graph: ModelGraph, node: NodeProto, ends: Mapping[str, float]) -> Site
 def _limited(graph: ModelGraph, node: NodeProto, found: Splitting) -> NodeProto:
     """Put an activation without bounds behind a convolution, which `_divide` can divide."""
     name = node.output[0]
-    node.name, node.output[0] = node_name(node), graph.fresh_name(f"{name}_whole")
+    activation = graph.compute_behind(node, "Clip", name=f"{node_name(node)}_limit", inside=f"{name}_whole")
     found.likenesses[node.output[0]] = name
-    activation = graph.new_node("Clip", [node.output[0]], name=f"{node_name(node)}_limit", output=name)
-    position = next(index for index, one in enumerate(graph.nodes) if one is node)
-    graph.nodes.insert(position + 1, activation)
-    graph.changed()
     return activation
 
 

@@ -145,7 +145,7 @@ class ModelGraph:
     def new_node(
         self, operator: str, inputs: Sequence[str], *, name: str, output: str | None = None, **attributes: Any
     ) -> NodeProto:
-        """A node that is not in the graph yet; `replace` puts it there.
+        """A node that is not in the graph yet; `replace` and the methods below put it there.
 
         Args:
             operator: ONNX's name.
@@ -179,6 +179,30 @@ class ModelGraph:
         self.nodes.insert(0, node)
         self._indexed().add(node)
         self._unseen.add(id(node))
+
+    def insert_behind(self, node: NodeProto, new: NodeProto) -> None:
+        """Put a node right behind another one; both may have been changed in place."""
+        position = next(index for index, one in enumerate(self.nodes) if one is node)
+        self.nodes.insert(position + 1, new)
+        self.changed()
+
+    def compute_behind(
+        self, node: NodeProto, operator: str, inputs: Sequence[str] = (), *, name: str, inside: str
+    ) -> NodeProto:
+        """Compute something of a node's output for all that use it, which keeps its name.
+
+        Args:
+            node: with one output.
+            operator: ONNX's name.
+            inputs: values behind the first one, which is what the node gives.
+            name: of the new node, made unique.
+            inside: of what the node gives from now on, made unique.
+        """
+        output = node.output[0]
+        node.name, node.output[0] = node_name(node), self.fresh_name(inside)
+        new = self.new_node(operator, [node.output[0], *inputs], name=name, output=output)
+        self.insert_behind(node, new)
+        return new
 
     def redirect(self, old: str, new: str) -> None:
         """Let every node that uses one value use another instead."""
