@@ -186,6 +186,7 @@ def _largest_of_run(
     return pixels
 
 
+# A function of its own: with that of maxima in one, averages take 1.7 times as long (AMD EPYC, Zen 4).
 @outlined
 def _averages_of_run(
     at: int,
