@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
+import reprlib
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,6 +39,9 @@ def _attrs_class(of_attrs: Callable[..., Any], cls: AnyClass | None = None, /, *
         # What attrs detects itself, where stand-ins would be taken for a class's own methods.
         own = {option: False for option, names in _IF_CHOSEN.items() if not vars(cls).keys().isdisjoint(names)}
         chosen = {"order": False, **options, **own}
+        if chosen.get("repr", True):
+            chosen["repr"] = False
+            type.__setattr__(cls, "__repr__", _representation)
         names = [*_ALWAYS, *(n for option, names in _IF_CHOSEN.items() if chosen.get(option, True) for n in names)]
 
         def generate(cls: Any) -> None:
@@ -48,6 +52,14 @@ def _attrs_class(of_attrs: Callable[..., Any], cls: AnyClass | None = None, /, *
         return generate_later(cls, names, generate)
 
     return decorated if cls is None else decorated(cls)
+
+
+@reprlib.recursive_repr()
+def _representation(self: Any) -> str:
+    """What attrs would generate, which takes a third of the time of all methods and is rarely used."""
+    shown = ((field, getattr(self, field.name)) for field in attrs.fields(type(self)) if field.repr)
+    texts = (f"{field.name}={repr(value) if field.repr is True else field.repr(value)}" for field, value in shown)
+    return f"{type(self).__qualname__.rpartition('>.')[2]}({', '.join(texts)})"
 
 
 if TYPE_CHECKING:
