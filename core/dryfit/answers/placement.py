@@ -229,6 +229,8 @@ def _layers(found: Assessment | Plan, network: Network | None) -> list[LayerAnsw
 
     def layer(one: LayerPlacement) -> LayerAnswer:
         verdicts = found.verdicts.get(one.layer, {})
+        if shapes:
+            verdicts = {device: _with_shapes(verdict, shapes) for device, verdict in verdicts.items()}
         return LayerAnswer(
             name=one.layer,
             kind=one.kind,
@@ -237,7 +239,7 @@ def _layers(found: Assessment | Plan, network: Network | None) -> list[LayerAnsw
             segment=one.segment if one.segment >= 0 else None,
             precision=one.precision.name,
             cause=one.cause,
-            verdicts={device: _with_shapes(verdict, shapes) for device, verdict in verdicts.items()},
+            verdicts=verdicts,
         )
 
     return [layer(one) for one in found.layers]
@@ -245,7 +247,7 @@ def _layers(found: Assessment | Plan, network: Network | None) -> list[LayerAnsw
 
 def _with_shapes(verdict: Verdict, shapes: Sequence[str]) -> Verdict:
     """Return the verdict with a remedy for dynamic dimensions that names the required command-line options."""
-    if not shapes or not any(one.rule.endswith(".dynamic_dimensions") for one in verdict.violations):
+    if not any(one.rule.endswith(".dynamic_dimensions") for one in verdict.violations):
         return verdict
     options = f" (on the command line: {' '.join(shapes)})"
     return attrs.evolve(

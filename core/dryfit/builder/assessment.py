@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import attrs
 
@@ -26,8 +27,7 @@ from dryfit.quantization.methods.operators import operator_of
 from dryfit.quantization.scale_table import ScaleTable
 
 
-@attrs.frozen
-class LayerEdge:
+class LayerEdge(NamedTuple):
     """A tensor on its way from one layer to another.
 
     Attributes:
@@ -101,20 +101,17 @@ def assessment_of(design: Design, config: BuilderConfig) -> Assessment:
 
 
 def _edges(design: Design) -> list[LayerEdge]:
-    network = design.network
-    roles = design.assignment.roles
+    network, roles, specs = design.network, design.assignment.roles, design.specs
     layers = [layer for layer in network.layers if roles[layer.name] is not LayerRole.CONSTANT]
     writers: dict[str, str | None] = {tensor.name: None for tensor in network.inputs}
     writers |= {tensor.name: layer.name for layer in layers for tensor in layer.outputs}
-    specs = design.specs
-
-    def edges(tensors: Iterable[Tensor | None], reader: str | None) -> Iterator[LayerEdge]:
-        for tensor in dict.fromkeys(tensors):
-            if tensor is not None and tensor.name in writers:
-                yield LayerEdge(tensor.name, writers[tensor.name], reader, specs.get(tensor.name, tensor.spec).shape)
-
-    read = (edge for layer in layers for edge in edges(layer.inputs, layer.name))
-    return [*read, *edges(network.outputs, None)]
+    readers: list[tuple[str | None, Sequence[Tensor | None]]] = [(layer.name, layer.inputs) for layer in layers]
+    return [
+        LayerEdge(tensor.name, writers[tensor.name], reader, (specs.get(tensor.name) or tensor.spec).shape)
+        for reader, tensors in [*readers, (None, network.outputs)]
+        for tensor in dict.fromkeys(tensors)
+        if tensor is not None and tensor.name in writers
+    ]
 
 
 @frozen

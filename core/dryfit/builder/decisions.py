@@ -43,21 +43,23 @@ def decisions_of(design: Design, later_warnings: Sequence[str] = ()) -> Decision
 def layer_placements(design: Design) -> list[LayerPlacement]:
     """Where each layer runs, in the order of the network; constants are nowhere."""
     host = registry.host().device
-    roles, causes = design.assignment.roles, design.canonical.causes
+    assignment, causes = design.assignment, design.canonical.causes
+    precisions, segments = design.precisions.layers, design.partition.segments
     placements = []
     for layer in design.network.layers:
-        if roles[layer.name] is LayerRole.CONSTANT:
+        name, role = layer.name, assignment.roles[layer.name]
+        if role is LayerRole.CONSTANT:
             continue
-        is_shape = roles[layer.name] is LayerRole.SHAPE
+        is_shape = role is LayerRole.SHAPE
         # Where it took the place of a quantized group, why it is there at all is told too.
-        own_causes = (design.assignment.causes.get(layer.name), causes.get(layer.name))
+        own_causes = (assignment.causes.get(name), causes.get(name))
         placements.append(
             LayerPlacement(
-                layer=layer.name,
+                layer=name,
                 kind=layer.kind,
-                device=host if is_shape else design.assignment.devices[layer.name],
-                precision=design.precisions.layers.get(layer.name, layer.outputs[0].dtype),
-                segment=design.partition.segments.get(layer.name, -1),
+                device=host if is_shape else assignment.devices[name],
+                precision=precisions.get(name) or layer.outputs[0].dtype,
+                segment=segments.get(name, -1),
                 cause=SHAPE_COMPUTATION if is_shape else "; ".join(filter(None, own_causes)),
                 onnx_nodes=layer.onnx_nodes,
             )

@@ -100,6 +100,7 @@ class GraphImport:
         self._external = external
         self._constants = constants
         self._functions = {(function.domain, function.name): function for function in model.functions}
+        self._reasons_kept = _ReasonsKept(self)
         self._node_count = 0
         self._nesting = 0
         self._top_level_index = -1
@@ -113,19 +114,19 @@ class GraphImport:
         if not self._check_opset(opsets.get("")):
             return self.problems
         if nodes_written_out(graph.node, self._functions, LARGEST_NODE_COUNT) > LARGEST_NODE_COUNT:
-            self._refuse(str(too_many_nodes()))
+            self.refuse(str(too_many_nodes()))
             return self.problems
         scope = Scope()
         self._add_initializers(graph, scope)
         for info in graph.input:
             if info.name not in scope:
                 scope[info.name] = None
-                with self._reasons_kept():
+                with self._reasons_kept:
                     scope[info.name] = self._input(info)
-        with self._reasons_kept():
+        with self._reasons_kept:
             self._import_nodes(graph.node, scope, opsets, "")
         for info in graph.output if not self.problems else ():
-            with self._reasons_kept():
+            with self._reasons_kept:
                 self._mark_output(info.name, scope)
         if not self.problems:
             remove_unused_layers(self.network, self._first_layer)
@@ -137,10 +138,10 @@ class GraphImport:
     def _add_initializers(self, graph: GraphProto, scope: Scope) -> None:
         for tensor in graph.initializer:
             scope[tensor.name] = None
-            with self._reasons_kept():
+            with self._reasons_kept:
                 scope[tensor.name] = NodeInput.known(tensor.name, self.array_of(tensor))
         for sparse in graph.sparse_initializer:
-            self._refuse(f"tensor {sparse.values.name!r}: Sparse initializers are not supported")
+            self.refuse(f"tensor {sparse.values.name!r}: Sparse initializers are not supported")
 
     # What nodes ask for -------------------------------------------------------------------------------------------
 
@@ -379,20 +380,14 @@ class GraphImport:
     def _check_opset(self, opset: int | None) -> bool:
         if opset is None or opset <= NEWEST_OPSET:
             return True
-        self._refuse(
+        self.refuse(
             f"Opset {opset} is not supported (allowed: {OLDEST_OPSET} to {NEWEST_OPSET}). Convert the "
             "model, for example with onnx.version_converter"
         )
         return False
 
-    @contextlib.contextmanager
-    def _reasons_kept(self) -> Iterator[None]:
-        try:
-            yield
-        except DryfitError as error:
-            self._refuse(str(error))
-
-    def _refuse(self, reason: str) -> None:
+    def refuse(self, reason: str) -> None:
+        """Note why the graph cannot be imported."""
         self.problems.append(ImportProblem(ErrorCode.INVALID_GRAPH, reason))
 
     def _refuse_node(self, proto: NodeProto, name: str, error: DryfitError) -> None:
@@ -400,6 +395,21 @@ class GraphImport:
         needs = error.needs_constants if isinstance(error, NodeRefusedError) else frozenset()
         operator = f"{proto.domain}.{proto.op_type}" if _domain(proto.domain) else proto.op_type
         self.problems.append(ImportProblem(code, str(error), self._top_level_index, name, operator, needs))
+
+
+class _ReasonsKept:
+    """Lets an import go on after what cannot be imported, with the reason."""
+
+    def __init__(self, graph: GraphImport) -> None:
+        self._graph = graph
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if isinstance(error, DryfitError):
+            self._graph.refuse(str(error))
+        return isinstance(error, DryfitError)
 
 
 class _NodeBodies:

@@ -256,7 +256,7 @@ class _RepeatedQuestions:
         self._keys = LayerKeys(outlines=True)
         self._known: dict[Hashable, Sequence[tuple[Rule, Finding | None, bool]]] = {}
         self._verdicts: dict[Hashable, Verdict] = {}
-        self._options: dict[int, tuple[object, Hashable]] = {}
+        self._options: dict[int, tuple[object, int]] = {}
 
     def of_another_network(self) -> _RepeatedQuestions:
         """Verdicts on the layers of another network, with the same findings."""
@@ -291,10 +291,10 @@ class _RepeatedQuestions:
             self._verdicts[key] = verdict
         return verdict
 
-    def _options_key(self, options: object) -> Hashable:
+    def _options_key(self, options: object) -> int:
         """What stands for the options: mostly all questions have the same object."""
         if id(options) not in self._options:
-            self._options[id(options)] = options, self._keys.value(options)
+            self._options[id(options)] = options, self._keys.number(self._keys.value(options))
         return self._options[id(options)][1]
 
     def _found_alone(self, question: Question) -> Sequence[tuple[Rule, Finding | None, bool]]:

@@ -142,15 +142,15 @@ class Cutter:
         return {self.layers[layer].name: number for number, segment in enumerate(segments) for layer in segment}
 
     def runs(self, segments: Sequence[Segment]) -> list[LayerRun]:
-        """The segments, each with the cause of its cut."""
-        witnesses = _Witnesses(self, segments, self._edges)
+        """The segments, each with the cause of its cut; the first of a device has none."""
+        devices = [self.devices[segment[0]] for segment in segments]
+        firsts = {device: number for number, device in reversed([*enumerate(devices)])}
+        cut = [number for number, device in enumerate(devices) if firsts[device] != number]
+        witnesses = _Witnesses(self, segments, self._edges) if cut else None
+        causes = {number: witnesses.cut_cause(segments[number]) for number in cut} if witnesses else {}
         return [
-            LayerRun(
-                self.devices[segment[0]],
-                [self.layers[layer] for layer in segment],
-                witnesses.cut_cause(number, segment),
-            )
-            for number, segment in enumerate(segments)
+            LayerRun(device, [self.layers[layer] for layer in segments[number]], causes.get(number, ""))
+            for number, device in enumerate(devices)
         ]
 
     def why(self, layer: int) -> str:
@@ -175,9 +175,7 @@ class _Witnesses:
         for source, target in edges:
             self._before[target].append(source)
         self._latest: list[dict[str, int]] = [{} for _ in cutter.layers]
-        self._first: dict[str, int] = {}
         for number, segment in enumerate(segments):
-            self._first.setdefault(cutter.variant(segment).device, number)
             for layer in segment:
                 latest = self._latest[layer]
                 for source in self._before[layer]:
@@ -185,12 +183,10 @@ class _Witnesses:
                         latest[device] = max(latest.get(device, -1), other)
                 latest[cutter.devices[layer]] = number
 
-    def cut_cause(self, number: int, segment: Segment) -> str:
+    def cut_cause(self, segment: Segment) -> str:
         """Why a segment does not continue an earlier one of its device."""
         cutter, members = self._cutter, set(segment)
         device = cutter.variant(segment).device
-        if self._first[device] == number:
-            return ""
         entering = [(source, layer) for layer in segment for source in self._before[layer] if source not in members]
         for source, layer in entering:
             if cutter.devices[source] == device and cutter.batch(source) != cutter.batch(layer):

@@ -40,13 +40,18 @@ def partition_graph(colours: Sequence[int], edges: Iterable[tuple[int, int]]) ->
     for source, target in edges:
         if colours[source] == colours[target] and depths[source] == depths[target]:
             groups.join(source, target)
-    quotient = _Quotient(groups, edges, depths)
-    within = [(source, target) for source, target in edges if colours[source] == colours[target]]
-    for _ in range(ROUNDS):
-        joined = [quotient.join_if_acyclic(source, target) for source, target in within]
-        if not any(joined):
-            break
-        quotient.compact()
+    within = [
+        (source, target)
+        for source, target in edges
+        if colours[source] == colours[target] and groups.root(source) != groups.root(target)
+    ]
+    if within:
+        quotient = _Quotient(groups, edges, depths)
+        for _ in range(ROUNDS):
+            joined = [quotient.join_if_acyclic(source, target) for source, target in within]
+            if not any(joined):
+                break
+            quotient.compact()
     return _number_in_topological_order(groups, edges, len(colours))
 
 

@@ -88,10 +88,10 @@ def partition_network(
     rejected: list[RejectedSegment] = []
     while True:
         segments = cutter.cut()
+        tried = Partition(cutter.runs(segments), cutter.numbers(segments), dict(cutter.moved), [])
         causes, shortages = _beyond_compilers(cutter, segments), dict[int, list[PoolShortage]]()
         if not causes:
             too_many = _over_segment_limits(cutter, segments)
-            tried = Partition(cutter.runs(segments), cutter.numbers(segments), dict(cutter.moved), [])
             is_spared = bool(too_many) and fits(tried)
             shortages = {} if is_spared else _shortages(cutter, segments, tried, pool_use)
             causes = {number: _too_large(cutter.variant(segments[number]), some) for number, some in shortages.items()}
@@ -110,7 +110,7 @@ def partition_network(
             refused = [f"{cutter.describe(segments[number])}: {causes[number]}" for number in stuck]
             break
         cutter.move(segments, causes, fallback_device)
-    return Partition(cutter.runs(segments), cutter.numbers(segments), cutter.moved, refused, rejected, cutter.cuts)
+    return attrs.evolve(tried, refused=refused, rejected=rejected, cuts=cutter.cuts)
 
 
 def _rejected(

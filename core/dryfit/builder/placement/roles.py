@@ -33,8 +33,8 @@ def layer_roles(network: Network) -> Mapping[str, LayerRole]:
     constants: set[str] = set()
     for layer in network.layers:
         roles[layer.name] = role = _role(layer, shapes, constants)
-        known = {LayerRole.SHAPE: shapes, LayerRole.CONSTANT: constants}.get(role)
-        if known is not None:
+        if role is not LayerRole.WORK:
+            known = shapes if role is LayerRole.SHAPE else constants
             known.update(tensor.name for tensor in layer.outputs)
     return roles
 
