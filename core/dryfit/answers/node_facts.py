@@ -209,9 +209,7 @@ class _LayerIndex:
             node for layer in self._network.layers if layer.name not in placed for node in layer.onnx_nodes
         }
         self.scales = {
-            name: f"{entry.scale:.9g} ({entry.origin})"
-            for name, entry in design.network_scales.table.entries.items()
-            if entry.scale is not None
+            name: f"{entry.scale:.9g} ({entry.origin})" for name, entry in design.network_scales.table.ranged.items()
         }
         segments = () if cost is None else cost.segments
         self._steps: dict[str, StepCost] = {

@@ -7,7 +7,8 @@ ranges of others; or it is missing, and then the table says which layers wait fo
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import attrs
@@ -113,16 +114,22 @@ class ScaleTable:
     """The table.
 
     Attributes:
-        entries: tensor name to entry, in the order of the network, for every floating-point tensor but constants.
+        ranged: tensor name to entry, in the order of the network, for the tensors that have a range.
         conflicts: ranges that contradict each other.
         unknown: names of ranges that no tensor of the network has.
         clipped: tensor name to how its calibrated range clips what was seen, where that is severe.
     """
 
-    entries: Mapping[str, ScaleEntry]
+    ranged: Mapping[str, ScaleEntry]
+    _all_entries: Callable[[], Mapping[str, ScaleEntry]] = attrs.field(eq=False, repr=False)
     conflicts: Sequence[RangeConflict] = ()
     unknown: Sequence[str] = ()
     clipped: Mapping[str, Clipping] = attrs.field(factory=dict)
+
+    @functools.cached_property
+    def entries(self) -> Mapping[str, ScaleEntry]:
+        """Tensor name to entry, in the order of the network, for every floating-point tensor but constants."""
+        return self._all_entries()
 
     @property
     def missing(self) -> list[ScaleEntry]:
@@ -131,7 +138,7 @@ class ScaleTable:
 
     def apply_to(self, network: Network) -> None:
         """Give the tensors of a network, which may be a copy with fewer of them, their ranges."""
-        for name, entry in self.entries.items():
+        for name, entry in self.ranged.items():
             tensor = network.find_tensor(name)
             if tensor is not None and entry.dynamic_range is not None:
                 tensor.dynamic_range = (entry.dynamic_range.minimum, entry.dynamic_range.maximum)
@@ -158,15 +165,15 @@ def scale_table(
         filler.propagate(network)
         for group in sharing_groups(network):
             filler.share(group, replaces_own=shares_ranges)
-    entries = {name: filler.entry(tensor) for name, tensor in tensors.items()}
+    ranged = filler.ranged
     unknown = [name for name in found if network.find_tensor(name) is None]
-    clippings = {name: clipping_of(found[name].details) for name in entries if name in found}
+    clippings = {name: clipping_of(found[name].details) for name in ranged if name in found}
     clipped = {
         name: one
         for name, one in clippings.items()
-        if one is not None and entries[name].origin in (RangeOrigin.CALIBRATED, RangeOrigin.SHARED)
+        if one is not None and ranged[name].origin in (RangeOrigin.CALIBRATED, RangeOrigin.SHARED)
     }
-    return ScaleTable(entries, filler.conflicts, unknown, clipped)
+    return ScaleTable(ranged, filler.entries, filler.conflicts, unknown, clipped)
 
 
 def _quantizable(network: Network) -> Iterator[Tensor]:
@@ -227,8 +234,16 @@ class _Filler:
                 elif replaces_own:
                     self._take(name, shared, RangeOrigin.SHARED, [decisive], group.rule)
 
-    def entry(self, tensor: Tensor) -> ScaleEntry:
-        """The entry of a tensor, with the layers that wait for it."""
+    @property
+    def ranged(self) -> dict[str, ScaleEntry]:
+        """The entries of the tensors that have a range, in the order of the network."""
+        return {name: self._entries[name] for name in self._tensors if name in self._entries}
+
+    def entries(self) -> dict[str, ScaleEntry]:
+        """The entries of all tensors, with the layers that wait for each."""
+        return {name: self._entry(tensor) for name, tensor in self._tensors.items()}
+
+    def _entry(self, tensor: Tensor) -> ScaleEntry:
         producer = tensor.producer
         names = [] if producer is None else [producer.name]
         names += dict.fromkeys([layer.name for layer, _ in tensor.consumers])

@@ -139,7 +139,7 @@ def int8_inputs(network: Network, scales: ScaleTable, config: BuilderConfig) -> 
         NetworkError: such an input meets whole numbers that have no scale, or has none though the network computes on
             real numbers.
     """
-    ranged = {name for name, entry in scales.entries.items() if entry.dynamic_range is not None}
+    ranged = frozenset(scales.ranged)
     found = frozenset(integer_inputs(network))
     assumed = config.assume_scales and quantization_mode(network, config) is QuantizationMode.IMPLICIT
     if not assumed:
@@ -240,7 +240,7 @@ def scale_warnings(network: Network, scales: ScaleTable) -> list[str]:
 def _unlikely_ranges(scales: ScaleTable) -> Sequence[str]:
     found = [
         f"{name!r} {entry.dynamic_range.threshold:.4g}"
-        for name, entry in scales.entries.items()
+        for name, entry in scales.ranged.items()
         if entry.dynamic_range is not None and not LEAST_RANGE <= entry.dynamic_range.threshold <= LARGEST_RANGE
     ]
     if not found:
@@ -256,9 +256,9 @@ def _wide_inputs(network: Network, scales: ScaleTable) -> Sequence[str]:
     Source: TensorRT 8 developer guide, INT8 calibration: data of INT8 inputs are FP32 values of -128 to 127.
     """
     entries = {
-        name: scales.entries[name]
+        name: scales.ranged[name]
         for name, dtype in given_types(network).items()
-        if dtype is DataType.INT8 and name in scales.entries
+        if dtype is DataType.INT8 and name in scales.ranged
     }
     found = [
         f"{name!r} (up to {entry.dynamic_range.threshold:.4g})"
