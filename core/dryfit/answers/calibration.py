@@ -173,7 +173,11 @@ class CalibrationAnswer(Answer):
         skipped = sum(one.skipped for one in self.tensors)
         if skipped:
             yield Line(f"{skipped} non-finite values were left out")
-        yield Entries("Without a scale", [(one.name, one.reason, "") for one in self.tensors if one.scale is None])
+        unscaled: dict[str, list[str]] = {}
+        for one in self.tensors:
+            if one.scale is None:
+                unscaled.setdefault(one.reason, []).append(one.name)
+        yield Entries("Without a scale", [(_some(names), reason, "") for reason, names in unscaled.items()])
         if self.cache is not None:
             yield Line(f"Calibration cache: {self.cache}")
         if self.state is not None:

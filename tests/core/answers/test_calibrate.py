@@ -60,3 +60,10 @@ def test_networks_and_missing_samples_are_refused(small):
         dryfit.calibrate(dryfit.network_from_onnx(small))
     with pytest.raises(dryfit.CalibrationError, match="Pass samples with --data"):
         dryfit.calibrate(small)
+
+
+def test_tensors_without_a_scale_are_listed_once_per_reason(small, tmp_path):
+    np.save(tmp_path / "zeros.npy", np.zeros((2, 4, 6, 6), np.float32))
+    text = str(dryfit.calibrate(small, tmp_path / "zeros.npy", threads=1))
+    assert text.count("every value is zero") == 1
+    assert "x, c, y: every value is zero" in text
