@@ -53,7 +53,6 @@ class Engine(KnownAttributes):
 
     Args:
         plan: plan to use.
-        is_checked: as for `adopt`.
 
     Raises:
         EngineFileError: The parts of the plan are inconsistent.
@@ -67,23 +66,24 @@ class Engine(KnownAttributes):
     plan: Plan
     refit_lock: ForkSafeLock
 
-    def __init__(self, plan: Plan, *, is_checked: bool = False) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.refit_lock = ForkSafeLock()
-        self.adopt(plan, is_checked=is_checked)
+        self.adopt(plan)
 
-    def adopt(self, plan: Plan, *, is_checked: bool = False) -> None:
+    def adopt(self, plan: Plan) -> None:
         """Replace the plan by another one of the same network. Active runs finish with the old plan.
 
         Args:
             plan: plan to use from now on.
-            is_checked: whether `check_plan` has accepted it, with current shapes.
 
         Raises:
             EngineFileError: The parts of the plan are inconsistent.
         """
-        if not is_checked:
-            plan.network.refresh_shapes()  # now, so that contexts in several threads only read it
-            check_plan(plan)
+        plan.network.refresh_shapes()  # now, so that contexts in several threads only read it
+        check_plan(plan)
+        self._take(plan)
+
+    def _take(self, plan: Plan) -> None:
         self.plan = plan
         self._inputs = {tensor.name: tensor for tensor in plan.network.inputs}
         self._outputs = {tensor.name: tensor for tensor in plan.outputs}
@@ -100,7 +100,10 @@ class Engine(KnownAttributes):
         Raises:
             EngineFileError: See `dryfit.engine.engine_file.load`.
         """
-        return cls(engine_file.load(source), is_checked=True)
+        engine = cls.__new__(cls)
+        engine.refit_lock = ForkSafeLock()
+        engine._take(engine_file.load(source))  # noqa: SLF001  which has checked the plan
+        return engine
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the engine to a file. On failure, no partial file is left.
