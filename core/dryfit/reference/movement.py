@@ -89,7 +89,8 @@ def slice_layer(layer: Slice, inputs: Sequence[Array | None]) -> list[Array]:
     if x is None:
         raise layer.problem("Input 0 is not connected", remedy="Connect input 0")
     specs = [None if array is None else TensorSpec.of(array) for array in inputs]
-    layer.infer_outputs(specs)  # the bounds may have come as inputs, and are checked here
+    if len(inputs) > 1:
+        layer.infer_outputs(specs)  # the bounds may have come as inputs, and are checked here
     start, shape, stride = layer.window(x.shape, specs)
     if layer.mode is SampleMode.FILL:
         fill = inputs[4] if len(inputs) > 4 else None
@@ -99,6 +100,8 @@ def slice_layer(layer: Slice, inputs: Sequence[Array | None]) -> list[Array]:
         last = start[axis] + (shape[axis] - 1) * stride[axis]
         if shape[axis] < 1 or (0 <= start[axis] < x.shape[axis] and 0 <= last < x.shape[axis]):
             x = _view(x, axis, *positions)
+        elif layer.mode is SampleMode.STRICT_BOUNDS:
+            layer.infer_outputs(specs)  # refuses it
         elif not x.shape[axis]:
             raise ExecutionError(
                 "An empty axis cannot be extended",

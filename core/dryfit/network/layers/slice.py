@@ -98,8 +98,9 @@ class Slice(Layer):
         axes = self.axes if axes_input is None else dimension_input(self, axes_input, "The axes input")
         if axes is None:
             axes = tuple(range(len(x)))
-        normalized_axes(self, axes, len(x))
-        axes = tuple(axis % len(x) for axis in axes)
+        else:
+            normalized_axes(self, axes, len(x))
+            axes = tuple(axis % len(x) for axis in axes)
         start, shape, stride = [0] * len(x), list(x), [1] * len(x)
         for index, (name, values, all_axes) in enumerate(
             (("start", self.start, start), ("shape", self.shape, shape), ("stride", self.stride, stride)), 1
