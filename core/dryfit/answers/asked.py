@@ -10,7 +10,7 @@ import functools
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from dryfit.errors import ConfigError, NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
 from dryfit.onnx.model_file import ModelSource, SharedModel, shared_model
+from dryfit.onnx.problems import ModelRefusedError
 from dryfit.plugins.contributions import ImportedModel, ImportOptions, ModelImporter
 from dryfit.plugins.model_importers import DEFAULT_FORMAT, importer_of, model_importers
 
@@ -183,7 +184,7 @@ class LoadedModel:
         source, self.folder, self.name = model_source(model, example_inputs)
         self.format = format_of(source)
         self.source = self._snapshot(source)
-        self._imported: dict[tuple[int, str, bool], ImportedModel] = {}
+        self._imported: dict[Hashable, ImportedModel] = {}
         self._asked: list[Asked] = []
 
     def _snapshot(self, source: ModelSource | Network) -> ModelSource | Network:
@@ -197,7 +198,8 @@ class LoadedModel:
         """Return what the importer makes of the model, with a new copy of the network. Raises as `load_model`."""
         if isinstance(self.source, Network):
             return load_model(self.source, options)
-        key = (options.creation_flags, options.network_method, may_imply_method)
+        shapes = tuple(sorted(options.fixed_shapes.items()))
+        key = (options.creation_flags, options.network_method, may_imply_method, shapes)
         if key not in self._imported:
             self._imported[key] = load_model(
                 self.source, options, self.folder, may_imply_method=may_imply_method, format=self.format
@@ -342,7 +344,13 @@ def load_model(
             found.network.quantize_method = options.network_method
     else:
         flags, method = options.creation_flags, None if may_imply_method else options.network_method
-        found = import_model(source, ImportOptions(flags=flags, quantize_method=method, folder=folder), format)
+        wanted = ImportOptions(flags=flags, quantize_method=method, folder=folder)
+        try:
+            found = import_model(source, wanted, format)
+        except ModelRefusedError:  # what is not known of any shape may be known of these
+            if not options.fixed_shapes:
+                raise
+            found = import_model(source, attrs.evolve(wanted, shapes=options.fixed_shapes), format)
     return found
 
 

@@ -323,6 +323,11 @@ class NetworkOptions:
         return next(own, "none" if self.quantize_method else "")
 
     @property
+    def fixed_shapes(self) -> dict[str, Shape]:
+        """Shape by input name, for inputs with a single shape."""
+        return {name: shapes[0] for name, shapes in self.shape.items() if len(shapes) == 1}
+
+    @property
     def creation_flags(self) -> int:
         """Network creation flags."""
         from dryfit.network.creation_flags import NetworkDefinitionCreationFlag

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from onnx import GraphProto
@@ -126,8 +126,15 @@ class NodeBodies(Protocol):
         """
         ...
 
-    def inline(self, graph: GraphProto) -> list[NodeInput]:
+    def inline(
+        self, graph: GraphProto, operands: Mapping[str, NodeInput] | None = None, opset: int | None = None
+    ) -> list[NodeInput]:
         """Import the nodes of a subgraph without inputs into the network of the node; returns its outputs.
+
+        Args:
+            graph: the subgraph.
+            operands: operands that it knows by other names than the graph around it; None for none.
+            opset: version of ONNX's own operator set that its nodes are of; None for that of the graph around it.
 
         Raises:
             UnseenValueError: A node of the subgraph was refused.

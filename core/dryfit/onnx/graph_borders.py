@@ -62,21 +62,35 @@ DeclaredTypes = dict[bytes, tuple[DataType, Shape]]
 """A graph input's type as it is written in the file, to the type and shape of its tensor; -1 is dynamic."""
 
 
-def add_graph_input(network: Network, info: ValueInfoProto, known: DeclaredTypes) -> NodeInput:
+def add_graph_input(
+    network: Network, info: ValueInfoProto, known: DeclaredTypes, chosen: Shape | None = None
+) -> NodeInput:
     """The operand of a new network input.
 
     Args:
         network: gets the input.
         info: the graph's input.
         known: types that were read before, since many inputs have the same; gets this one.
+        chosen: the only shape that the input will have; None for the graph's, which may be dynamic.
 
     Raises:
-        OnnxImportError: the graph's input is no tensor, or its number of axes is not given.
+        OnnxImportError: the graph's input is no tensor, its number of axes is not given, or the chosen shape does not
+            fit it.
     """
     written = info.type.SerializeToString()
     if written not in known:
         known[written] = _declared(info)
     dtype, shape = known[written]
+    if chosen is not None:
+        if len(chosen) != len(shape) or any(one not in (-1, new) for one, new in zip(shape, chosen, strict=True)):
+            raise OnnxImportError(
+                "The shape must match the model's input",
+                where=f"input {info.name!r}",
+                found=tuple(chosen),
+                allowed=shape,
+                remedy="Change only the dynamic dimensions (shown as -1)",
+            )
+        shape = tuple(chosen)
     tensor = network.add_input(info.name, dtype, shape)
     return NodeInput(info.name, tensor.spec, tensor)
 

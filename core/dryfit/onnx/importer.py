@@ -12,7 +12,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoPro
 from dryfit.errors import DryfitError, OnnxImportError
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
-from dryfit.network.tensor import Array, Tensor, TensorSpec
+from dryfit.network.tensor import Array, Shape, Tensor, TensorSpec
 from dryfit.onnx.bodies import BodyScope, ImportedBody, Scope, finished_body
 from dryfit.onnx.external_data import ExternalData
 from dryfit.onnx.functions import LARGEST_NODE_COUNT, bound_body, nodes_written_out, sorted_nodes, too_many_nodes
@@ -58,6 +58,7 @@ def network_from_onnx(
     constants: Mapping[str, Array] | None = None,
     flags: int = 0,
     quantize_method: str = "",
+    shapes: Mapping[str, Shape] | None = None,
 ) -> Network:
     """Return the network of an ONNX model.
 
@@ -71,6 +72,7 @@ def network_from_onnx(
             model.
         quantize_method: quantize method of the network. With any value, even "none", integer biases stay integers, and
             operators that compute on quantized integers directly (`QLinearConv`) are imported.
+        shapes: shape by name of graph inputs with dynamic dimensions, which are then static.
 
     Raises:
         ModelRefusedError: The model contains nodes that cannot be imported. An `OnnxImportError` that lists every such
@@ -80,7 +82,7 @@ def network_from_onnx(
     model, external = (source.model, source.external) if isinstance(source, SharedModel) else read_model(source, folder)
     network = Network(model.graph.name or "network", flags)
     network.quantize_method = quantize_method
-    graph = GraphImport(network, model, external, constants or {})
+    graph = GraphImport(network, model, external, constants or {}, shapes or {})
     if graph.run():
         raise ModelRefusedError(graph.problems, graph.half_seen_nodes)
     return network
@@ -90,7 +92,12 @@ class GraphImport:
     """The import of one model into a network."""
 
     def __init__(
-        self, network: Network, model: onnx.ModelProto, external: ExternalData, constants: Mapping[str, Array]
+        self,
+        network: Network,
+        model: onnx.ModelProto,
+        external: ExternalData,
+        constants: Mapping[str, Array],
+        shapes: Mapping[str, Shape],
     ) -> None:
         self.network = network
         self.problems: list[ImportProblem] = []
@@ -99,6 +106,7 @@ class GraphImport:
         self._model = model
         self._external = external
         self._constants = constants
+        self._shapes = shapes
         self._functions = {(function.domain, function.name): function for function in model.functions}
         self._reasons_kept = _ReasonsKept(self)
         self._node_count = 0
@@ -308,19 +316,16 @@ class GraphImport:
                 inner[info.name] = NodeInput(info.name, tensor.spec, tensor)
         around, self.network = self.network, body
         try:
-            outputs = self._import_subgraph(graph, inner, opsets, name)
+            outputs = self.import_subgraph(graph, inner, opsets, name)
             captured = finished_body(body, inner, [self.tensor_of(operand) for operand in outputs])
         finally:
             self.network = around
         return ImportedBody(body, captured, outputs)
 
-    def inline_subgraph(self, graph: GraphProto, scope: Scope, opsets: Mapping[str, int], name: str) -> list[NodeInput]:
-        """Import the nodes of a subgraph into the network of its node; see `NodeBodies.inline`."""
-        return self._import_subgraph(graph, BodyScope(scope, None), opsets, name)
-
-    def _import_subgraph(
+    def import_subgraph(
         self, graph: GraphProto, scope: BodyScope, opsets: Mapping[str, int], name: str
     ) -> list[NodeInput]:
+        """Import the nodes of a subgraph into the network that is being made; returns the subgraph's outputs."""
         before = len(self.problems), self.half_seen_nodes
         self._add_initializers(graph, scope)
         with self._nested():
@@ -363,7 +368,7 @@ class GraphImport:
     def _input(self, info: ValueInfoProto) -> NodeInput:
         if info.name in self._constants:
             return NodeInput.known(info.name, self._constants[info.name])
-        return add_graph_input(self.network, info, self._declared_types)
+        return add_graph_input(self.network, info, self._declared_types, self._shapes.get(info.name))
 
     def _mark_output(self, name: str, scope: Scope) -> None:
         operand = scope.get(name)
@@ -430,10 +435,15 @@ class _NodeBodies:
         """Import a subgraph as a network of its own."""
         return self._graph.import_body(graph, inputs, self._scope, self._opsets, self._name)
 
-    def inline(self, graph: GraphProto) -> list[NodeInput]:
-        """Import the nodes of a subgraph into the network of the node."""
+    def inline(
+        self, graph: GraphProto, operands: Mapping[str, NodeInput] | None = None, opset: int | None = None
+    ) -> list[NodeInput]:
+        """Import the nodes of a subgraph into the network of the node; see `NodeBodies.inline`."""
         self.is_inlined = True
-        return self._graph.inline_subgraph(graph, self._scope, self._opsets, self._name)
+        scope = BodyScope(self._scope, None)
+        scope.update(operands or {})
+        opsets = self._opsets if opset is None else {**self._opsets, "": opset}
+        return self._graph.import_subgraph(graph, scope, opsets, self._name)
 
 
 def _domain(domain: str) -> str:
@@ -449,7 +459,11 @@ def _as_list(result: Result) -> list[NodeInput]:
 
 def _read(source: ModelSource, options: ImportOptions) -> ImportedModel:
     network = network_from_onnx(
-        source, folder=options.folder, flags=options.flags, quantize_method=options.quantize_method or ""
+        source,
+        folder=options.folder,
+        flags=options.flags,
+        quantize_method=options.quantize_method or "",
+        shapes=options.shapes,
     )
     return ImportedModel(network)
 

@@ -167,6 +167,11 @@ class Node:
         value = self._attribute(name, AttributeProto.FLOATS, "floats", None)
         return None if value is None else tuple(float(element) for element in value)
 
+    def get_strings(self, name: str) -> tuple[str, ...] | None:
+        """A list of texts, or None where absent."""
+        value = self._attribute(name, AttributeProto.STRINGS, "strings", None)
+        return None if value is None else tuple(element.decode("utf-8", "replace") for element in value)
+
     def get_array(self, name: str) -> Array | None:
         """A tensor attribute, or None where absent."""
         value = self._attribute(name, AttributeProto.TENSOR, "t", None)

@@ -159,7 +159,7 @@ class OnnxParser(KeepsErrors, KnownAttributes):
     def _parse(self, source: ModelSource, folder: Path | None) -> bool:
         try:
             model, external = read_model(source, folder)
-            problems = GraphImport(self._network, model, external, {}).run()
+            problems = GraphImport(self._network, model, external, {}, {}).run()
         except DryfitError as reason:
             problems = [ImportProblem(ErrorCode.MODEL_DESERIALIZE_FAILED, str(reason))]
         return self._has_none(problems)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn, cast
 
 from onnx import GraphProto, TensorProto, ValueInfoProto
@@ -226,8 +226,11 @@ class _UnseenBodies:
         """Not looked at."""
         raise UnseenValueError(graph.name, len(inputs))
 
-    def inline(self, graph: GraphProto) -> NoReturn:
+    def inline(
+        self, graph: GraphProto, operands: Mapping[str, NodeInput] | None = None, opset: int | None = None
+    ) -> NoReturn:
         """Not looked at."""
+        del operands, opset
         raise UnseenValueError(graph.name)
 
 

@@ -7,7 +7,7 @@ module loads quickly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,11 +116,13 @@ class ImportOptions:
         flags: creation flags of the network: a mask of `NetworkDefinitionCreationFlag`.
         quantize_method: quantize method of the network; "" for none, None for the one that the format implies.
         folder: folder of files beside a model that is given as bytes or as an object; None if there is none.
+        shapes: shape by input name, for dynamic inputs whose shape is fixed. An importer may ignore them.
     """
 
     flags: int = 0
     quantize_method: str | None = ""
     folder: Path | None = None
+    shapes: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
 
 
 @frozen(eq=False)

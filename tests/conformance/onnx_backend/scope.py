@@ -55,6 +55,9 @@ CATEGORIES = {
     "detection": """
         NonMaxSuppression RoiAlign
     """,
+    "recurrent": """
+        RNN GRU LSTM
+    """,
     "control flow": """
         If Loop Scan
     """,
@@ -62,5 +65,5 @@ CATEGORIES = {
 
 OPERATORS = frozenset(operator for operators in CATEGORIES.values() for operator in operators.split())
 
-BASE_CASES_OF_ONNX_1_23 = 1166
+BASE_CASES_OF_ONNX_1_23 = 1184
 """Base cases of these operators in the suite of onnx 1.23; other releases have other numbers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 import dryfit
@@ -72,3 +73,30 @@ def test_the_design_of_a_trial_places_and_copies_as_the_one_of_a_build(limits: A
     assert _segments(tried) == _segments(subject.design)
     assert tried.assignment.devices == subject.design.assignment.devices
     assert placed_as_asked(subject).cost.border_bytes == sum(one.size for one in tried.formats.reformats)
+
+
+SQUEEZED_IF_ONE = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[N, C] x) => (float[M] y) {
+        one = Constant <value_int = 1> ()
+        shape = Shape <start = 1> (x)
+        is_one = Equal (shape, one)
+        squeezed = If (is_one) <
+            then_branch = a () => (float[n] p) { axes = Constant <value_ints = [1]> ()  p = Squeeze (x, axes) },
+            else_branch = b () => (float[n, c] q) { q = Identity (x) }>
+        y = Relu (squeezed)
+    }"""
+"""As PyTorch exports `squeeze` where an extent is dynamic."""
+
+
+def test_a_model_that_must_know_its_shapes_is_imported_with_those_of_the_options() -> None:
+    source = onnx.parser.parse_model(SQUEEZED_IF_ONE)
+    with pytest.raises(dryfit.OnnxImportError, match="static, such as with --shape"):
+        dryfit.check(source)
+    for model in (source, dryfit.LoadedModel(source)):
+        ranks = []
+        for shape in ((4, 1), (4, 3)):
+            assessment = dryfit.check(model, shape={"x": shape}, device="GPU")
+            ranks.append([len(edge.shape) for edge in assessment.edges if edge.destination is None])
+        assert ranks == [[1], [2]]
+    with pytest.raises(dryfit.OnnxImportError, match=r"input 'x'.*found \(4, 1, 1\); allowed: \(-1, -1\)"):
+        dryfit.check(source, shape={"x": (4, 1, 1)})

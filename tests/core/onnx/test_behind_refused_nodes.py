@@ -49,19 +49,18 @@ def test_every_offending_node_of_a_chain_is_listed() -> None:
         "rois": np.zeros((1, 4), np.float32),
         "batch": np.zeros(1, np.int64),
         "scales": np.ones(4, np.float32),
-        "w": np.zeros((1, 8, 8), np.float32),
     }
     nodes = [
-        helper.make_node("LSTM", ["x", "w", "w"], ["a"], name="lstm", hidden_size=2),
+        helper.make_node("MaxRoiPool", ["x", "rois"], ["a"], name="maxima", pooled_shape=[2, 2]),
         helper.make_node(
             "Resize", ["a", "", "scales"], ["b"], name="resize", coordinate_transformation_mode="somewhere"
         ),
         helper.make_node("RoiAlign", ["b", "rois", "batch"], ["c"], name="align", mode="zzz"),
         helper.make_node("AveragePool", ["c"], ["d"], name="pool", kernel_shape=[2, 2], auto_pad="WRONG"),
-        helper.make_node("GRU", ["d", "w", "w"], ["y"], name="gru", hidden_size=2),
+        helper.make_node("MaxUnpool", ["d", "batch"], ["y"], name="back", kernel_shape=[2, 2]),
     ]
     error = refused(nodes, weights=weights)
-    assert names(error) == ["lstm", "resize", "align", "pool", "gru"]
+    assert names(error) == ["maxima", "resize", "align", "pool", "back"]
     assert "'mode' is not supported (found zzz; allowed: avg, max)" in error.problems[2].reason
     assert error.half_seen_nodes == 0
     assert "could not be" not in str(error)

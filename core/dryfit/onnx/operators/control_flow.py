@@ -47,7 +47,7 @@ def conditional(node: Node) -> Sequence[NodeInput]:
                 code=ErrorCode.UNSUPPORTED_NODE,
                 found=f"{one.dtype.text} {one.shape} and {other.dtype.text} {other.shape}, as the condition "
                 f"{condition.name!r} is computed at run time",
-                remedy="Make the graph inputs that the condition depends on static, or reshape one output",
+                remedy="Make the inputs that decide it static, such as with --shape, or reshape one output",
                 needs_constants=[condition.name],
             )
     captured = list({id(operand): operand for operand in (*ours.captured, *theirs.captured)}.values())
