@@ -186,7 +186,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     if not isinstance(layer, Deconvolution) or not deconvolution.accepts(group, specs) or not can_collect(group):
         return False
     channels = specs[input_of(group).name].shape[1]
-    return layer.num_groups == channels == layer.num_output_maps
+    return 1 < layer.num_groups == channels == layer.num_output_maps
 
 
 def _workspace_bytes(group: LayerGroup, specs: Specs, _num_threads: int) -> int:

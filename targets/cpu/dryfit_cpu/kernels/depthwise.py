@@ -62,7 +62,7 @@ def _accepts(group: LayerGroup, specs: Specs) -> bool:
     if not isinstance(layer, Convolution) or len(layer.kernel_size_nd) > 2 or not convolution.accepts(group, specs):
         return False
     channels = specs[input_of(group).name].shape[1]
-    return layer.num_groups == channels == layer.num_output_maps
+    return 1 < layer.num_groups == channels == layer.num_output_maps  # of one channel, vectors would be empty
 
 
 def _fuses(group: LayerGroup, layer: Layer) -> bool:

@@ -427,7 +427,7 @@ def test_depthwise_convolution_is_computed_as_the_reference_does(
         layers.append(network.add_elementwise(value, residual, ElementWiseOperation.SUM))
     layers.append(activation(network, layers[-1].get_output(0), ActivationType.CLIP))
     feeds = random_feeds(network, np.random.default_rng(0), {"x": layouts[0], "residual": layouts[1]})
-    name = "cpu.depthwise_convolution"
+    name = "cpu.depthwise_convolution" if channels > 1 else "cpu.convolution"
     assert_like_reference(network, layers, feeds, kernel_name=name, layout=layouts[2])
 
 
