@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from dryfit.builder.config.builder_config import BuilderConfig
 from dryfit.builder.config.enumerations import BuilderFlag
 from dryfit.builder.config.optimization_profile import profile_shapes
@@ -29,6 +31,7 @@ from dryfit.network.layer import with_bodies
 from dryfit.network.layers.plugin import Plugin
 from dryfit.network.layers.quantized_operator import QuantizedOperator
 from dryfit.network.network import Network
+from dryfit.network.tensor import Array
 from dryfit.plugins import registry
 from dryfit.plugins.layer_plugins import layer_plugin_package
 from dryfit.plugins.quantize_methods import quantize_method_package
@@ -146,6 +149,7 @@ def _pack(
     groups: Sequence[FusedGroup], lowered: LoweredNetwork, compilation: SegmentCompilation, stages: Stages
 ) -> list[Operation]:
     operations = []
+    kept = _EqualArrays()
     with stages.steps("Packing weights", list(groups)) as each:
         for fused in each:
             layers, group = fused.group.layers, fused.group
@@ -161,10 +165,35 @@ def _pack(
                     precision=fused.place.precision,
                     source_layers=[layer.name for layer in layers if layer.name not in lowered.reformats],
                     onnx_nodes=list(dict.fromkeys(node for layer in layers for node in layer.onnx_nodes)),
-                    weights=dict(weights),
+                    weights={name: kept.first(array) for name, array in weights.items()},
                 )
             )
     return operations
+
+
+class _EqualArrays:
+    """Keeps one of packed arrays that are equal: the iterations of an unrolled loop have the same weights."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], list[Array]] = {}
+
+    def first(self, array: Array) -> Array:
+        """The first array with these elements."""
+        if array.nbytes < _LEAST_SHARED or not array.flags.c_contiguous:
+            return array
+        samples = array.reshape(-1)[:: -(-array.size // _SAMPLES)].tobytes()
+        alike = self._known.setdefault((array.dtype.str, array.shape, samples), [])
+        bits = array.view(np.uint8)
+        equal = next((one for one in alike if np.array_equal(one.view(np.uint8), bits)), None)
+        if equal is None:
+            alike.append(array)
+        return array if equal is None else equal
+
+
+_LEAST_SHARED = 4096
+"""Bytes of the smallest array that is looked for. Our choice: smaller ones are a page of memory at most."""
+_SAMPLES = 64
+"""Elements that are compared first: arrays that are not equal mostly differ in these."""
 
 
 def _engine_name(fused: FusedGroup, lowered: LoweredNetwork) -> str:

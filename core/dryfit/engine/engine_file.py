@@ -81,6 +81,7 @@ class FileArrays:
         self.contents: list[Array] = []
         self.stand_ins: dict[str, StandInEntry] = {}
         self._shared: dict[tuple[str, tuple[int, ...], str], str] = {}
+        self._packed: dict[int, str] = {}
 
     def add_all(self, folder: str, arrays: Mapping[str, Array]) -> dict[str, str]:
         """Add the arrays of a network under a folder, and return array name in the file by array name in the network.
@@ -110,6 +111,13 @@ class FileArrays:
             self.entries.append(entry)
             self.contents.append(plain)
         return known or name
+
+    def add_packed(self, name: str, array: Array) -> str:
+        """Add an array that several operations may have, which is stored once."""
+        known = self._packed.get(id(array))
+        if known is None:
+            known = self._packed[id(array)] = self.add(name, array)
+        return known
 
     def share(self) -> None:
         """Use an array that was already added for later arrays with the same contents."""
@@ -169,7 +177,8 @@ def _chunks(plan: Plan) -> Iterator[bytes | memoryview]:
     operations = [
         OperationRecord(
             weights={
-                key: arrays.add(f"operations/{index}/{key}", array) for key, array in sorted(operation.weights.items())
+                key: arrays.add_packed(f"operations/{index}/{key}", array)
+                for key, array in sorted(operation.weights.items())
             },
             **{name: getattr(operation, name) for name in _AS_IN_THE_OPERATION},
         )

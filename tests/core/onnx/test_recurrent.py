@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -165,3 +166,25 @@ def test_weights_of_another_number_of_directions_are_refused() -> None:
     model.graph.node[0].attribute.append(helper.make_attribute("direction", "bidirectional"))
     with pytest.raises(ModelRefusedError, match=r"found W \(1, 24, 4\) and R \(1, 24, 6\); allowed: \(2, 4 \* hidden"):
         dryfit.network_from_onnx(model)
+
+
+def test_unrolled_steps_have_one_array_of_weights_in_memory_and_in_the_file(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    model = recurrent("RNN", "")
+    size = 64
+    weights = {"W": (1, size, SIZE), "R": (1, size, size)}
+    del model.graph.initializer[:]
+    for name, shape in weights.items():
+        values = random.normal(0, 0.1, shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    model.graph.node[0].attribute[0].i = size
+    config = dryfit.BuilderConfig()
+    config.default_device_type = "CPU"
+    dryfit.Builder().build_engine(dryfit.network_from_onnx(model), config).save(tmp_path / "unrolled.engine")
+    engine = dryfit.Engine.load(tmp_path / "unrolled.engine")
+    steps = [one.weights for one in engine.plan.operations if one.kernel == "cpu.matrix_multiply"]
+    large = [array for arrays in steps for array in arrays.values() if array.nbytes >= 4 * size * size]
+    assert len(large) >= STEPS - 1  # the first step multiplies zeros
+    assert len({array.ctypes.data for array in large}) == 1
+    values = feeds(model)
+    assert_as_onnx_runtime(model, engine.create_execution_context().run(values), values)
