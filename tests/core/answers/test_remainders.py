@@ -79,7 +79,7 @@ def work_of(small):
 
 def sites_of(small, *half, rounded=None):
     """The sites of a network that is in INT8 but for some layers."""
-    convolutions = [node for node in small.graph.node if node.op_type == "Conv"]
+    convolutions = [node for node in small.graph.node if node.op_type in ("Conv", "ConvTranspose")]
     every = {node.input[0]: set() for node in convolutions}
     for node in small.graph.node:
         for name in every.keys() & set(node.input):
@@ -111,6 +111,25 @@ def test_a_model_with_remainders_computes_the_same_to_the_last_bit():
     added = sum(work_of(found.model).values()) - sum(work_of(small).values())
     assert added == sum(site.added(work_of(small)) for site in sites.values())
     assert not any(work for name, work in work_of(found.model).items() if name in found.half), "sums and activations"
+
+
+def test_transposed_convolutions_read_and_give_tensors_with_remainders():
+    shapes = {"k": (8, 8, 2, 2), "m": (8, 8, 3, 3)}  # output channels first: INT8 has a scale for each
+    weights = {name: np.moveaxis(coded(*shape), 0, 1) for name, shape in shapes.items()}
+    small = model(
+        "a = ConvTranspose<strides=[2,2]>(x, k, b) c = ConvTranspose<pads=[1,1,1,1]>(a, m) y = Conv(c, o)",
+        inputs="float[1,8,6,6] x",
+        outputs="float[1,4,12,12] y",
+        weights={**weights, "b": numbers(8), "o": coded(4, 8, 1, 1)},
+    )
+    judge = judge_of(small, SAMPLES[:3])
+    (sets,) = judge.range_sets([small])
+    start = Candidate(small, sets["minmax"])
+    sites = sites_of(small, rounded=readers_of(judge.probe(start)))
+    assert set(sites) == {"x", "a"}
+    found = candidate_with_remainders(start, sites, start.ranges, HERE)
+    np.testing.assert_array_equal(outputs(found.model, SAMPLES[:1]), outputs(small, SAMPLES[:1]))
+    assert judge.verdict(found).score > judge.verdict(start).score + 10
 
 
 def test_layers_around_a_remainder_that_have_no_multiply_accumulates_are_in_fp16():

@@ -31,6 +31,7 @@ from dryfit.onnx.external_data import ExternalData
 
 STEPS_PER_RANGE = 254
 """INT8 steps between the ends of a range; half a step, what a remainder is at most, is as much less than its end."""
+_WEIGHTED = ("Conv", "ConvTranspose")
 _ACTIVATIONS = ("Relu", "Clip", "LeakyRelu", "Sigmoid", "Tanh")
 
 
@@ -186,7 +187,7 @@ def _site(
     if shape is None or graph.is_output(name) or not readers or not is_known:
         return None
     around = set(map(node_name, others))
-    if producer is not None and producer.op_type != "Conv":
+    if producer is not None and producer.op_type not in _WEIGHTED:
         if macs.get(node_name(producer), 0):
             return None
         around.add(node_name(producer))
@@ -199,14 +200,14 @@ def _site(
 
 def _can_read_twice(graph: ModelGraph, node: NodeProto, name: str) -> bool:
     """Return whether a node is a convolution with known weights that reads a tensor as its data only."""
-    is_convolution = node.op_type == "Conv" and node.input[0] == name and list(node.input).count(name) == 1
+    is_convolution = node.op_type in _WEIGHTED and node.input[0] == name and list(node.input).count(name) == 1
     return is_convolution and graph.constant(node.input[1]) is not None and graph.bias(node) is not None
 
 
 def _add_remainder(graph: ModelGraph, name: str, end: float, found: WithRemainders) -> NodeProto:
     """Add what computes the remainder of a tensor, and return the last node of it."""
     producer = graph.producer(name)
-    if producer is not None and producer.op_type == "Conv":
+    if producer is not None and producer.op_type in _WEIGHTED:
         producer.name, producer.output[0] = node_name(producer), graph.fresh_name(f"{name}_sums")
         found.likenesses[producer.output[0]] = found.likenesses.get(name, name)
         graph.changed()
@@ -234,7 +235,7 @@ def _add_reader(graph: ModelGraph, reader: NodeProto, remainder: NodeProto, foun
     """Let a convolution read a remainder too."""
     output = reader.output[0]
     reader.name, reader.output[0] = node_name(reader), graph.fresh_name(f"{output}_of_rounded")
-    other = graph.new_node("Conv", [remainder.output[0], reader.input[1]], name=f"{reader.name}_of_remainder")
+    other = graph.new_node(reader.op_type, [remainder.output[0], reader.input[1]], name=f"{reader.name}_of_remainder")
     other.attribute.extend(reader.attribute)
     parts = [reader.output[0], other.output[0]]
     total = graph.new_node("Add", parts, name=f"{reader.name}_total", output=output)
