@@ -237,6 +237,30 @@ def test_the_remainder_that_brings_most_for_what_it_adds_comes_first():
     assert remainders_by_worth(**asked, most_added=1000) == ["a", "b", "c"], "what the sum reads is not rounded either"
 
 
+def test_remainders_are_tried_without_layers_in_fp16_and_corrections_too(monkeypatch):
+    small = residual()
+    tuner = tuning._Tuner(judge_of(small, SAMPLES[:5]), small, 99.0, 0.3)
+    tuner.begin()
+    first = tuner._verdict
+    better = attrs.evolve(first, by_sample=first.by_sample + 1)
+    before = attrs.evolve(tuner.now)
+    found = {tuner.now: first, before: better}
+    monkeypatch.setattr(
+        tuner, "_remainders_from", lambda start: tuning._Mixture(start, "remainders stored", 2, found[start])
+    )
+    monkeypatch.setattr(tuner, "_ended", lambda mixture: mixture)
+    monkeypatch.setattr(tuner, "_mixed_further", lambda mixture: mixture)
+    assert tuner._with_remainders().candidate is tuner.now
+    tuner._unmixed = before
+    proposed = tuner._with_remainders()
+    assert proposed.candidate is before
+    assert (proposed.what, proposed.tries) == ("remainders stored, before layers were selected", 4)
+    tuner._unmixed, tuner._uncorrected = None, before
+    assert tuner._with_remainders().what == "remainders stored, without corrections"
+    found[before] = first
+    assert tuner._with_remainders().candidate is tuner.now
+
+
 def test_remainders_that_cut_segments_are_left_out(monkeypatch):
     small = residual()
     tuner = tuning._Tuner(judge_of(small, SAMPLES[:5]), small, 99.0, 0.0, max_added_macs=9.0)

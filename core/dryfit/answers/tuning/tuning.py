@@ -1112,26 +1112,18 @@ class _Tuner:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
         found = self._remainders_from(self.now)
-        for start, what in list(self._starts_with_fewer_corrections.items())[-1:]:
-            if found is not None and not self._is_reached(found.verdict):
-                other = self._remainders_from(self._judge.with_half(start, self.now.half))
-                if other is not None and other.verdict.score > found.verdict.score:
-                    found = other.after(found, what)
+        # Layers in FP16 have more noise than remainders leave, and corrections take back errors that these do not have.
+        start = self._uncorrected or self._unmixed
+        what = "without corrections" if self._unmixed is None else "before layers were selected"
+        if start is not None and found is not None and not self._is_reached(found.verdict):
+            other = self._remainders_from(start)
+            if other is not None and other.verdict.score > found.verdict.score:
+                found = other.after(found, what)
         if found is None:
             return _Proposal(None, "no remainders can be stored within the limit of multiply-accumulates")
         if self._max_macs > 0 and "mixed-precision" in self._steps and not self._is_reached(found.verdict):
             found = self._mixed_further(found)
         return self._ended(found)
-
-    @property
-    def _starts_with_fewer_corrections(self) -> dict[Candidate, str]:
-        """Networks to begin with besides the plan, and what is said of them.
-
-        Corrections take back errors that are not there any more where tensors have less noise.
-        """
-        if self._shifting <= self.now.half:
-            return self._less_corrected
-        return {} if self._unshifted is None else {self._unshifted: "without corrections"}
 
     def _split(self) -> _Proposal:
         if self._is_reached(self._verdict):
@@ -1139,8 +1131,10 @@ class _Tuner:
         if self.now.whole:
             return _Proposal(None, "remainders are stored, which bring more")
         found = self._split_from(self.now)
-        for start, what in self._starts_with_fewer_corrections.items():
-            if not (found and self._is_reached(found.verdict)):
+        # Corrections take back errors that divided channels do not have.
+        starts = self._less_corrected if self._shifting <= self.now.half else {self._unshifted: "without corrections"}
+        for start, what in starts.items():
+            if start is not None and not (found and self._is_reached(found.verdict)):
                 other = self._split_from(self._judge.with_half(start, self.now.half))
                 if found is None or (other is not None and other.verdict.score > found.verdict.score):
                     found = other and (other if found is None else other.after(found, what))
