@@ -9,7 +9,7 @@ by rounding it. Each sample is measured by itself, so that results do not depend
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -193,6 +193,7 @@ class LayerProbe:
         feeds: a sample; all others have its shapes.
         keeps_outputs: see `MeasurementTask`.
         taps: names of more tensors that `exact` and `with_rounded_weights` give, such as sums inside a layer.
+        whole: names of tensors that count as not stored in INT8, since the network adds what their rounding takes away.
         num_threads: number of threads; None for one per CPU.
 
     Attributes:
@@ -210,11 +211,13 @@ class LayerProbe:
         *,
         keeps_outputs: bool = False,
         taps: Sequence[str] = (),
+        whole: Collection[str] = (),
         num_threads: int | None = None,
     ) -> None:
         shapes = {name: array.shape for name, array in feeds.items()}
         self._runner = OperationRunner(plan, shapes, num_threads)
         self._keeps_outputs = keeps_outputs
+        self._whole = whole
         self._work = _without_roundings(floating_point_network(network))
         self._kinds = {layer.name: layer.kind for layer in self._work.layers}
         self._plan_tensors = {tensor.name: tensor for tensor in plan.network.tensors}
@@ -338,7 +341,7 @@ class LayerProbe:
             name = self._user_name(tensor.name)
             values = self._exact.array(str(name))
             if tensor.dtype is DataType.INT8:
-                scale = np.float32(layer.inputs[str(name)])
+                scale = np.float32(self._scale(tensor.name) or 0.0)
                 values = np.clip(np.rint(values / scale), -128, 127).astype(np.int8)
             inputs[tensor.name] = values.astype(tensor.dtype.numpy)
         (found,) = self._runner.run(operation, inputs).values()
@@ -372,6 +375,7 @@ class LayerProbe:
         scales = [self._scale(tensor.name) if tensor.dtype is DataType.INT8 else 0.0 for tensor in (*inputs, *outputs)]
         if None in scales:
             return None
+        scales = [None if name in self._whole else scale for name, scale in zip(names, scales, strict=True)]
         found = dict(zip(map(str, names), (scale or 0.0 for scale in scales), strict=True))
         output, output_scale = str(names[-1]), found.pop(str(names[-1]))
         layers = [name for name in operation.operation.source_layers if name in self._kinds]

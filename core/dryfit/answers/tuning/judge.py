@@ -85,6 +85,7 @@ class Candidate:
         fixed: ranges that the model was made for, and that other calibrators do not replace.
         said: precisions that the user set, by layer name; layers of FP16 are in `half` too.
         real: the model before weights were rounded and biases corrected; None where none were.
+        whole: names of tensors whose remainders are stored, so that rounding them changes nothing.
     """
 
     model: ModelProto
@@ -94,6 +95,7 @@ class Candidate:
     fixed: Mapping[str, float] = attrs.field(factory=dict)
     said: Mapping[str, DataType] = attrs.field(factory=dict)
     real: ModelProto | None = None
+    whole: frozenset[str] = frozenset()
 
     @property
     def uncorrected(self) -> Candidate:
@@ -426,13 +428,15 @@ class Judge:
         network = copy_network(self.network(model))
         inputs = {tensor.name for tensor in network.inputs}
         taps = [name for name in names if name not in inputs]
-        tapped = tapped_network(network, [], taps)
-        plan = build_plan(tapped, whole_network_config(tapped, self.collected[0]))
-        context = Engine(plan).create_execution_context(self.runs.threads)
+        context = None
+        if taps:
+            tapped = tapped_network(network, [], taps)
+            plan = build_plan(tapped, whole_network_config(tapped, self.collected[0]))
+            context = Engine(plan).create_execution_context(self.runs.threads)
         lowest: dict[str, Array] = {}
         highest: dict[str, Array] = {}
         for feeds in self.collected:
-            arrays = {**feeds, **context.run(feeds)}
+            arrays = {**feeds, **(context.run(feeds) if context else {})}
             for name in names:
                 axes = tuple(axis for axis in range(arrays[name].ndim) if axis != 1)
                 least, most = (end(arrays[name], axis=axes).astype(np.float64) for end in (np.min, np.max))
@@ -473,7 +477,14 @@ class Judge:
         """Return the engines that judge single layers of a quantized network."""
         network = self.network(candidate.model)
         plan = self.runs.without_methods.engine(candidate).plan
-        return LayerProbe(network, plan, self.collected[0], taps=sums_of(network), num_threads=self.runs.threads)
+        return LayerProbe(
+            network,
+            plan,
+            self.collected[0],
+            taps=sums_of(network),
+            whole=candidate.whole,
+            num_threads=self.runs.threads,
+        )
 
 
 def _microseconds(design: Design, names: Collection[str]) -> float | None:

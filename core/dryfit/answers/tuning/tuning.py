@@ -33,6 +33,7 @@ from dryfit.answers.tuning.normalization import (
     scaled,
     shifted,
 )
+from dryfit.answers.tuning.remainders import RemainderSite, remainder_sites, remainders_by_worth, store_remainders
 from dryfit.answers.tuning.scale_centering import center_by_scales, scalable_tensors
 from dryfit.answers.tuning.splitting import Site, divisible_tensors, next_division, split
 from dryfit.answers.tuning.trials import Trials, digest
@@ -77,6 +78,7 @@ STEPS = (
     "weight-rounding",
     "bias-correction",
     "mixed-precision",
+    "remainders",
     "channel-splitting",
 )
 
@@ -92,6 +94,10 @@ MOST_WORK = 1.5e12
 samples, but for `FEWEST_LOOKED_AT`. Our choice: a few minutes of a processor."""
 MOST_MIXTURES = 3
 """Searches for layers in FP16: as it is, without corrections, with other ranges."""
+
+REMAINDER_MARGIN = 1.25
+"""The range of a tensor whose remainder is stored over the largest value that was learned from. Our choice: other
+samples may have larger ones, and its step does not matter."""
 
 TOLERATED_LOSS_DB = 0.5
 """The SQNR over all samples together may fall by as much where the mean of the samples rises. Our choice: it is that of
@@ -251,13 +257,13 @@ class TuneAnswer(Answer):
             names = ", ".join(self.half_layers)
             yield Line(f"In FP16: {names} ({100 * self.half_macs:.1f} % of the multiply-accumulates)")
         if self.added_macs:
-            yield Line(f"Divided channels add {100 * self.added_macs:.1f} % to the multiply-accumulates")
+            yield Line(f"Remainders and divided channels add {100 * self.added_macs:.1f} % to the multiply-accumulates")
         before, after = self.segments
         yield Line(f"Segments: {before} before, {after} after")
         if not self.is_reached:
             yield Line(
                 f"The plan does not reach {self.metric} {self.wanted:.6g}: more layers in FP16 (--max-macs) may, or "
-                "more divided channels (--max-added-macs)"
+                "more stored remainders (--max-added-macs)"
             )
         for what, path in self.files.items():
             yield Line(f"{what}: {path}")
@@ -315,7 +321,7 @@ def tune(
         labels: labels of all samples, in their order; None for nothing.
         steps: steps to try, see `STEPS`; the order is fixed.
         max_macs: largest share of the multiply-accumulates that may be in FP16, from 0 to 1.
-        max_added_macs: largest share of multiply-accumulates that divided channels may add, from 0.
+        max_added_macs: largest share of multiply-accumulates that remainders or divided channels may add, from 0.
         qdq: whether to write the plan also as a model with Q/DQ nodes, for TensorRT 11.
         preparation: how pictures are converted to inputs.
         limit: maximum number of samples to use, counted from the first.
@@ -634,6 +640,7 @@ class _Tuner:
             "weight-rounding": lambda: self._with_rounded_weights(self.now),
             "bias-correction": lambda: self._corrected(self.now),
             "mixed-precision": self._mixed,
+            "remainders": self._with_remainders,
             "channel-splitting": self._split,
         }
         self._decide(step, proposals[step]())
@@ -690,7 +697,8 @@ class _Tuner:
                 self._unmixed = self.now
             self.now, self._verdict = candidate, verdict
         self._report(step, proposed.what, verdict, brought, is_taken=is_taken, difference=difference)
-        if is_taken and step in ("mixed-precision", "channel-splitting") and not self._is_reached(verdict):
+        with_more = ("mixed-precision", "remainders", "channel-splitting")
+        if is_taken and step in with_more and not self._is_reached(verdict):
             self._take_inputs_again()
 
     @property
@@ -699,7 +707,7 @@ class _Tuner:
         return self._is_mixed_shifted or any(one.step == "input-centering" and one.is_taken for one in self.steps)
 
     def _take_inputs_again(self) -> None:
-        """Try once more what is done to inputs: their share of the noise is larger after FP16 and divided channels."""
+        """Try once more what is done to inputs: their share of the noise is larger where others make less."""
         step = "input-centering"
         if step in self._steps and not self._is_input_centered:
             proposed = self._with_centered_inputs(self.now)
@@ -902,6 +910,7 @@ class _Tuner:
                 return _Proposal(candidate, what, origin=now.model)
             refused = f"the layers that shift would cut segments of {judge.device}"
         grids = {name: end for name, end in judge.input_grids().items() if now.ranges.get(name, end) != end}
+        grids = {name: end for name, end in grids.items() if name not in now.whole}
         if grids:
             ranges, fixed = {**now.ranges, **grids}, {**now.fixed, **grids}
             what = f"{count_text(len(grids), 'input')} with codes for its 8-bit values"
@@ -1099,9 +1108,28 @@ class _Tuner:
             return found
         return _Mixture(corrected.candidate, found.what, corrected.tries, verdict).after(found, corrected.what)
 
+    def _with_remainders(self) -> _Proposal:
+        if self._is_reached(self._verdict):
+            return _Proposal(None, "the metric is reached without")
+        found = self._remainders_from(self.now)
+        # Layers in FP16 have more noise than remainders leave, and corrections take back errors that these do not have.
+        start = self._uncorrected or self._unmixed
+        what = "without corrections" if self._unmixed is None else "before layers were selected"
+        if start is not None and found is not None and not self._is_reached(found.verdict):
+            other = self._remainders_from(start)
+            if other is not None and other.verdict.score > found.verdict.score:
+                found = other.after(found, what)
+        if found is None:
+            return _Proposal(None, "no remainders can be stored within the limit of multiply-accumulates")
+        if self._max_macs > 0 and "mixed-precision" in self._steps and not self._is_reached(found.verdict):
+            found = self._mixed_further(found)
+        return self._ended(found)
+
     def _split(self) -> _Proposal:
         if self._is_reached(self._verdict):
             return _Proposal(None, "the metric is reached without")
+        if self.now.whole:
+            return _Proposal(None, "remainders are stored, which bring more")
         found = self._split_from(self.now)
         # Corrections take back errors that divided channels do not have.
         starts = self._less_corrected if self._shifting <= self.now.half else {self._unshifted: "without corrections"}
@@ -1124,12 +1152,72 @@ class _Tuner:
         return self._ended(found)
 
     def _mixed_further(self, found: _Mixture) -> _Mixture:
-        """Return the mixture with more layers in FP16, for which divided channels leave room in the limit."""
+        """Return the mixture with more layers in FP16, for which what was added in INT8 leaves room in the limit."""
         more = self._mixed_from(found.candidate)
         is_convincing = gain(found.verdict, more.verdict, more.tries).is_convincing
         if more.candidate.half == found.candidate.half or not is_convincing:
             return found
         return more.after(found, found.what) if self._is_harmless(found.verdict, more.verdict) else found
+
+    def _remainders_from(self, start: Candidate) -> _Mixture | None:
+        """Return a network with stored remainders: the fewest that reach the metric, the best number if none does.
+
+        None: no remainder can be stored, or the device needs other segments for it.
+        """
+        judge = self._judge
+        network, probe = judge.network(start.model), judge.probe(start)
+        macs = multiply_accumulates(network)
+        sites = remainder_sites(start.model, judge.external, macs, readers_of(probe), start.half)
+        if not sites:
+            return None
+        samples = self._few_samples(network, len(probe.tensors) + len(probe.layers))
+        noise = noise_of(probe, samples, judge.probabilities)
+        is_left = [not one or not one <= start.half for one in noise.readers]
+        by_name = {name: row for name, row, left in zip(probe.tensors, noise.ratios, is_left, strict=False) if left}
+        others = noise.ratios[is_left].sum(axis=0) - sum(by_name.values())
+        # A wider range costs hardly anything, since its step is that of the remainder.
+        free = [name for name in sites if name not in start.fixed]
+        lowest, highest = judge.ends_per_channel(start.model, free)
+        largest = {name: float(max(-lowest[name].min(), highest[name].max())) for name in free}
+        wide = {name: REMAINDER_MARGIN * max(start.ranges[name], end) for name, end in largest.items()}
+        ends = {**start.ranges, **wide}
+
+        def with_remainders(names: Sequence[str]) -> Candidate:
+            return candidate_with_remainders(start, {name: sites[name] for name in names}, ends, judge.external)
+
+        if not self._keeps_segments(with_remainders(list(sites))):
+            sites = {name: site for name, site in sites.items() if self._keeps_segments(with_remainders([name]))}
+        most = self._most_added(macs)
+        order = remainders_by_worth(sites, readers_of(probe), by_name, others, macs, start.half, most)
+        best: _Mixture | None = None
+        counts = sorted({len(order), *(1 << power for power in range(len(order).bit_length()))}) if order else []
+        for tries, count in enumerate(counts, 1):
+            candidate = with_remainders(order[:count])
+            if not self._keeps_segments(candidate):
+                continue
+            verdict = judge.verdict(candidate)
+            if best is None or verdict.score > best.verdict.score:
+                best = _Mixture(
+                    candidate,
+                    f"remainders of {count_text(count, 'tensor')} stored, {self._added_text(candidate, macs)}",
+                    tries,
+                    verdict,
+                )
+            best = attrs.evolve(best, tries=tries)
+            if self._is_reached(verdict):
+                break
+        return best
+
+    def _most_added(self, macs: Mapping[str, int]) -> float:
+        """Return the most multiply-accumulates that may be added to those of a network's layers."""
+        original = sum(multiply_accumulates(self._judge.network(self.first.model)).values())
+        return max(0.0, (1 + self._max_added_macs) * original - sum(macs.values()))
+
+    def _added_text(self, candidate: Candidate, macs: Mapping[str, int]) -> str:
+        """Return how much a network has more than another one, in words."""
+        now = multiply_accumulates(self._judge.network(candidate.model))
+        added = sum(now.values()) / max(1, sum(macs.values())) - 1
+        return f"{100 * added:.1f} % more multiply-accumulates"
 
     def _split_from(self, start: Candidate) -> _Mixture | None:
         """Return a network with divided channels: the fewest pieces that reach the metric, the best if none do.
@@ -1158,10 +1246,8 @@ class _Tuner:
                 continue
             verdict = judge.verdict(candidate)
             if best is None or verdict.score > best.verdict.score:
-                now = multiply_accumulates(judge.network(candidate.model))
-                added = sum(now.values()) / max(1, sum(macs.values())) - 1
                 what = f"channels of {count_text(len(pieces[count - 1]), 'tensor')} divided, "
-                what += f"{100 * added:.1f} % more multiply-accumulates"
+                what += self._added_text(candidate, macs)
                 best = _Mixture(candidate, what, tries, verdict)
             best = attrs.evolve(best, tries=tries)
             if self._is_reached(verdict):
@@ -1185,7 +1271,8 @@ class _Tuner:
             total: what all roundings cause.
             macs: multiply-accumulates of each layer.
         """
-        limits: dict[str, Any] = {"most_added": self._max_added_macs, "half": start.half, "most_half": self._max_macs}
+        most_added = self._most_added(macs) / max(1, sum(macs.values()))
+        limits: dict[str, Any] = {"most_added": most_added, "half": start.half, "most_half": self._max_macs}
 
         def keeps_segments(pieces: Mapping[str, int]) -> bool:
             return self._keeps_segments(divided_candidate(start, pieces, self._judge.external))
@@ -1275,6 +1362,25 @@ def divided_candidate(start: Candidate, pieces: Mapping[str, int], external: Ext
     fixed = {**start.fixed, **found.ranges}
     said = {**start.said, **{name: start.said[one] for name, one in found.origins.items() if one in start.said}}
     return attrs.evolve(start, model=found.model, real=real, ranges=ranges, half=half, fixed=fixed, said=said)
+
+
+def candidate_with_remainders(
+    start: Candidate, sites: Mapping[str, RemainderSite], ends: Mapping[str, float], external: ExternalData
+) -> Candidate:
+    """Return a quantized network with stored remainders, all else as it was."""
+    found = store_remainders(start.model, external, sites, ends)
+    real = start.real and store_remainders(start.real, external, sites, ends).model
+    like = {name: start.ranges[one] for name, one in found.likenesses.items() if one in start.ranges}
+    return attrs.evolve(
+        start,
+        model=found.model,
+        real=real,
+        ranges={**start.ranges, **like, **found.ranges},
+        half=start.half | found.half,
+        fixed={**start.fixed, **found.ranges},
+        said={**start.said, **{name: start.said[one] for name, one in found.origins.items() if one in start.said}},
+        whole=start.whole.union(sites),
+    )
 
 
 _PLANNED_OPTIONS = ("device", "precision", "precision_constraints", "calibration_cache", "ranges", "layer_precisions")

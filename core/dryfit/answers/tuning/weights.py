@@ -299,6 +299,8 @@ def _convolutions(
         if not isinstance(first, Convolution) or first.kernel is None or any(one.kind == "scale" for one in members):
             continue
         inputs = first.kernel[0].size
+        if inputs == 1 and not any(layer.inputs.values()):
+            continue  # nothing is rounded: the only weight of a channel is its largest one, which keeps its value
         is_2d = first.kernel.ndim == 4 and first.padding_mode is PaddingMode.EXPLICIT_ROUND_DOWN
         if any_inputs or (is_2d and inputs <= MOST_INPUTS and first.connected_input(0).name in layer.inputs):
             found[first.name] = (first, layer)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME",
     help="Try only these: equalization, centering, input-centering, scales, weight-rounding, bias-correction, "
-    "mixed-precision, channel-splitting (default: all).",
+    "mixed-precision, remainders, channel-splitting (default: all).",
 )
 @click.option(
     "--max-macs",
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     default=20.0,
     show_default=True,
     metavar="PERCENT",
-    help="Maximum of multiply-accumulates that divided channels add.",
+    help="Maximum of multiply-accumulates that remainders or divided channels add.",
 )
 @click.option("--qdq", is_flag=True, help="Also write a model with Q/DQ nodes, for TensorRT 11.")
 @state_options
@@ -82,8 +82,9 @@ def tune(
 
     Steps are tried in order in the device's integer arithmetic, and kept if they raise the SQNR of held-out samples by
     more than chance: scaling and shifting channels in the model, ranges, rounding weights by their effect, biases,
-    layers in FP16, and dividing channels into pieces of less range. Separate samples report the expected accuracy. The
-    folder of --output receives an edited model, a calibration cache, and a list of layer precisions.
+    layers in FP16, storing what INT8 rounds off, and dividing channels into pieces of less range. Separate samples
+    report the expected accuracy. The folder of --output receives an edited model, a calibration cache, and a list of
+    layer precisions.
     """
     from dryfit.answers.tuning.tuning import STEPS
     from dryfit.answers.tuning.tuning import tune as answer_of
