@@ -30,6 +30,7 @@ from dryfit.building import design_for_assessment
 from dryfit.errors import ConfigError, NetworkError
 from dryfit.network.copying import copy_network
 from dryfit.network.network import Network
+from dryfit.network.tensor import fits_declared
 from dryfit.onnx.model_file import ModelSource, SharedModel, shared_model
 from dryfit.onnx.problems import ModelRefusedError
 from dryfit.plugins.contributions import ImportedModel, ImportOptions, ModelImporter
@@ -411,9 +412,7 @@ def set_shapes(network: Network, shapes: Mapping[str, Shapes]) -> None:
             )
         tensor = inputs[name]
         for shape in asked_shapes:
-            if len(shape) != len(tensor.shape) or any(
-                fixed not in (-1, extent) for fixed, extent in zip(tensor.shape, shape, strict=True)
-            ):
+            if not fits_declared(shape, tensor.shape):
                 raise ConfigError(
                     "The shape must match the model's input",
                     where=f"shape of input {name!r}",

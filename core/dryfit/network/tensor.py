@@ -71,6 +71,11 @@ class TensorSpec:
         return cls(value.shape, DataType.from_numpy(value.dtype), value)
 
 
+def fits_declared(shape: Shape, declared: Shape) -> bool:
+    """Return whether a shape has the declared rank and extents; -1 stands for any extent."""
+    return len(shape) == len(declared) and all(one in (-1, given) for one, given in zip(declared, shape, strict=True))
+
+
 def _noted(tensor: Tensor, attribute: attrs.Attribute[Any], value: Any) -> Any:
     """Let the network find the tensor by its new name."""
     if attribute.name == "name":

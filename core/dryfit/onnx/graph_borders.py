@@ -17,7 +17,7 @@ from dryfit.network.data_types import DataType
 from dryfit.network.layer import Layer
 from dryfit.network.layers.movement import Identity
 from dryfit.network.network import Network
-from dryfit.network.tensor import Shape, Tensor
+from dryfit.network.tensor import Shape, Tensor, fits_declared
 from dryfit.onnx.tensors import NodeInput, data_type
 
 
@@ -82,7 +82,7 @@ def add_graph_input(
         known[written] = _declared(info)
     dtype, shape = known[written]
     if chosen is not None:
-        if len(chosen) != len(shape) or any(one not in (-1, new) for one, new in zip(shape, chosen, strict=True)):
+        if not fits_declared(chosen, shape):
             raise OnnxImportError(
                 "The shape must match the model's input",
                 where=f"input {info.name!r}",

@@ -9,7 +9,7 @@ from dryfit.errors import DryfitError, ExecutionError
 from dryfit.network.layer import Layer
 from dryfit.network.layers.generators import Fill, FillOperation
 from dryfit.network.network import Network
-from dryfit.network.tensor import Shape, TensorSpec
+from dryfit.network.tensor import Shape, TensorSpec, fits_declared
 from dryfit.reference.registry import evaluate
 
 FOLDED_ELEMENTS = 4096
@@ -78,7 +78,7 @@ def checked_input_shapes(network: Network, input_shapes: Mapping[str, Shape]) ->
         if tensor.name not in input_shapes:
             continue
         shape = tuple(map(int, input_shapes[tensor.name]))
-        if len(shape) != len(declared) or any(d not in (-1, s) or s < -1 for s, d in zip(shape, declared, strict=True)):
+        if not fits_declared(shape, declared) or min(shape, default=0) < -1:
             raise ExecutionError(
                 "The shape must match the input",
                 where=f"input {tensor.name!r}",

@@ -6,12 +6,12 @@ import attrs
 import numpy as np
 import onnx
 import pytest
+from tests.core.answers.tuned import HERE, begun, judge_of
 from tests.core.onnx.models import model, numbers
 
 import dryfit
-from dryfit.answers.options import NetworkOptions
 from dryfit.answers.tuning import tuning
-from dryfit.answers.tuning.judge import Candidate, DeviceRuns, Judge, multiply_accumulates
+from dryfit.answers.tuning.judge import Candidate, multiply_accumulates
 from dryfit.answers.tuning.mixed_precision import readers_of
 from dryfit.answers.tuning.remainders import (
     STEPS_PER_RANGE,
@@ -20,14 +20,10 @@ from dryfit.answers.tuning.remainders import (
     remainders_by_worth,
     store_remainders,
 )
-from dryfit.answers.tuning.trials import Trials
 from dryfit.answers.tuning.tuning import candidate_with_remainders
 from dryfit.answers.tuning.weights import biases_corrected_in_sequence, corrected_biases, rounded_by_effect
-from dryfit.onnx.external_data import ExternalData
-from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.int8_weights import rounded_by_output_channel
 
-HERE = ExternalData(None)
 SAMPLES = np.random.default_rng(3).standard_normal((30, 8, 6, 6)).astype(np.float32)
 
 
@@ -53,23 +49,6 @@ def residual():
             "low": np.zeros((), np.float32),
             "high": np.float32(6.0),
         },
-    )
-
-
-def judge_of(small, values, *, device="GPU"):
-    feeds = [{"x": one[np.newaxis]} for one in values]
-    options = NetworkOptions(device=device, precision="int8,fp16", fallback="GPU")
-    runs = DeviceRuns(folder=None, options=options, shapes={"x": feeds[0]["x"].shape}, threads=1)
-    return Judge.of_model(
-        small,
-        external=HERE,
-        runs=runs,
-        away=runs,
-        trials=Trials({}),
-        collected=feeds,
-        held=feeds,
-        metric=metric_of("sqnr"),
-        labels=None,
     )
 
 
@@ -239,8 +218,7 @@ def test_the_remainder_that_brings_most_for_what_it_adds_comes_first():
 
 def test_remainders_are_tried_without_layers_in_fp16_and_corrections_too(monkeypatch):
     small = residual()
-    tuner = tuning._Tuner(judge_of(small, SAMPLES[:5]), small, 99.0, 0.3)
-    tuner.begin()
+    tuner = begun(small, SAMPLES[:5], 99.0, 0.3)
     first = tuner._verdict
     better = attrs.evolve(first, by_sample=first.by_sample + 1)
     before = attrs.evolve(tuner.now)
@@ -263,8 +241,7 @@ def test_remainders_are_tried_without_layers_in_fp16_and_corrections_too(monkeyp
 
 def test_remainders_that_cut_segments_are_left_out(monkeypatch):
     small = residual()
-    tuner = tuning._Tuner(judge_of(small, SAMPLES[:5]), small, 99.0, 0.0, max_added_macs=9.0)
-    tuner.begin()
+    tuner = begun(small, SAMPLES[:5], 99.0, 0.0, max_added_macs=9.0)
     monkeypatch.setattr(tuner, "_keeps_segments", lambda candidate: not candidate.whole & {"a", "s"})
     assert tuner._remainders_from(tuner.now).candidate.whole <= {"x", "r", "t"}
     monkeypatch.setattr(tuner, "_keeps_segments", lambda _: False)
@@ -273,8 +250,7 @@ def test_remainders_that_cut_segments_are_left_out(monkeypatch):
 
 def test_ranges_of_tensors_with_remainders_have_room_for_larger_values():
     small = residual()
-    tuner = tuning._Tuner(judge_of(small, SAMPLES[:5]), small, 99.0, 0.0, max_added_macs=9.0)
-    tuner.begin()
+    tuner = begun(small, SAMPLES[:5], 99.0, 0.0, max_added_macs=9.0)
     found = tuner._remainders_from(tuner.now).candidate
     _, highest = tuner._judge.ends_per_channel(small, ["s"])
     assert found.ranges["s"] >= tuning.REMAINDER_MARGIN * highest["s"].max()
@@ -303,8 +279,7 @@ def test_errors_that_remainders_take_back_are_not_corrected():
 def test_inputs_with_remainders_keep_their_ranges():
     small = residual()
     values = np.random.default_rng(2).integers(-100, 101, (6, 8, 6, 6)).astype(np.float32)
-    tuner = tuning._Tuner(judge_of(small, values), small, 99.0, 0.0)
-    tuner.begin()
+    tuner = begun(small, values, 99.0, 0.0)
     now = attrs.evolve(tuner.now, ranges={**tuner.now.ranges, "x": 90.0})
     assert tuner._with_centered_inputs(now).candidate.ranges["x"] == 127.0
     assert tuner._with_centered_inputs(attrs.evolve(now, whole=frozenset("x"))).candidate is None

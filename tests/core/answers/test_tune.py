@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.core.answers.tuned import HERE, begun, judge_of
 from tests.core.onnx.models import model, numbers
 
 import dryfit
-from dryfit.answers.options import NetworkOptions
 from dryfit.answers.sample_gains import (
     LARGEST_DB,
     Probability,
@@ -45,7 +45,6 @@ from dryfit.answers.tuning.normalization import (
 )
 from dryfit.answers.tuning.scale_centering import center_by_scales, scalable_tensors
 from dryfit.answers.tuning.splitting import BLOCK, Site, divisible_tensors, next_division, split
-from dryfit.answers.tuning.trials import Trials
 from dryfit.answers.tuning.tuning import divided_candidate
 from dryfit.answers.tuning.weights import (
     Corrections,
@@ -59,14 +58,12 @@ from dryfit.answers.tuning.weights import (
 from dryfit.calibration.jobs import SampleCount
 from dryfit.cli.main import dryfit as dryfit_command
 from dryfit.errors import CalibrationError, ConfigError, UnknownNameError
-from dryfit.onnx.external_data import ExternalData
 from dryfit.plugins.metrics import metric as metric_of
 from dryfit.quantization.cache_forms import read_ranges
 from dryfit.quantization.int8_weights import int8_weights, rounded_by_output_channel
 from dryfit.quantization.metric import worst_sqnr_db
 from dryfit.quantization.rounding import RoundingMode
 
-HERE = ExternalData(None)
 SPREAD = np.array([1, 1, 1, 1, 0.02, 0.01, 0.01, 0.003], np.float32).reshape(8, 1, 1, 1)
 
 
@@ -317,8 +314,7 @@ def test_pieces_end_at_bounds_that_a_dla_supports(end, bounds):
 
 def test_layers_are_selected_after_channels_were_divided_too(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1)
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 99.0, 0.1)
     first, before = tuner._verdict, tuner.now
     half = attrs.evolve(before, half=frozenset({"node_of_e"}))
     monkeypatch.setattr(tuner, "_mixed", lambda: tuning._Proposal(half, "1 layer in FP16"))
@@ -376,8 +372,7 @@ def test_the_cache_of_a_plan_has_only_tensors_of_its_model(samples, tmp_path):
 
 def test_layers_in_fp16_center_tensors_only_if_that_is_more_than_chance(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1)
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 99.0, 0.1)
     first, plain = tuner._verdict, tuner.now
     half = attrs.evolve(plain, half=frozenset({"node_of_d_border"}))
     monkeypatch.setattr(tuner, "_centerings", lambda *_: [(half, "borders, ", None), (plain, "plain, ", None)])
@@ -394,8 +389,7 @@ def test_layers_in_fp16_center_tensors_only_if_that_is_more_than_chance(samples,
 
 def test_ranges_are_widened_unless_that_costs_much(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:12]), small, 99.0, 0.1)
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:12], 99.0, 0.1)
     tuner.widen()
     assert len(tuner.steps) == 2, "the ranges of a model as it was are those of a calibrator"
     tuner.take("weight-rounding")
@@ -506,8 +500,7 @@ def test_the_time_that_fp16_adds_is_the_estimate_of_the_device(samples, device):
 
 def test_layers_are_chosen_by_the_limit_where_the_cheapest_do_not_reach_the_metric(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.5, ["mixed-precision"])
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 25.0, 0.5, ["mixed-precision"])
     asked = []
 
     def mixed(judge, start, affordable, is_enough):
@@ -534,8 +527,7 @@ def test_layers_are_chosen_by_the_limit_where_the_cheapest_do_not_reach_the_metr
 
 def test_mean_errors_that_fp16_leaves_are_taken_back(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.1)
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 25.0, 0.1)
     start = attrs.evolve(tuner.now, half=frozenset({"node_of_y"}))
     better = attrs.evolve(start, model=four("Relu(a)"))
     found = tuning._Mixture(start, "1 layer in FP16", 3, Verdict(20.0, 20.0, np.arange(6.0)))
@@ -589,8 +581,7 @@ def test_an_int8_layer_whose_readers_are_in_fp16_is_judged_too(samples):
 
 def test_ranges_are_chosen_anew_for_what_fp16_leaves_in_int8(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 25.0, 0.1, ["mixed-precision"])
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 25.0, 0.1, ["mixed-precision"])
     tuner.now = attrs.evolve(tuner.now, fixed={"s": 1.5})
     monkeypatch.setattr(Judge, "latency_microseconds", lambda *_: None)
     starts = []
@@ -693,8 +684,7 @@ def test_sums_that_read_sums_past_int8_layers_are_found():
 
 
 def test_sums_are_in_fp16_where_that_brings_more_than_chance(samples, monkeypatch):
-    tuner = tuning._Tuner(judge_of(residual(), np.load(samples)), residual(), 99.0, 0.1, ["mixed-precision"])
-    tuner.begin()
+    tuner = begun(residual(), np.load(samples), 99.0, 0.1, ["mixed-precision"])
     found = tuning._Mixture(tuner.now, "no layer in FP16", 2, tuner._verdict)
     more = tuner._with_real_sums(found)
     assert more.candidate.half == sums_past_int8(dryfit.network_from_onnx(residual()), set())
@@ -726,8 +716,7 @@ def test_layers_that_give_outputs_in_int8_are_in_fp16_where_the_limit_has_room(d
 
 def test_fp16_is_tried_without_the_layers_that_shift_inputs_too(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1, ["input-centering"])
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 99.0, 0.1, ["input-centering"])
     before, first = tuner.now, tuner._verdict
     shifted = attrs.evolve(before, half=frozenset({"x_shift"}))
     better = Verdict(first.sqnr_db, first.metric, first.by_sample + 1)
@@ -749,8 +738,7 @@ def test_fp16_is_tried_without_the_layers_that_shift_inputs_too(samples, monkeyp
 
 def test_fp16_is_tried_with_layers_that_shift_inputs_that_were_not_worth_it_before(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1, ["input-centering"])
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 99.0, 0.1, ["input-centering"])
     before, first = tuner.now, tuner._verdict
     shifted_one = attrs.evolve(before, half=frozenset({"x_shift"}))
     monkeypatch.setattr(tuner, "_with_centered_inputs", lambda _: tuning._Proposal(shifted_one, "1 input shifted"))
@@ -767,8 +755,7 @@ def test_fp16_is_tried_with_layers_that_shift_inputs_that_were_not_worth_it_befo
 
 def test_inputs_are_tried_again_where_fp16_does_not_reach_the_metric(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1)
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 99.0, 0.1)
     better = [Verdict(value, value, tuner._verdict.by_sample + value) for value in (20.0, 40.0, 60.0)]
     monkeypatch.setattr(Judge, "verdict", lambda *_: better.pop(0))
     for name in ("_mixed", "_split", "_with_centered_inputs"):
@@ -848,8 +835,7 @@ def test_what_is_done_to_a_model_with_corrections_is_done_to_the_one_before_too(
 
 def test_fp16_is_tried_without_corrections_for_other_layers(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.1, ["weight-rounding"])
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 99.0, 0.1, ["weight-rounding"])
     before, first = tuner.now, tuner._verdict
     alone, corrected = (attrs.evolve(tuner.now, ranges={**tuner.now.ranges, "y": end}) for end in (1.0, 2.0))
     monkeypatch.setattr(tuner, "_with_rounded_weights", lambda _: tuning._Proposal(corrected, "rounded", alone=alone))
@@ -1116,8 +1102,7 @@ def test_divided_channels_bring_accuracy_in_int8(device, activation, tmp_path):
 
 def test_more_layers_are_in_fp16_where_divided_channels_leave_room(samples, monkeypatch):
     small = four("Relu(a)")
-    tuner = tuning._Tuner(judge_of(small, np.load(samples)[:6]), small, 99.0, 0.3)
-    tuner.begin()
+    tuner = begun(small, np.load(samples)[:6], 99.0, 0.3)
     first = tuner._verdict
     better = attrs.evolve(first, by_sample=first.by_sample + 1)
     found = tuning._Mixture(tuner.now, "channels of 1 tensor divided", 3, first)
@@ -1240,23 +1225,6 @@ def test_a_plan_for_a_quantize_method_is_judged_in_its_arithmetic(samples, tmp_p
     assert tuning.worst_sqnr_db(exact, found) == pytest.approx(answer.expected.sqnr_db, abs=1e-6)
     plain = dryfit.tune(path, samples, target=99.0, steps=steps, threads=1, device="CPU")
     assert plain.before.sqnr_db != answer.before.sqnr_db
-
-
-def judge_of(small, values, *, device="GPU"):
-    feeds = [{"x": one[np.newaxis]} for one in values]
-    options = NetworkOptions(device=device, precision="int8,fp16", fallback="GPU")
-    runs = DeviceRuns(folder=None, options=options, shapes={"x": feeds[0]["x"].shape}, threads=1)
-    return Judge.of_model(
-        small,
-        external=HERE,
-        runs=runs,
-        away=runs,
-        trials=Trials({}),
-        collected=feeds,
-        held=feeds,
-        metric=metric_of("sqnr"),
-        labels=None,
-    )
 
 
 @pytest.mark.parametrize("device", ["GPU", "DLA"])

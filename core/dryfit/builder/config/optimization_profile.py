@@ -11,7 +11,7 @@ from dryfit.errors import ConfigError
 from dryfit.network.attribute_names import KnownAttributes
 from dryfit.network.data_types import DataType
 from dryfit.network.network import Network
-from dryfit.network.tensor import Shape, Tensor
+from dryfit.network.tensor import Shape, Tensor, fits_declared
 from dryfit.short_text import printable
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class OptimizationProfile(KnownAttributes):
             problems += [
                 f"input {name!r} is declared as {declared}, but the profile has {shape}"
                 for shape in dict.fromkeys(self._shapes[name])
-                if len(shape) != len(declared) or any(d not in (-1, s) for d, s in zip(declared, shape, strict=True))
+                if not fits_declared(shape, declared)
             ]
         problems += [problem for tensor in network.inputs for problem in self._value_problems(tensor)]
         problems += self._name_problems(network)
