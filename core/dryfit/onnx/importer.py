@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
-from dryfit.errors import DryfitError, OnnxImportError
+from dryfit.errors import DryfitError, OnnxImportError, UnknownNameError
 from dryfit.network.layers.generators import Constant
 from dryfit.network.network import Network
 from dryfit.network.tensor import Array, Shape, Tensor, TensorSpec
@@ -77,9 +77,14 @@ def network_from_onnx(
     Raises:
         ModelRefusedError: The model contains nodes that cannot be imported. An `OnnxImportError` that lists every such
             node with the reason.
-        OnnxImportError: The file is not a complete ONNX model.
+        OnnxImportError: The file is not a complete ONNX model, or a shape does not fit its input.
+        UnknownNameError: A shape is for no input of the model.
     """
     model, external = (source.model, source.external) if isinstance(source, SharedModel) else read_model(source, folder)
+    inputs = {info.name for info in model.graph.input}
+    for name in shapes or {}:
+        if name not in inputs:
+            raise UnknownNameError("input", name, inputs)
     network = Network(model.graph.name or "network", flags)
     network.quantize_method = quantize_method
     graph = GraphImport(network, model, external, constants or {}, shapes or {})

@@ -100,3 +100,5 @@ def test_a_model_that_must_know_its_shapes_is_imported_with_those_of_the_options
         assert ranks == [[1], [2]]
     with pytest.raises(dryfit.OnnxImportError, match=r"input 'x'.*found \(4, 1, 1\); allowed: \(-1, -1\)"):
         dryfit.check(source, shape={"x": (4, 1, 1)})
+    with pytest.raises(dryfit.UnknownNameError, match="Unknown input: 'y'"):
+        dryfit.check(source, shape={"y": (4, 1)})
